@@ -1,0 +1,1 @@
+"""The grammars: what the compiler reads and what editors read."""

@@ -1,0 +1,1 @@
+"""What a program means while it runs: the receiver, the inbox, agents and their memories, in one daemon."""

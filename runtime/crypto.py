@@ -1,0 +1,68 @@
+"""Sealing: AES-256-GCM for what must not be readable in a copied database (NIST SP 800-38D)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import NewType
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from runtime.errors import SymbiontError
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+_VERSION = b"\x01"
+
+SealedBytes = NewType("SealedBytes", bytes)
+"""`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only thing a Sealed column takes."""
+
+
+class Unsealable(SymbiontError):  # noqa: N818
+    """Sealed bytes that this key does not open, or that were moved to another row."""
+
+
+class MasterKey:
+    """The key that seals content columns. Its bytes are never in its repr."""
+
+    __slots__ = ("_cipher", "key_id")
+
+    def __init__(self, key: bytes) -> None:
+        """`key`: 32 bytes. Raises ValueError for any other length."""
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a master key has {KEY_BYTES} bytes, this one has {len(key)}")
+        self._cipher = AESGCM(key)
+        self.key_id = hashlib.sha256(b"symbiont key id" + key).digest()[:4]
+
+    def __repr__(self) -> str:
+        return f"MasterKey({self.key_id.hex()})"
+
+    @staticmethod
+    def generate() -> bytes:
+        """32 new random bytes."""
+        return os.urandom(KEY_BYTES)
+
+    def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
+        """Encrypt `plaintext` for exactly this place; the same bytes elsewhere do not open."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._cipher.encrypt(nonce, plaintext, _place(user_id, table, column, row))
+        return SealedBytes(_VERSION + self.key_id + nonce + sealed)
+
+    def unseal(self, sealed: bytes, *, user_id: str, table: str, column: str, row: str) -> bytes:
+        """Decrypt what `seal` made. Raises `Unsealable` for another key, another place or changed bytes."""
+        if sealed[:1] != _VERSION or len(sealed) < 1 + 4 + NONCE_BYTES + 16:
+            raise Unsealable(f"{table}.{column} of row {row} is not sealed data")
+        if sealed[1:5] != self.key_id:
+            raise Unsealable(
+                f"{table}.{column} of row {row} was sealed with key {sealed[1:5].hex()}, not {self.key_id.hex()}",
+                hint="start with the master key that the database was made with",
+            )
+        try:
+            return self._cipher.decrypt(sealed[5:17], sealed[17:], _place(user_id, table, column, row))
+        except InvalidTag:
+            raise Unsealable(f"{table}.{column} of row {row} was changed or moved") from None
+
+
+def _place(user_id: str, table: str, column: str, row: str) -> bytes:
+    return "\x00".join((user_id, table, column, row)).encode()
