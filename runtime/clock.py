@@ -1,4 +1,4 @@
-"""Time, and the identifiers that are made of it. Everything that asks for the time is given a `Clock`, so tests move it."""
+"""Time and the identifiers made of it. What asks for the time is given a `Clock`, so that tests move it."""
 
 from __future__ import annotations
 
