@@ -1,0 +1,26 @@
+"""What can be asked of a root, one file a resource. The admin socket, and commands that own the root, call the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from runtime.api import memories, secrets, webhooks
+from runtime.api.house import House
+
+__all__ = ["OPERATIONS", "House", "Operation"]
+
+Operation = Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes flat JSON parameters, answers a JSON object, raises SymbiontError."""
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        "memories.inspect": memories.inspect,
+        "memories.list": memories.list_agents,
+        "secrets.show": secrets.show,
+        "webhooks.list": webhooks.list_webhooks,
+        "webhooks.log": webhooks.log,
+        "webhooks.sign": webhooks.sign_delivery,
+    }
+)

@@ -1,0 +1,65 @@
+"""The command `symbi`: one file per group of commands, imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+
+import click
+
+from runtime.errors import SymbiontError
+
+COMMANDS = {
+    "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
+    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, test, logs."),
+    "memory": ("runtime.cli.memory:memory", "Memories: list, inspect."),
+    "secret": ("runtime.cli.secret:secret", "Secrets: show."),
+}
+
+
+class LateGroup(click.Group):
+    """A group whose commands are imported when they are called: `symbi --version` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(metadata.version("symbiont"), prog_name="symbi", message="%(prog)s %(version)s")
+def symbi() -> None:
+    """Agents that remember, woken by webhooks they can trust."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `symbi` and exit: 0 done, 1 failed, 2 could not run as asked, 130 interrupted."""
+    try:
+        code = symbi.main(arguments, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except SymbiontError as error:
+        click.echo(f"symbi: {error}", err=True)
+        if error.hint:
+            click.echo(f"  help: {error.hint}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader has seen enough; point stdout elsewhere so that the interpreter's last flush is quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code or 0)

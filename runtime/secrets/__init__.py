@@ -1,0 +1,56 @@
+"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. One file and one row a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.credential import CREDENTIAL
+from runtime.secrets.env import ENV
+from runtime.secrets.file import FILE
+from runtime.secrets.generated import GENERATED
+from runtime.secrets.secret import Secret
+from runtime.secrets.vault import VAULT
+
+__all__ = ["BACKENDS", "Backend", "Context", "Secret", "Unresolved", "resolve", "tabulate"]
+
+SCHEME = "secret://"
+
+
+def tabulate(rows: tuple[Backend, ...]) -> Mapping[str, Backend]:
+    """A read-only table by name. Raises ValueError naming a row that stands twice."""
+    table: dict[str, Backend] = {}
+    for row in rows:
+        if row.name in table:
+            raise ValueError(f"two secret backends are called {row.name!r}")
+        table[row.name] = row
+    return MappingProxyType(table)
+
+
+BACKENDS = tabulate((CREDENTIAL, ENV, FILE, GENERATED, VAULT))
+
+
+async def resolve(text: str, context: Context) -> Secret:
+    """The secret that `text` refers to, or `text` itself when it is a literal.
+
+    Raises `Unresolved`, whose message says why and never holds a secret: no such backend, nothing there, or a value
+    that is empty or blank. A reference is never taken for its own value.
+    """
+    if not text.startswith(SCHEME):
+        return _present(text.encode(), "written in the program")
+    name, _, path = text.removeprefix(SCHEME).partition("/")
+    backend = BACKENDS.get(name)
+    if backend is None:
+        raise Unresolved(f"there is no secret backend {name!r}; there are {', '.join(BACKENDS)}")
+    if not path:
+        raise Unresolved(f"{text} names nothing in {name}")
+    return _present(await backend.read(path, context), f"{name} {path}")
+
+
+def _present(value: bytes, origin: str) -> Secret:
+    if not value:
+        raise Unresolved(f"the secret from {origin} is empty")
+    if not value.strip():
+        raise Unresolved(f"the secret from {origin} is blank")
+    return Secret(value, origin)

@@ -1,0 +1,45 @@
+# `make` lists the commands.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench catalog lock clean
+
+help: ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+.venv/installed: pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --editable .
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+run: .venv/installed ## start the daemon on examples/
+	$(BIN)/symbi up examples
+
+test: .venv/installed-dev ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+check: .venv/installed-dev ## format, lint, types, layers, import cycles
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
+
+bench: .venv/installed-dev ## measure the receiver against bare aiohttp
+	$(BIN)/python -m bench.receive
+
+catalog: .venv/installed ## write dslc/catalog.json from the runtime's tables
+	$(BIN)/python -m runtime.catalog
+
+lock: ## pin every development dependency again (needs uv)
+	uv pip compile --quiet --universal --no-header --no-annotate --all-extras --python-version 3.11 pyproject.toml -o requirements.lock
+
+clean: ## remove the environment and caches
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

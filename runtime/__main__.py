@@ -1,0 +1,5 @@
+"""`python -m runtime` is `symbi`."""
+
+from runtime.cli import main
+
+main()

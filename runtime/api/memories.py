@@ -1,0 +1,61 @@
+"""The resource `memories`: what agents remember, as it stands in their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from runtime.api.house import House
+from runtime.api.parameters import optional_text, text, unknown
+from runtime.clock import utc
+from runtime.errors import UsageError
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
+
+
+async def list_agents(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Every agent that has a memory."""
+    agents = []
+    for name, store in house.memories.items():
+        for agent in await store.agents():
+            stats = await store.stats(agent)
+            agents.append(
+                {
+                    "agent": agent,
+                    "memory": name,
+                    "folder": str(stats.folder),
+                    "items": stats.items,
+                    "logs": stats.logs,
+                    "bytes": stats.bytes,
+                }
+            )
+    return {"agents": agents}
+
+
+async def inspect(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`agent`, and optionally `day` (default: today in UTC) → the text of memory.md and of that day's log."""
+    agent = text(parameters, "agent")
+    day = _day(optional_text(parameters, "day"), house)
+    store = house.memories[house.memory_of(agent)]
+    known = {entry.agent for entry in house.mounts.values()} | set(await store.agents())
+    if agent not in known:
+        raise unknown("agent", agent, known)
+    seen = await store.inspect(agent, day)
+    return {
+        "agent": agent,
+        "memory": {"path": str(seen.memory_path), "text": seen.memory_text},
+        "log": {"path": str(seen.log_path), "text": seen.log_text},
+    }
+
+
+def _day(given: str | None, house: House) -> date:
+    if given is None:
+        return utc(house.clock.now()).date()
+    try:
+        if not _DAY.match(given):
+            raise ValueError
+        return date.fromisoformat(given)
+    except ValueError:
+        raise UsageError(f"{given!r} is not a day", hint="write YYYY-MM-DD") from None

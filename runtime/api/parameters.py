@@ -1,0 +1,38 @@
+"""Reading an operation's parameters: one clear line for a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from runtime.errors import UsageError
+
+
+def text(parameters: Mapping[str, Any], name: str) -> str:
+    """The required text parameter `name`. Raises UsageError."""
+    value = parameters.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"the parameter {name} is missing or not text")
+    return value
+
+
+def optional_text(parameters: Mapping[str, Any], name: str) -> str | None:
+    """The text parameter `name`, or None. Raises UsageError."""
+    return text(parameters, name) if parameters.get(name) is not None else None
+
+
+def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
+    """The whole number `name` between `low` and `high`, or `default`. Raises UsageError."""
+    value = parameters.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise UsageError(f"the parameter {name} is not a whole number from {low} to {high}")
+    return value
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a `name` that is not among the `known` ones, with the nearest of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}" if names else "there are none"
+    return UsageError(f"no {kind} is called {name!r}", hint=hint)

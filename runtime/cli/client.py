@@ -1,0 +1,106 @@
+"""How a command reaches the state of a root: through the daemon's admin socket, or by owning the root itself."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from runtime.daemon.root import Owned, Root, locate, own
+from runtime.errors import SymbiontError, UsageError
+
+TIMEOUT_SECONDS = 30
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=TIMEOUT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def find_root(explicit: Path | None) -> Root:
+    """The root of the command, or UsageError saying how to get one."""
+    root = locate(Path.cwd(), os.environ, explicit)
+    if root is None:
+        where = explicit or Path.cwd()
+        raise UsageError(f"no root here: {where} holds no .symbi folder", hint="start one with `symbi up`, or name it with --root")
+    return root
+
+
+def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does.
+
+    Raises SymbiontError as the operation did, with its exit code.
+    """
+    given = {key: value for key, value in (parameters or {}).items() if value is not None}
+    address = root.read("daemon.json").get("socket")
+    if address:
+        answer = _ask(str(address), name, given)
+        if answer is not None:
+            return answer
+    try:
+        return asyncio.run(_own_and_call(root, name, given))
+    except Owned:
+        raise UsageError(
+            f"the daemon that owns {root.folder} does not answer on its admin socket", hint="is it starting or stopping? try again"
+        ) from None
+
+
+def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Like `call`, for what only a running daemon can do."""
+    given = {key: value for key, value in (parameters or {}).items() if value is not None}
+    address = root.read("daemon.json").get("socket")
+    answer = _ask(str(address), name, given) if address else None
+    if answer is None:
+        raise SymbiontError(f"no daemon is running on {root.folder}", hint="start it with `symbi up`")
+    return answer
+
+
+def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The daemon's answer, or None when no daemon listens at `address` (it was killed, or is not up yet)."""
+    connection = _SocketConnection(address)
+    try:
+        connection.request("POST", f"/v1/{name}", json.dumps(dict(parameters)), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
+        return None
+    except (OSError, ValueError) as error:
+        raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
+    finally:
+        connection.close()
+    if response.status >= 400:
+        error = answer.get("error", {})
+        kind = UsageError if error.get("exit_code") == 2 else SymbiontError
+        raise kind(error.get("message", f"the daemon answered {response.status}"), hint=error.get("hint"))
+    assert isinstance(answer, dict)
+    return answer
+
+
+async def _own_and_call(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    from runtime.api import OPERATIONS
+    from runtime.daemon.house import House
+    from runtime.daemon.settings import Settings
+
+    with own(root):
+        async with House.open(root, Settings.read({})) as house:
+            await house.load_last_program()
+            return await OPERATIONS[name](house, parameters)
+
+
+def query(parameters: Mapping[str, Any]) -> str:
+    """`?a=b` for a URL, or nothing."""
+    return f"?{urlencode(parameters)}" if parameters else ""

@@ -1,0 +1,64 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def root_option(command: F) -> F:
+    """`--root`, the same for every command."""
+    return click.option(
+        "--root",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="The folder that holds .symbi/ (else SYMBIONT_ROOT, else found upward from here).",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """`--json`, the same for every command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented, on standard output."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """A table as wide as the terminal, folded rather than cut when piped; `empty` when there are no rows."""
+    content = [tuple(row) for row in rows]
+    if not content:
+        click.echo(empty)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=10_000)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in content:
+        # Text, not markup: a webhook's event may hold square brackets.
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+    console.print(table)
+
+
+def _style(cell: str) -> str:
+    match cell:
+        case "accepted" | "mounted" | "done":
+            return "green"
+        case "refused" | "not mounted" | "dead":
+            return "red"
+        case "filtered" | "repeated" | "queued" | "running":
+            return "yellow"
+    return ""

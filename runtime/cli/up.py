@@ -1,0 +1,48 @@
+"""`symbi up`: the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from runtime.cli.output import root_option
+from runtime.errors import UsageError
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option("--listen", metavar="HOST:PORT", help="Where senders post.  [default: 127.0.0.1:8080]")
+@click.option("--admin-listen", metavar="HOST:PORT", help="The operators' listener.  [default: 127.0.0.1:8081]")
+@click.option("--database", metavar="URL", help="postgresql://… instead of the SQLite file in the root.")
+@click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
+@root_option
+def up(
+    paths: tuple[Path, ...],
+    listen: str | None,
+    admin_listen: str | None,
+    database: str | None,
+    log_format: str | None,
+    root: Path | None,
+) -> None:
+    """Start the daemon on the programs under each PATH (default: the current folder).
+
+    Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
+    """
+    from runtime.daemon import log, server
+    from runtime.daemon.root import make
+    from runtime.daemon.settings import Settings
+
+    settings = Settings.read(
+        {"listen": listen, "admin_listen": admin_listen, "database": database, "log_format": log_format}
+    )
+    given = paths or (Path(),)
+    for path in given:
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+    # Whatever this process makes is for its own user only.
+    os.umask(0o077)
+    log.configure(settings.log_format)
+    asyncio.run(server.serve(make(Path.cwd(), os.environ, root), settings, given))

@@ -1,0 +1,151 @@
+"""What one program became: its routes, its memories and what could not be mounted. Policy only; the pool holds files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from dslc.blocks import Agent, Memory, Webhook
+from dslc.program import Program
+from runtime import secrets
+from runtime.daemon.pool import Pool
+from runtime.memory import Store, open_store, store_identity
+from runtime.secrets import Context, Secret, Unresolved
+from runtime.webhooks.route import Mount, RouteTable, mount
+
+DEFAULT_MEMORY = "default"
+
+
+@dataclass(eq=False, slots=True)
+class Generation:
+    """One program, ready to serve. Read-only but for the count of those who work on it."""
+
+    number: int
+    program: Program
+    mounts: Mapping[str, Mount]
+    table: RouteTable
+    memories: Mapping[str, Store]
+    resolved: Mapping[str, Secret]
+    warnings: tuple[str, ...]
+    _pool: Pool
+    _held: list[Hashable]
+    _pins: int = field(default=0, init=False)
+    _retired: bool = field(default=False, init=False)
+
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[Generation]:
+        """Keep this generation's resources open while inside, even when a reload replaces it."""
+        self._pins += 1
+        try:
+            yield self
+        finally:
+            self._pins -= 1
+            await self._drain()
+
+    async def retire(self) -> None:
+        """Let go of the resources as soon as nobody works on this generation any more."""
+        self._retired = True
+        await self._drain()
+
+    async def _drain(self) -> None:
+        if self._retired and not self._pins:
+            held, self._held = self._held, []
+            for identity in held:
+                await self._pool.give_back(identity)
+
+    def agent(self, name: str) -> Agent | None:
+        """The agent `name`: declared, or the recorder that a webhook names without a declaration; else None."""
+        declared = self.program.agents.get(name)
+        if declared is not None:
+            return declared
+        named = any(entry.agent == name for entry in self.mounts.values())
+        return Agent(name=name) if named else None
+
+    def memory_name(self, agent: str, webhook: str | None = None) -> str:
+        """Which memory a run writes to: the webhook's, else its agent's, else the only or default one."""
+        source = self.program.webhooks.get(webhook) if webhook else None
+        declared = self.program.agents.get(agent)
+        for wanted in (source.memory if source else None, declared.memory if declared else None):
+            if wanted in self.memories:
+                return wanted
+        return next(iter(self.program.memories)) if len(self.program.memories) == 1 else DEFAULT_MEMORY
+
+
+async def build(
+    number: int, program: Program, previous: Generation | None, *, context: Context, pool: Pool, root: Path
+) -> Generation:
+    """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened."""
+    resolved, problems, warnings = await _resolve(program, previous, context)
+    mounts = {
+        name: mount(
+            webhook,
+            origin=program.origins.get(("webhook", name), ""),
+            secrets=[resolved[text] for text in webhook.secret if text in resolved],
+            problem=next((problems[text] for text in webhook.secret if text in problems), None),
+        )
+        for name, webhook in program.webhooks.items()
+    }
+    held: list[Hashable] = []
+    try:
+        memories = {name: _open(block, pool, root, held) for name, block in _memories(program).items()}
+    except BaseException:
+        for identity in held:
+            await pool.give_back(identity)
+        raise
+    return Generation(
+        number=number,
+        program=program,
+        mounts=MappingProxyType(mounts),
+        table=RouteTable.of(mounts.values()),
+        memories=MappingProxyType(memories),
+        resolved=MappingProxyType(resolved),
+        warnings=tuple(warnings),
+        _pool=pool,
+        _held=held,
+    )
+
+
+def _memories(program: Program) -> dict[str, Memory]:
+    """The declared memories, and the built-in one where a run may need it."""
+    declared = dict(program.memories)
+    if len(declared) != 1:
+        declared.setdefault(DEFAULT_MEMORY, Memory(name=DEFAULT_MEMORY))
+    return declared
+
+
+def _open(block: Memory, pool: Pool, root: Path, held: list[Hashable]) -> Store:
+    identity = store_identity(block, root)
+
+    store = pool.take(identity, lambda: open_store(block, root))
+    held.append(identity)
+    return store
+
+
+async def _resolve(
+    program: Program, previous: Generation | None, context: Context
+) -> tuple[dict[str, Secret], dict[str, str], list[str]]:
+    """Every secret of the program once: values by reference, reasons by reference, and what is worth a warning."""
+    references = list(dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block)))
+    answers = await asyncio.gather(*(secrets.resolve(text, context) for text in references), return_exceptions=True)
+    resolved: dict[str, Secret] = {}
+    problems: dict[str, str] = {}
+    warnings: list[str] = []
+    for text, answer in zip(references, answers, strict=True):
+        if isinstance(answer, Secret):
+            resolved[text] = answer
+        elif not isinstance(answer, Unresolved):
+            raise answer
+        elif previous is not None and text in previous.resolved:
+            resolved[text] = previous.resolved[text]
+            warnings.append(f"{answer.line()}; its last value is kept")
+        else:
+            problems[text] = answer.line()
+    return resolved, problems, warnings
+
+
+def _wanted(block: Webhook) -> tuple[str, ...]:
+    return () if block.insecure_allow_unverified else block.secret

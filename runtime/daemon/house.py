@@ -1,0 +1,148 @@
+"""Everything a root owns, opened: database, key, secrets, pool and the running generation. One process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from runtime.clock import SYSTEM, Clock
+from runtime.crypto import MasterKey
+from runtime.daemon import master_key
+from runtime.daemon.generation import Generation, build
+from runtime.daemon.pool import Pool
+from runtime.daemon.reload import Compiled, Problem, compile_paths
+from runtime.daemon.root import Root
+from runtime.daemon.settings import Settings
+from runtime.database import Database
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory import Store
+from runtime.secrets import Context
+from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
+
+log = structlog.get_logger("symbiont.reload")
+
+DATABASE_FILE = "symbiont.db"
+
+
+class House:
+    """What operations act on. The caller holds the root's lock for as long as this is open."""
+
+    def __init__(self, root: Root, settings: Settings, database: Database, key: MasterKey, clock: Clock) -> None:
+        self.root = root
+        self.settings = settings
+        self.database = database
+        self.key = key
+        self.clock = clock
+        self.secrets = Context(os.environ, root.folder, database, key, clock)
+        self.pool = Pool()
+        self.generation: Generation | None = None
+        self.problem: Problem | None = None
+        self.paths: tuple[Path, ...] = ()
+        self.addresses: dict[str, str] = {}
+        self._digest = b""
+        self._loading = asyncio.Lock()
+        self._retiring: set[Generation] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[House]:
+        """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
+        key = master_key.load(root, settings.master_key, os.environ)
+        database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
+        house = cls(root, settings, database, key, clock)
+        try:
+            yield house
+        finally:
+            if house.generation is not None:
+                await house.generation.retire()
+            await database.close()
+
+    @property
+    def table(self) -> RouteTable:
+        """The routes of the running generation."""
+        return self.generation.table if self.generation else EMPTY_TABLE
+
+    @property
+    def mounts(self) -> Mapping[str, Mount]:
+        """Every declared webhook by name."""
+        return self.generation.mounts if self.generation else {}
+
+    @property
+    def memories(self) -> Mapping[str, Store]:
+        """Every memory by name."""
+        return self.generation.memories if self.generation else {}
+
+    def memory_of(self, agent: str) -> str:
+        """The name of the memory that `agent` writes to."""
+        assert self.generation is not None
+        return self.generation.memory_name(agent)
+
+    async def load(self, paths: Sequence[Path]) -> Compiled:
+        """The first generation, from `paths`. Raises UsageError when there is no program; wrong ones are returned."""
+        self.paths = tuple(path.absolute() for path in paths)
+        compiled = await compile_paths(self.paths)
+        if compiled.program is not None:
+            await self._swap(compiled)
+        return compiled
+
+    async def load_last_program(self) -> None:
+        """Load what `symbi up` was last given, for a command that runs without a daemon. Raises SymbiontError."""
+        recorded = self.root.read("program.json").get("paths") or [str(self.root.folder)]
+        compiled = await self.load([Path(path) for path in recorded])
+        if compiled.program is None:
+            raise SymbiontError(f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all")
+
+    def remember_program(self) -> None:
+        """Record the paths, so that commands find the program when no daemon runs."""
+        self.root.write("program.json", {"paths": [str(path) for path in self.paths]})
+
+    async def reload(self, *, force: bool = False) -> bool:
+        """Look at the paths again; swap when a file changed (or when `force`, which reads secrets again).
+
+        A program with an error, an unreadable file or an empty tree changes nothing and becomes `problem`. True when
+        there is a new generation.
+        """
+        async with self._loading:
+            try:
+                compiled = await compile_paths(self.paths)
+                if compiled.digest == self._digest and not force:
+                    return False
+                if compiled.program is None:
+                    # The same broken content is reported once.
+                    self._digest = compiled.digest
+                    self._report(compiled.problems)
+                    return False
+                await self._swap(compiled)
+            except SymbiontError as error:
+                self._report([Problem(error.line())])
+                return False
+        return True
+
+    def _report(self, problems: Sequence[Problem]) -> None:
+        if self.problem == problems[0]:
+            return
+        self.problem = problems[0]
+        for problem in problems:
+            log.error("reload refused; the running program is unchanged", problem=problem.text())
+
+    async def _swap(self, compiled: Compiled) -> None:
+        assert compiled.program is not None
+        previous = self.generation
+        number = previous.number + 1 if previous else 1
+        generation = await build(
+            number, compiled.program, previous, context=self.secrets, pool=self.pool, root=self.root.folder
+        )
+        self.generation, self._digest, self.problem = generation, compiled.digest, None
+        if previous is not None:
+            await previous.retire()
+        for warning in generation.warnings:
+            log.warning(warning)
+        for entry in generation.mounts.values():
+            if entry.problem:
+                log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
+        log.info("program loaded", generation=number, routes=len(generation.table), files=len(compiled.sources))

@@ -1,0 +1,93 @@
+"""The master key: a 0600 file in `.symbi/`, made at the first start, or what SYMBIONT_MASTER_KEY refers to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from runtime.crypto import KEY_BYTES, MasterKey
+from runtime.daemon.root import Root
+from runtime.errors import UsageError
+from runtime.secrets.file import read_file
+from runtime.secrets.backend import Unresolved
+
+FILE = "master.key"
+
+
+def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> MasterKey:
+    """The master key of `root`; made when there is none and no `reference`.
+
+    `reference` is `secret://env/NAME`, `secret://file/PATH` or `secret://credential/NAME` of 64 hexadecimal digits,
+    base64, or 32 raw bytes. Raises UsageError; the message never holds any of it.
+    """
+    if reference:
+        return _parse(_referred(reference, root, environ), reference)
+    file = root.state / FILE
+    try:
+        if not file.exists():
+            _create(file)
+        mode = stat.S_IMODE(file.stat().st_mode)
+        if mode & 0o077:
+            raise UsageError(f"{file} can be read by others (mode {mode:o})", hint=f"chmod 600 {file}")
+        return _parse(read_file(file), str(file))
+    except OSError as error:
+        raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
+    # The database is opened with this key, so only backends that need no database can hold it.
+    kind, _, path = reference.removeprefix("secret://").partition("/")
+    try:
+        match kind if reference.startswith("secret://") else "":
+            case "env" if path in environ:
+                return os.fsencode(environ[path])
+            case "file":
+                return read_file(root.folder / path)
+            case "credential" if environ.get("CREDENTIALS_DIRECTORY"):
+                return read_file(Path(environ["CREDENTIALS_DIRECTORY"]) / Path(path).name)
+    except Unresolved as error:
+        raise UsageError(f"the master key cannot be read: {error}") from None
+    raise UsageError(
+        "SYMBIONT_MASTER_KEY does not refer to a key that is there",
+        hint="write secret://env/NAME, secret://file/PATH or secret://credential/NAME",
+    )
+
+
+def _parse(value: bytes, place: str) -> MasterKey:
+    text = value.strip()
+    for decode in (binascii.unhexlify, lambda data: base64.b64decode(data, validate=True)):
+        try:
+            key = decode(text)
+        except (binascii.Error, ValueError):
+            continue
+        if len(key) == KEY_BYTES:
+            return MasterKey(key)
+    if len(value) == KEY_BYTES:
+        return MasterKey(value)
+    raise UsageError(f"{place} does not hold a master key", hint="32 bytes in hexadecimal, as `openssl rand -hex 32` prints")
+
+
+def _create(file: Path) -> None:
+    """Write a new key; a key that is already there is never replaced, whoever else starts at the same moment."""
+    temporary = file.with_name(f".{FILE}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
+            handle.write(MasterKey.generate().hex().encode() + b"\n")
+            handle.flush()
+            os.fsync(descriptor)
+        file.hardlink_to(temporary)
+    except FileExistsError:
+        return
+    finally:
+        temporary.unlink()
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,162 @@
+"""The root: the folder that holds `.symbi/`, where one program keeps its state. Found as git finds `.git`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import UsageError
+
+STATE = ".symbi"
+_NETWORK_FILESYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder with a `.symbi/` of our own."""
+
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        """`.symbi/`: database, keys, indexes, lock."""
+        return self.folder / STATE
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The JSON object in `.symbi/NAME`, or an empty one when there is none or it is torn."""
+        try:
+            content = json.loads((self.state / name).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Replace `.symbi/NAME` whole or not at all."""
+        write_atomically(self.state / name, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root | None:
+    """The root that a command started in `start` means, or None when there is none.
+
+    `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; else the first folder upward
+    that holds `.symbi/`, stopping at $HOME and at a folder of another owner.
+    """
+    named = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if named:
+        folder = Path(named).absolute()
+        return Root(folder) if (folder / STATE).is_dir() else None
+    home = Path(environ["HOME"]).resolve() if environ.get("HOME") else None
+    for folder in (start.resolve(), *start.resolve().parents):
+        if folder.stat().st_uid != os.geteuid():
+            return None
+        if (folder / STATE).is_dir():
+            return Root(folder)
+        if folder == home:
+            return None
+    return None
+
+
+def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root:
+    """The root for `symbi up`: the one `locate` finds, or a new one in the named or current folder.
+
+    Raises UsageError when it is another user's, not writable, or on a network filesystem.
+    """
+    root = locate(start, environ, explicit)
+    if root is None:
+        named = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        root = Root((Path(named) if named else start).absolute())
+    _refuse_network(root.folder)
+    try:
+        root.state.mkdir(mode=0o700, exist_ok=True)
+        owner = root.state.stat()
+        if owner.st_uid != os.geteuid():
+            raise UsageError(f"{root.state} belongs to another user (uid {owner.st_uid})", hint="run as that user")
+        if stat.S_IMODE(owner.st_mode) & 0o077:
+            root.state.chmod(0o700)
+        _probe(root.state)
+    except OSError as error:
+        what = (error.strerror or "cannot be used").lower()
+        raise UsageError(f"the root {root.folder} cannot be used: {what}", hint="choose another with --root") from None
+    return root
+
+
+def _probe(folder: Path) -> None:
+    """Raise OSError when `folder` takes no files: better now than at the first delivery."""
+    probe = folder / f".probe-{secrets.token_hex(4)}"
+    os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    probe.unlink()
+
+
+def _refuse_network(folder: Path) -> None:
+    """SQLite's WAL and flock are not to be trusted over a network (sqlite.org/wal.html)."""
+    kind = filesystem(folder, Path("/proc/self/mountinfo"))
+    if kind in _NETWORK_FILESYSTEMS:
+        raise UsageError(
+            f"the root {folder} is on a network filesystem ({kind}), where locks and the database are not safe",
+            hint="choose a local folder with --root",
+        )
+
+
+def filesystem(folder: Path, mountinfo: Path) -> str:
+    """The type of the filesystem that holds `folder` (proc(5), mountinfo), or "" where that can't be known."""
+    try:
+        lines = mountinfo.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    target, found, kind = folder.resolve(), -1, ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        point = Path(left.split(" ")[4].replace("\\040", " "))
+        if target.is_relative_to(point) and len(point.parts) >= found:
+            found, kind = len(point.parts), right.split(" ")[0]
+    return kind
+
+
+@contextmanager
+def own(root: Root) -> Iterator[None]:
+    """Hold `.symbi/lock` while inside. Raises `Owned` at once when another process holds it."""
+    descriptor = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = root.read("daemon.json").get("pid")
+            who = f"a daemon (process {pid})" if pid else "another process"
+            raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class Owned(UsageError):
+    """Another process holds the root's lock."""
+
+
+def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace `file` by `content`: temporary file, fsync, rename, folder fsync. A crash leaves the old or the new."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
+            handle.write(content)
+            handle.flush()
+            os.fsync(descriptor)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,66 @@
+"""Settings of the process: flags of `symbi up`, else `SYMBIONT_*` variables, else these defaults. Not language."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from runtime.errors import UsageError
+
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[V6]:PORT` or `:PORT` (every interface) as (host, port). Raises ValueError."""
+    match = _ADDRESS.match(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ValueError("write HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080")
+    return match["six"] or match["host"] or "0.0.0.0", int(match["port"])  # noqa: S104 - asked for by leaving it out
+
+
+def _address(text: str) -> str:
+    parse_address(text)
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class Settings(BaseSettings):
+    """What the process itself needs to know. `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set them too."""
+
+    model_config = SettingsConfigDict(env_prefix="SYMBIONT_", frozen=True, extra="ignore")
+
+    listen: Address = Field("127.0.0.1:8080", description="where senders post: HOST:PORT")
+    admin_listen: Address = Field("127.0.0.1:8081", description="the operators' listener: HOST:PORT")
+    database: str | None = Field(None, repr=False, description="postgresql://…; default: SQLite in the root")
+    master_key: str | None = Field(None, repr=False, description="where the master key is from: secret://…")
+    log_format: Literal["auto", "text", "json"] = Field("auto", description="auto: text on a terminal, else JSON")
+    inbox_capacity: int = Field(10_000, ge=1, description="deliveries that may wait for admission before 503")
+    workers: int = Field(8, ge=1, le=256, description="runs at the same time")
+    drain_seconds: float = Field(20, ge=0, description="how long a stop waits for what is under way")
+    keep_days: int = Field(30, ge=1, description="days that finished deliveries and their bodies are kept")
+
+    @classmethod
+    def read(cls, flags: dict[str, Any]) -> Settings:
+        """The settings, given the flags that were set. Raises UsageError naming the flag or variable that is wrong."""
+        given = {name: value for name, value in flags.items() if value is not None}
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = str(first["loc"][0])
+            where = f"--{field.replace('_', '-')}" if field in given else f"SYMBIONT_{field.upper()}"
+            reason = first["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{where}: {reason[0].lower()}{reason[1:]}") from None
+
+
+def runtime_folder(environ: dict[str, str] | os._Environ[str]) -> Path | None:
+    """Where short-lived sockets belong: systemd's RUNTIME_DIRECTORY, else XDG_RUNTIME_DIR, else None."""
+    named = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0] or environ.get("XDG_RUNTIME_DIR")
+    return Path(named) if named and Path(named).is_dir() else None

@@ -1,0 +1,78 @@
+"""Noticing that a program's folders changed: whole folders are watched, so that every way of saving a file is seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import structlog
+from watchfiles import Change, awatch
+
+log = structlog.get_logger("symbiont.watch")
+
+# Two quiet steps end a burst of changes (about 300 ms), and a burst that never ends is read after a second.
+STEP_MS = 150
+DEBOUNCE_MS = 1000
+# How often the folders themselves are looked at: one that was replaced or came back raises no event of its own.
+TICK_MS = 500
+
+
+def watched(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders to watch for `paths`: a folder itself, a file's folder. Renames over a file happen in its folder."""
+    return tuple(dict.fromkeys(path if path.is_dir() else path.parent for path in paths))
+
+
+async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncIterator[None]:
+    """Yield after each burst of changes under `paths`, for ever. What lies under `ignored()` is not looked at.
+
+    A yield says only "look again": contents decide. A folder that vanishes and comes back is watched again.
+    """
+    folders = watched(paths)
+    seen = _identities(folders)
+    while True:
+        present = [folder for folder in folders if folder.is_dir()]
+        if not present:
+            await asyncio.sleep(TICK_MS / 1000)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                async with contextlib.aclosing(_bursts(present, ignored)) as bursts:
+                    async for burst in bursts:
+                        if burst:
+                            yield
+                        if _identities(folders) != seen:
+                            break
+        now = _identities(folders)
+        if now != seen:
+            seen = now
+            yield
+
+
+async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncIterator[bool]:
+    def wanted(_change: Change, path: str) -> bool:
+        return not any(Path(path).is_relative_to(folder) for folder in ignored())
+
+    async for burst in awatch(
+        *folders,
+        watch_filter=wanted,
+        step=STEP_MS,
+        debounce=DEBOUNCE_MS,
+        rust_timeout=TICK_MS,
+        yield_on_timeout=True,
+    ):
+        yield bool(burst)
+
+
+def _identities(folders: Sequence[Path]) -> tuple[tuple[int, int] | None, ...]:
+    """Device and inode of each folder, None for one that is not there."""
+
+    def identity(folder: Path) -> tuple[int, int] | None:
+        try:
+            status = os.stat(folder)  # noqa: PTH116 - both are the same call
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    return tuple(identity(folder) for folder in folders)

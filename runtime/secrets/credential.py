@@ -1,0 +1,26 @@
+"""`secret://credential/NAME`: a credential that systemd handed to the service (systemd.exec(5), LoadCredential=)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.file import read_file
+
+
+async def read(path: str, context: Context) -> bytes:
+    folder = context.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        raise Unresolved("CREDENTIALS_DIRECTORY is not set: only a service started by systemd has credentials")
+    if "/" in path or path in {".", ".."}:
+        raise Unresolved(f"{path} is not the name of a credential")
+    return await asyncio.to_thread(read_file, Path(folder) / path)
+
+
+CREDENTIAL = Backend(
+    name="credential",
+    title="systemd credential",
+    doc="`secret://credential/NAME`: what `LoadCredential=NAME:…` of the service's unit hands over.",
+    read=read,
+)

@@ -1,0 +1,22 @@
+"""`secret://env/NAME`: an environment variable of the daemon."""
+
+from __future__ import annotations
+
+import os
+
+from runtime.secrets.backend import Backend, Context, Unresolved
+
+
+async def read(path: str, context: Context) -> bytes:
+    value = context.environ.get(path)
+    if value is None:
+        raise Unresolved(f"the environment variable {path} is not set")
+    return os.fsencode(value)
+
+
+ENV = Backend(
+    name="env",
+    title="Environment variable",
+    doc="`secret://env/NAME`: the value of the environment variable NAME of the daemon, as it is.",
+    read=read,
+)

@@ -1,0 +1,41 @@
+"""`secret://file/PATH`: the content of a file, without its last line end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+from runtime.secrets.backend import Backend, Context, Unresolved
+
+MAX_BYTES = 64 * 1024
+
+
+def read_file(file: Path) -> bytes:
+    """The bytes of a regular file of at most 64 KiB, less one final line end. Raises `Unresolved`."""
+    try:
+        # O_NONBLOCK: opening a FIFO must not hang the reload.
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise Unresolved(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    with open(descriptor, "rb") as handle:  # noqa: PTH123 - it is a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unresolved(f"{file} is not a regular file")
+        value = handle.read(MAX_BYTES + 1)
+    if len(value) > MAX_BYTES:
+        raise Unresolved(f"{file} is larger than {MAX_BYTES // 1024} KiB, too large for a secret")
+    return value.removesuffix(b"\n").removesuffix(b"\r")
+
+
+async def read(path: str, context: Context) -> bytes:
+    return await asyncio.to_thread(read_file, context.root / path)
+
+
+FILE = Backend(
+    name="file",
+    title="File",
+    doc="`secret://file/PATH`: a file under the root; two slashes for an absolute path, `secret://file//run/key`. "
+    "One line end at the end of the file is not part of the secret.",
+    read=read,
+)
