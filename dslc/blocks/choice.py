@@ -1,0 +1,34 @@
+"""A variant and its own options: `provider custom { header "X-Signature" }`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from dslc.blocks.frozen import FrozenDict, frozen
+from dslc.blocks.values import Name
+
+
+class Choice(BaseModel):
+    """A row of a family by its name, with the options the program gives it. Compares by value; a plain name will do.
+
+    `options` holds what was written and no defaults, as Python values: str, int, float, bool, timedelta, tuples of
+    these, and nested mappings for groups. It is read-only, and no repr shows its values: an option may be a secret.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Name
+    options: Annotated[Mapping[str, Any], AfterValidator(frozen)] = Field(default=FrozenDict())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        yield "name", self.name
+        if self.options:
+            yield "options", sorted(self.options)

@@ -1,0 +1,46 @@
+"""A dictionary that cannot change, however deep, and that shows its keys only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, NoReturn, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(dict[K, V], Generic[K, V]):
+    """Equal to a dictionary of the same items, hashable when its values are. Its repr leaves out the values, for one
+    may be a secret. Every change raises TypeError.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this mapping is read-only")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __repr__(self) -> str:
+        return f"<{', '.join(map(str, self))}>"
+
+    def __copy__(self) -> FrozenDict[K, V]:
+        return self
+
+    def __deepcopy__(self, _: object) -> FrozenDict[K, V]:
+        return self
+
+    def __reduce__(self) -> Any:
+        return FrozenDict, (dict(self),)
+
+
+def frozen(value: Any) -> Any:
+    """The same value with every mapping a `FrozenDict` and every list a tuple, however deep."""
+    if isinstance(value, Mapping):
+        return FrozenDict({key: frozen(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(frozen(item) for item in value)
+    return value

@@ -1,0 +1,43 @@
+"""The block `memory NAME`: what agents remember and where."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from dslc.blocks.block import Block, Group
+from dslc.blocks.choice import Choice
+from dslc.blocks.values import As, Duration
+
+
+class Search(Group):
+    """How results by meaning and results by keyword are weighed against each other. The weights add up to 1."""
+
+    vector_weight: float = Field(default=0.7, ge=0, le=1, description="Weight of similarity by meaning.")
+    keyword_weight: float = Field(default=0.3, ge=0, le=1, description="Weight of keyword matches.")
+
+
+class Memory(Block):
+    """Where agents keep what they learn, for how long, and how it is searched."""
+
+    store: Annotated[Choice, As("variant", family="store")] = Field(
+        default=Choice(name="markdown"), description="The kind of store, with its own options."
+    )
+    path: str = Field(
+        default="data/agents",
+        min_length=1,
+        max_length=1024,
+        description="The folder, under the root unless absolute; one folder per agent is made in it.",
+    )
+    retention: Duration = Field(
+        default=timedelta(days=90), description="How long daily logs are kept before they are compacted and deleted."
+    )
+    search: Search = Field(default=Search(), description="How search results are ranked.")
+    embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
+        default=None, description="What turns text into vectors, with its own options."
+    )
+    index: Annotated[Choice | None, As("variant", family="index")] = Field(
+        default=None, description="Where vectors are kept and searched, with its own options."
+    )

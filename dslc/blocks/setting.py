@@ -1,0 +1,143 @@
+"""What a model's fields say about the language: the one description that checker, catalogue and documentation use."""
+
+from __future__ import annotations
+
+import types
+from datetime import timedelta
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
+
+from dslc.blocks.choice import Choice
+from dslc.blocks.duration import write_duration
+from dslc.blocks.size import write_size
+from dslc.blocks.values import HEAD, SINGLE, As, Relation, Written
+
+_PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class Setting(BaseModel):
+    """One setting of a block, of a group or of a row's options, as plain data.
+
+    `default`, `minimum` and `maximum` are as JSON and as the language writes them (`"90d"`, `"256KiB"`, `0.7`); bounds
+    are inclusive. `many`: a list of values (one will do when `single`), or a group that may be given several times.
+    `min_length`, `max_length`: characters of a string, or items of a list. `settings`: those of a group.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: Written
+    doc: str = ""
+    required: bool = False
+    default: Any = None
+    choices: tuple[str, ...] | None = None
+    minimum: float | int | str | None = None
+    maximum: float | int | str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    many: bool = False
+    single: bool = False
+    block: str | None = None
+    family: str | None = None
+    open: bool = False
+    needs: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+
+
+@cache
+def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
+    """The settings that `model` describes, in the order of its fields.
+
+    Raises TypeError for a field whose type the language cannot write.
+    """
+    return tuple(
+        _setting(model, name, field) for name, field in model.model_fields.items() if HEAD not in field.metadata
+    )
+
+
+def _setting(model: type[BaseModel], name: str, field: FieldInfo) -> Setting:
+    try:
+        shape = _shape(field.annotation, tuple(field.metadata))
+    except TypeError as error:
+        raise TypeError(f"{model.__name__}.{name}: {error}") from error
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    return Setting(
+        name=name,
+        doc=field.description or "",
+        required=field.is_required(),
+        default=_written(default, shape["type"]),
+        **shape,
+    )
+
+
+def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
+    """How a value of this type is written, with its bounds."""
+    if get_origin(annotation) is Annotated:
+        inner, *outer = get_args(annotation)
+        return _shape(inner, (*outer, *metadata))
+    if get_origin(annotation) in {Union, types.UnionType}:
+        options = [option for option in get_args(annotation) if option is not types.NoneType]
+        if len(options) == 1:
+            return _shape(options[0], metadata)
+        annotation = None
+    if get_origin(annotation) in {tuple, list}:
+        items, *rest = get_args(annotation)
+        if rest not in ([], [...]):
+            raise TypeError(f"a tuple of fixed length cannot be written: {annotation}")
+        return {**_shape(items, ()), "many": True, **_bounds(metadata, "")}
+    return _one(annotation, metadata)
+
+
+def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
+    ways = [item for item in metadata if isinstance(item, As)]
+    found: dict[str, Any]
+    if ways:
+        way = ways[-1]  # the outermost: `Annotated[Name, As("reference", …)]`
+        found = {"type": way.written, "block": way.block, "family": way.family, "open": way.open}
+    elif get_origin(annotation) is Literal:
+        found = {"type": "word", "choices": get_args(annotation)}
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Choice:
+        found = {"type": "group", "settings": settings_of(annotation)}
+    elif annotation in _PLAIN:
+        found = {"type": _PLAIN[annotation]}
+    else:
+        raise TypeError(f"a value of this type cannot be written in a program: {annotation}")
+    return {**found, **_bounds(metadata, found["type"])}
+
+
+def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for item in metadata:
+        match item:
+            case Ge(ge=bound):
+                found["minimum"] = _written(bound, written)
+            case Le(le=bound):
+                found["maximum"] = _written(bound, written)
+            case MinLen(min_length=length):
+                found["min_length"] = length
+            case MaxLen(max_length=length):
+                found["max_length"] = length
+            case Relation():
+                found |= {"needs": item.needs, "excludes": item.excludes, "one_of": item.one_of}
+            case _ if item is SINGLE:
+                found["single"] = True
+    return found
+
+
+def _written(value: Any, written: str) -> Any:
+    """A default or bound as plain JSON, in the language's own spelling."""
+    if isinstance(value, Choice):
+        return value.name
+    if isinstance(value, BaseModel):
+        return None
+    if isinstance(value, timedelta):
+        return write_duration(value)
+    if isinstance(value, tuple | list):
+        return [_written(item, written) for item in value if not isinstance(item, BaseModel)]
+    return write_size(value) if written == "size" and isinstance(value, int) else value

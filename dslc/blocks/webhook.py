@@ -1,0 +1,65 @@
+"""The block `webhook NAME`: an address that takes signed deliveries and hands them to an agent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from dslc.blocks.block import Block, Group
+from dslc.blocks.choice import Choice
+from dslc.blocks.values import SINGLE, As, JsonPath, Name, Relation, SecretReference, Size, Url, UrlPath
+
+
+class Filter(Group):
+    """What a delivery's body must say to be wanted. Any one of several nodes that the path finds may match."""
+
+    json_path: JsonPath = Field(description="Where to look in the body (JSONPath, RFC 9535).")
+    equals: Annotated[str | int | float | bool | None, As("scalar"), Relation(one_of=("equals", "contains"))] = Field(
+        default=None, description="The node is this value."
+    )
+    contains: str | None = Field(default=None, description="The node is a text or list that holds this text.")
+
+    @model_validator(mode="after")
+    def _compares(self) -> Filter:
+        if self.equals is None and self.contains is None:
+            raise ValueError("a filter needs `equals` or `contains`")
+        return self
+
+
+class Limits(Group):
+    """What one webhook takes at most."""
+
+    body: Size = Field(default=262_144, ge=1, description="The largest body that is read.")
+    per_minute: int | None = Field(
+        default=None, ge=1, description="Deliveries accepted a minute; no limit when absent."
+    )
+
+
+class Webhook(Block):
+    """An address that verifies what arrives and hands it to an agent."""
+
+    path: UrlPath = Field(description="The URL path it answers on, matched exactly; unique in the program.")
+    provider: Annotated[Choice, As("variant", family="provider")] = Field(
+        default=Choice(name="custom"), description="Who signs and how: a preset, or `custom` with its options."
+    )
+    secret: Annotated[tuple[SecretReference, ...], SINGLE] = Field(
+        default=(), repr=False, description="Where the signing secret is kept; a list while it is being rotated."
+    )
+    agent: Annotated[Name | None, As("reference", block="agent")] = Field(
+        default=None, description="The agent that is woken."
+    )
+    memory: Annotated[Name | None, As("reference", block="memory")] = Field(
+        default=None, description="The memory the agent uses for these deliveries, instead of its own."
+    )
+    filter: tuple[Filter, ...] = Field(default=(), description="Only deliveries that every filter matches are run.")
+    limits: Limits = Field(default=Limits(), description="What it takes at most.")
+    public_url: Url | None = Field(
+        default=None, description="The URL senders call, where a proxy changes it and the provider signs it."
+    )
+    keep_body: bool = Field(
+        default=True, description="Keep the body of accepted deliveries, sealed, for a bounded time."
+    )
+    insecure_allow_unverified: bool = Field(
+        default=False, description="Accept requests that nobody signed. For tests only."
+    )

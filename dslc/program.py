@@ -1,0 +1,27 @@
+"""The frozen result of a compilation: what the runtime takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dslc.blocks import Agent, Memory, Webhook
+from dslc.blocks.frozen import FrozenDict
+
+
+@dataclass(frozen=True)
+class Program:
+    """Every block by its name, in source order. Read-only; two programs are equal when their definitions are.
+
+    `origins` says where a block of (kind, name) was declared, as `file:line`. It does not take part in comparison:
+    a comment above a block changes no meaning.
+    """
+
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    origins: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("memories", "webhooks", "agents", "origins"):
+            object.__setattr__(self, name, FrozenDict(getattr(self, name)))
