@@ -1,0 +1,38 @@
+"""Webhooks: who sends them, how they are proved, which are wanted."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.filter import Wanted, compile_filters
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers import PROVIDERS, find_provider
+from runtime.webhooks.refusal import REASONS, Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign
+from runtime.webhooks.summary import Summary, describe
+from runtime.webhooks.verification import Verified, Verifier, prepare, prepare_unverified, verify
+
+__all__ = [
+    "PROVIDERS",
+    "REASONS",
+    "Answer",
+    "Fact",
+    "Headers",
+    "Payload",
+    "Provider",
+    "Refused",
+    "Request",
+    "Summary",
+    "Verified",
+    "Verifier",
+    "Wanted",
+    "compile_filters",
+    "describe",
+    "find_provider",
+    "prepare",
+    "prepare_unverified",
+    "sign",
+    "verify",
+]

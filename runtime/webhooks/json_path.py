@@ -1,0 +1,138 @@
+"""JSONPath (RFC 9535), compiled once: plain paths to a closure, the others by python-jsonpath in its strict mode."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from runtime.webhooks.refusal import Refused
+
+if TYPE_CHECKING:
+    from jsonpath import JSONPathEnvironment
+
+Nodes = Callable[[object], list[Any]]
+"""Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` and nothing else."""
+
+_PLAIN = re.compile(
+    r"""\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
+)
+_STEP = re.compile(r"""\.([A-Za-z0-9_]+)|\[(-?[0-9]+)\]|\[['"]([^'"]*)['"]\]""")
+
+
+@lru_cache(maxsize=1024)
+def compile_path(path: str) -> Nodes:
+    """The nodes that `path` finds. Raises ValueError, saying where, when it is not a JSONPath."""
+    steps = plain_steps(path)
+    if steps is None:
+        return _general(path)
+    if not steps:
+        return lambda value: [value]
+    *before, last = steps
+
+    def find(value: Any) -> list[Any]:
+        try:
+            for step in before:
+                value = _child(value, step)
+            return [_child(value, last)]
+        except (KeyError, IndexError):
+            return []
+
+    return find
+
+
+def plain_steps(path: str) -> tuple[str | int, ...] | None:
+    """The names and indexes of a path made of nothing else, such as `$.a['b c'][0]`; None for any other text."""
+    if _PLAIN.fullmatch(path) is None:
+        return None
+    return tuple(int(index) if index else name or quoted for name, index, quoted in _STEP.findall(path))
+
+
+def _child(value: Any, step: Any) -> Any:
+    """A name selects in an object and an index in an array (RFC 9535 section 2.3); anything else finds nothing."""
+    if isinstance(value, dict if isinstance(step, str) else list):
+        return value[step]
+    raise KeyError(step)
+
+
+def _general(path: str) -> Nodes:
+    from jsonpath import JSONPathError
+
+    try:
+        compiled = _environment().compile(path)
+    except (JSONPathError, RecursionError) as error:
+        raise ValueError(f"not a JSONPath: {str(error).splitlines()[0]}") from None
+
+    def find(value: Any) -> list[Any]:
+        if not isinstance(value, dict | list):
+            return []  # a scalar has no children; and given text, the library would parse it as JSON
+        try:
+            return compiled.findall(value)
+        except (JSONPathError, RecursionError):
+            raise Refused("too_deep") from None
+
+    return find
+
+
+@cache
+def _environment() -> JSONPathEnvironment:
+    """RFC 9535 with `match` and `search` on google-re2: a pattern can't take more than linear time."""
+    from jsonpath import JSONPathEnvironment
+    from jsonpath.function_extensions import ExpressionType, FilterFunction
+
+    class Regex(FilterFunction):
+        arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
+        return_type = ExpressionType.LOGICAL
+
+        def __init__(self, *, whole: bool) -> None:
+            self.whole = whole
+
+        def __call__(self, value: object, pattern: object) -> bool:
+            if not isinstance(value, str) or not isinstance(pattern, str):
+                return False
+            compiled = _regex(pattern)
+            if compiled is None:
+                return False
+            return (compiled.fullmatch if self.whole else compiled.search)(value) is not None
+
+    class Environment(JSONPathEnvironment):
+        def setup_function_extensions(self) -> None:
+            super().setup_function_extensions()
+            self.function_extensions["match"] = Regex(whole=True)
+            self.function_extensions["search"] = Regex(whole=False)
+
+    return Environment(strict=True)
+
+
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> Any:
+    """A compiled I-Regexp (RFC 9485), or None when it is not one: such a filter matches nothing (RFC 9535 2.4.6)."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(_without_line_ends(pattern), options)
+    except re2.error:
+        return None
+
+
+def _without_line_ends(pattern: str) -> str:
+    """The pattern with `.` outside a class as `[^\\n\\r]`: what I-Regexp means by it (RFC 9485 section 5.3)."""
+    parts: list[str] = []
+    escaped = bracketed = False
+    for character in pattern:
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif bracketed:
+            bracketed = character != "]"
+        elif character == "[":
+            bracketed = True
+        elif character == ".":
+            parts.append(r"[^\n\r]")
+            continue
+        parts.append(character)
+    return "".join(parts)

@@ -1,0 +1,108 @@
+"""A request's body as data: decoded at most once, and only when something asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from runtime.webhooks.refusal import Refused
+
+Decoder = Callable[[bytes, str], object]
+"""Takes the body and its content type, lower case and without parameters. Raises `Refused` and nothing else."""
+
+# Enough for any sender's form; the body's limit bounds the rest.
+_FORM_FIELDS = 1000
+
+_FORM = "application/x-www-form-urlencoded"
+
+_decode = msgspec.json.Decoder().decode
+
+
+def decode_json(body: bytes, content_type: str = "application/json") -> object:
+    """The JSON value that is the whole body (RFC 8259): UTF-8 without a byte-order mark, no NaN, no infinity.
+
+    Raises `Refused` `invalid_json`, or `too_deep`. Of a key given twice the last one counts.
+    """
+    try:
+        return _decode(body)
+    except RecursionError:
+        raise Refused("too_deep") from None
+    except ValueError:  # msgspec's errors and UnicodeDecodeError are all this
+        raise Refused("invalid_json") from None
+
+
+def decode_form(body: bytes, content_type: str = _FORM) -> object:
+    """The form's fields by name; a field given several times is a list. Raises `Refused` `invalid_form`."""
+    fields: dict[str, str | list[str]] = {}
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=_FORM_FIELDS,
+        )
+    except ValueError:
+        raise Refused("invalid_form") from None
+    for name, value in pairs:
+        earlier = fields.get(name)
+        if earlier is None:
+            fields[name] = value
+        elif isinstance(earlier, list):
+            earlier.append(value)
+        else:
+            fields[name] = [earlier, value]
+    return fields
+
+
+def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
+    """JSON, or a form whose `field` holds JSON. `plain`: a form without that field is its own fields."""
+
+    def decode(body: bytes, content_type: str) -> object:
+        if content_type != _FORM:
+            return decode_json(body)
+        fields = decode_form(body)
+        assert isinstance(fields, dict)
+        held = fields.get(field)
+        if held is None and plain:
+            return fields
+        if not isinstance(held, str):
+            raise Refused("invalid_form")
+        return decode_json(held.encode())
+
+    return decode
+
+
+class Payload:
+    """The decoded body. `value()` decodes on its first call and remembers the outcome, a refusal too."""
+
+    __slots__ = ("_body", "_content_type", "_decoder", "_outcome")
+
+    def __init__(self, decoder: Decoder, body: bytes, content_type: str | None) -> None:
+        """`content_type`: the header's value, parameters and all; None when it was not sent."""
+        self._decoder = decoder
+        self._body = body
+        self._content_type = content_type
+        self._outcome: tuple[object, str | None] | None = None
+
+    def value(self) -> object:
+        """dict, list, str, int, float, bool or None. Raises `Refused` when the body is not what the provider sends."""
+        if self._outcome is None:
+            media = (self._content_type or "").partition(";")[0].strip().lower()
+            try:
+                self._outcome = (self._decoder(self._body, media), None)
+            except Refused as refused:
+                self._outcome = (None, refused.reason)
+        value, reason = self._outcome
+        if reason is not None:
+            raise Refused(reason)
+        return value
+
+    def value_or_none(self) -> object:
+        """The same, but None for a body that can't be decoded."""
+        try:
+            return self.value()
+        except Refused:
+            return None

@@ -1,0 +1,78 @@
+"""What a webhook provider is: one row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Handshake
+from runtime.webhooks.payload import Decoder, decode_json
+from runtime.webhooks.scheme import Scheme
+
+
+class Fact(NamedTuple):
+    """One thing worth remembering of a payload: a label and the JSONPaths to try, first found first."""
+
+    label: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A sender of webhooks, wholly as data.
+
+    `name`: how a file names it. `title`: how a person does. `doc`: one sentence. `doc_url`: where the
+    sender says how it signs.
+    `event`, `delivery_id`: sources, `header:NAME` or a JSONPath, first found first. A delivery id is the same for
+    every attempt at one delivery. `methods`: what deliveries come by. `content_type`: what the sender usually sends.
+    `answer`: what an accepted delivery is answered when it can't be 202 with its id.
+    `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
+    one, so that all else sees plain rows. `extra`: the package extra that it needs installed.
+    """
+
+    name: str
+    title: str
+    doc: str
+    scheme: Scheme
+    event: tuple[str, ...] = ()
+    delivery_id: tuple[str, ...] = ()
+    doc_url: str | None = None
+    methods: tuple[str, ...] = ("POST",)
+    content_type: str = "application/json"
+    decoder: Decoder = decode_json
+    handshake: Handshake | None = None
+    answer: Answer | None = None
+    facts: tuple[Fact, ...] = ()
+    options: type[BaseModel] | None = None
+    configure: Callable[[Provider, Any], Provider] | None = None
+    extra: str | None = None
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        """The parts of a request that its signature covers."""
+        return self.scheme.signed
+
+    def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
+        """The row with `options` applied; without, with its defaults. Raises ValueError naming what is wrong."""
+        if self.options is None or self.configure is None:
+            if options:
+                raise ValueError(f"provider {self.name} has no options")
+            return self
+        if not isinstance(options, self.options):
+            options = self.options.model_validate(dict(options or {}))
+        return self.configure(self, options)
+
+
+def table(rows: Iterable[Provider]) -> Mapping[str, Provider]:
+    """The rows by name. Raises ValueError naming the row whose name was taken."""
+    found: dict[str, Provider] = {}
+    for row in rows:
+        if row.name in found:
+            raise ValueError(f"provider {row.name} stands in the table twice")
+        found[row.name] = row
+    return MappingProxyType(found)

@@ -1,0 +1,35 @@
+"""Slack."""
+
+from __future__ import annotations
+
+from runtime.webhooks.handshake import JsonEcho
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.payload import json_or_form
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Prefixed
+
+SLACK = Provider(
+    name="slack",
+    title="Slack",
+    doc="Slack's Events API, slash commands and interactivity.",
+    doc_url="https://docs.slack.dev/authentication/verifying-requests-from-slack/",
+    scheme=Hmac(
+        header="X-Slack-Signature",
+        form=Prefixed("v0="),
+        payload="v0:{timestamp}:{body}",
+        timestamp_header="X-Slack-Request-Timestamp",
+        tolerance=300,
+    ),
+    # Events are JSON; an interaction is a form whose `payload` is JSON; a slash command is a plain form.
+    decoder=json_or_form("payload", plain=True),
+    handshake=JsonEcho(where="$.type", equals="url_verification", echo="$.challenge"),
+    event=("$.event.type", "$.type", "$.command"),
+    delivery_id=("$.event_id",),
+    facts=(
+        Fact("team", ("$.team_id", "$.team.id")),
+        Fact("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),
+        Fact("user", ("$.event.user", "$.user_id", "$.user.id")),
+        Fact("command", ("$.command",)),
+        Fact("text", ("$.event.text", "$.text", "$.message.text")),
+    ),
+)

@@ -1,0 +1,14 @@
+"""Swarmlet: the scheme of webhooks made at run time."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Provider
+from runtime.webhooks.signature_header import Fields
+
+SWARMLET = Provider(
+    name="swarmlet",
+    title="Swarmlet",
+    doc="A timestamped HMAC for senders of your own: `X-Swarmlet-Signature: t=…,v1=…` over `{timestamp}.{body}`.",
+    scheme=Hmac(header="X-Swarmlet-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
+)

@@ -1,0 +1,67 @@
+"""Why a request is refused: one exception, one table of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a refusal says, inside and outside.
+
+    `status`: the HTTP status. `shown`: the code in the answer; everything that a sender without the secret can
+    bring about in the signature is one code there, so that the answer never says which part failed. `message`: one
+    sentence for the answer, free of anything from the request or the secret.
+    """
+
+    status: int
+    shown: str
+    message: str
+
+
+_WRONG = Reason(401, "invalid_signature", "the request's signature is not valid")
+
+# The key is what the audit keeps. Freshness is judged after the signature matched, so `stale` and `future` are
+# answers to a holder of the secret only. A missing header is reported as such: the sender knows what it sent.
+REASONS: Mapping[str, Reason] = MappingProxyType(
+    {
+        "missing_signature": Reason(401, "missing_signature", "the request carries no signature"),
+        "malformed_signature": _WRONG,  # not the form or encoding of this scheme
+        "ambiguous_signature": _WRONG,  # a header the signature rests on was sent twice
+        "missing_timestamp": _WRONG,
+        "malformed_timestamp": _WRONG,  # not a canonical decimal integer
+        "missing_id": _WRONG,  # the scheme signs an id that was not sent
+        "malformed_id": _WRONG,
+        "signature_mismatch": _WRONG,
+        "stale": Reason(401, "stale", "the request's timestamp is too old"),
+        "future": Reason(401, "future", "the request's timestamp is in the future"),
+        "replayed": Reason(401, "replayed", "the request was received before"),
+        "ambiguous_header": Reason(400, "ambiguous_header", "the event or delivery id header was sent twice"),
+        "malformed_event": Reason(400, "malformed_event", "the event is not short printable text"),
+        "malformed_delivery_id": Reason(400, "malformed_delivery_id", "the delivery id is not short printable text"),
+        "invalid_json": Reason(400, "invalid_json", "the body is not JSON"),
+        "invalid_form": Reason(400, "invalid_form", "the body is not the form this provider sends"),
+        "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
+        "not_found": Reason(404, "not_found", "nothing is here"),
+        "method_not_allowed": Reason(405, "method_not_allowed", "the method is not allowed here"),
+        "timeout": Reason(408, "timeout", "the request took too long to arrive"),
+        "body_too_large": Reason(413, "body_too_large", "the body is too large"),
+        "compressed_body": Reason(415, "compressed_body", "a compressed body is not accepted"),
+        "rate_limited": Reason(429, "rate_limited", "too many requests"),
+        "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
+    }
+)
+
+
+class Refused(Exception):  # noqa: N818 - named for what happened to the request
+    """A request that is not taken. `reason` is a key of `REASONS`; anything else is a KeyError here and now."""
+
+    def __init__(self, reason: str) -> None:
+        known = REASONS[reason]
+        super().__init__(reason)
+        self.reason = reason
+        self.status = known.status
+        self.shown = known.shown
+        self.message = known.message

@@ -1,0 +1,62 @@
+"""From a webhook's secret to the bytes of a key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from runtime.secrets.secret import Secret
+
+# HMAC pads a short key with zero bytes (RFC 2104 section 2), so a secret of zero bytes is the empty key.
+_BLANK = b" \t\r\n\v\f\0"
+
+
+def secret_bytes(secret: str | bytes | Secret) -> bytes:
+    """The secret's bytes; text is UTF-8. Raises ValueError, without the secret, when it is empty or blank."""
+    value = secret.reveal() if isinstance(secret, Secret) else secret
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+    if not raw.strip(_BLANK) or not raw.decode("utf-8", "replace").strip():
+        raise ValueError("the secret is empty or blank")
+    return raw
+
+
+def all_secret_bytes(secrets: Sequence[str | bytes | Secret]) -> tuple[bytes, ...]:
+    """The bytes of each secret, in order. Raises ValueError when there is none, or one is empty or blank.
+
+    A lone secret is taken for a sequence of one: a string's characters must never each become a key.
+    """
+    each = (secrets,) if isinstance(secrets, str | bytes | Secret) else tuple(secrets)
+    if not each:
+        raise ValueError("there is no secret")
+    return tuple(secret_bytes(secret) for secret in each)
+
+
+def text_key(secret: bytes) -> bytes:
+    """The secret's own bytes are the key."""
+    return secret
+
+
+def base64_key(secret: bytes) -> bytes:
+    """The secret is base64 of the key, with or without a `whsec_` before it (Standard Webhooks).
+
+    Raises ValueError, without the secret, when it is not.
+    """
+    try:
+        return _filled(base64.b64decode(secret.strip().removeprefix(b"whsec_"), validate=True))
+    except binascii.Error:
+        raise ValueError("the secret is not base64") from None
+
+
+def hex_key(secret: bytes) -> bytes:
+    """The secret is the key in hexadecimal. Raises ValueError, without the secret, when it is not."""
+    try:
+        return _filled(binascii.unhexlify(secret.strip()))
+    except binascii.Error:
+        raise ValueError("the secret is not hexadecimal") from None
+
+
+def _filled(key: bytes) -> bytes:
+    if not key.strip(b"\0"):
+        raise ValueError("the secret is empty or blank")
+    return key

@@ -1,0 +1,135 @@
+"""From a request to a verified delivery: prepared once per webhook, then a check per request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from runtime.secrets.secret import Secret
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Greeting
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import Check, Match
+from runtime.webhooks.secret_key import all_secret_bytes
+from runtime.webhooks.source import Read, compile_sources
+
+Options = Mapping[str, object] | BaseModel | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A request whose signature held.
+
+    `mac`: the matched signature's canonical bytes (the replay key), never the header's text. `timestamp`: signed Unix
+    seconds, None for a provider without. `secret_index`: which secret matched. `event`, `delivery_id`: None when the
+    provider sent none.
+    """
+
+    mac: bytes
+    timestamp: int | None
+    secret_index: int
+    event: str | None
+    delivery_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A provider's row, its options applied and its secrets bound: what a route keeps.
+
+    A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state), `greet`,
+    `identify`, each with the one `payload` of the request, so that a body is decoded at most once.
+    """
+
+    provider: Provider
+    check: Check
+    _greeting: Greeting | None
+    _event: Read
+    _delivery_id: Read
+
+    @property
+    def tolerance(self) -> float | None:
+        """Seconds for which a seen MAC must be remembered past its timestamp; None without a timestamp."""
+        return self.provider.scheme.tolerance
+
+    def payload(self, request: Request) -> Payload:
+        """The request's body, to be decoded when something asks for it."""
+        return Payload(self.provider.decoder, request.body, request.headers.get("content-type"))
+
+    def greet(self, request: Request, payload: Payload, *, signed: bool) -> Answer | None:
+        """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the
+        handshakes that carry a signature; `signed=False` before it, for those that can't."""
+        handshake = self.provider.handshake
+        if handshake is None or self._greeting is None or handshake.signed != signed:
+            return None
+        return self._greeting(request, payload) if request.method in handshake.methods else None
+
+    def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
+        """The match with event and delivery id. Raises `Refused`."""
+        headers = request.headers
+        return Verified(
+            match.mac,
+            match.timestamp,
+            match.secret_index,
+            self._event(headers, payload),
+            self._delivery_id(headers, payload),
+        )
+
+
+def prepare(provider: str | Provider, secrets: Sequence[str | bytes | Secret], options: Options = None) -> Verifier:
+    """Bind a provider's row to a webhook's options and secrets.
+
+    Raises ValueError when there is no such provider, the options are wrong, there is no secret, or one of the secrets
+    is empty, blank or no key of this scheme; never with the secret in it.
+    """
+    row = find_provider(provider).configured(options)
+    keys = all_secret_bytes(secrets)
+    return _verifier(row, row.scheme.check(keys), keys)
+
+
+def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
+    """A verifier whose check accepts everything: only for `insecure_allow_unverified true`.
+
+    Its matches have an empty MAC, no timestamp and the secret index -1. Handshakes are answered all the same.
+    """
+    row = find_provider(provider).configured(options)
+    return _verifier(row, lambda request, now: Match(b"", None, -1), ())
+
+
+def verify(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    now: float,
+    method: str = "POST",
+    url: str | None = None,
+    options: Options = None,
+) -> Verified:
+    """Verify one request, all of it in one call.
+
+    `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
+    webhook's public URL, for providers that sign it. Secrets are tried in order, all of them.
+
+    Raises `Refused` for the request, ValueError for the provider, options or secrets (see `prepare`).
+    """
+    verifier = prepare(provider, secrets, options)
+    request = Request(Headers(headers), body, method, url)
+    match = verifier.check(request, now)
+    return verifier.identify(match, request, verifier.payload(request))
+
+
+def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...]) -> Verifier:
+    return Verifier(
+        provider=row,
+        check=check,
+        _greeting=None if row.handshake is None else row.handshake.greeting(secrets),
+        _event=compile_sources(row.event, malformed="malformed_event"),
+        _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id"),
+    )
