@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import NewType
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -15,8 +14,11 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 _VERSION = b"\x01"
 
-SealedBytes = NewType("SealedBytes", bytes)
-"""`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only thing a Sealed column takes."""
+
+class SealedBytes(bytes):
+    """`version (1) | key id (4) | nonce (12) | ciphertext and tag`: the only thing a Sealed column takes."""
+
+    __slots__ = ()
 
 
 class Unsealable(SymbiontError):  # noqa: N818

@@ -1,0 +1,132 @@
+"""One statement for many rows, the same on both databases.
+
+The driver is called once per statement: on SQLite each call gives the interpreter's lock away and has to win it back
+from a busy event loop, on PostgreSQL each is a round trip. Rows go in powers of two, so few statements are prepared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+LARGEST = 256
+"""Rows in one statement, at most."""
+
+PARAMETERS = 30_000
+"""Parameters in one statement: SQLite takes 32,766 and PostgreSQL 32,767."""
+
+_DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows, *, ignore: bool = False) -> int:
+    """Insert `rows`, values in the order of `columns`; return how many rows that made.
+
+    `ignore`: leave out rows that a unique key refuses instead of raising.
+    """
+    made = 0
+    for part in _parts(_bound(table, columns, rows), len(columns)):
+        statement = _insert(connection.dialect.name, table, columns, len(part), ignore)
+        made += connection.exec_driver_sql(statement, _flat(part)).rowcount
+    return made
+
+
+def update(connection: Connection, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows) -> int:
+    """Set `columns` of the rows that `keys` name; each of `rows` holds the keys' values and then the columns'."""
+    changed = 0
+    names = keys + columns
+    for part in _parts(_bound(table, names, rows), len(names)):
+        statement = _update(connection.dialect.name, table, keys, columns, len(part))
+        changed += connection.exec_driver_sql(statement, _flat(part)).rowcount
+    return changed
+
+
+def find(
+    connection: Connection, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows, *, lock: str = ""
+) -> list[Row[Any]]:
+    """`keys` and `columns` of the rows whose keys are in `rows`; a row may come more than once.
+
+    `lock`: `UPDATE` or `SHARE`, for PostgreSQL; SQLite's writer has the whole database.
+    """
+    found: list[Row[Any]] = []
+    for part in _parts(_bound(table, keys, rows), len(keys)):
+        statement = _find(connection.dialect.name, table, keys, columns, len(part), lock)
+        found += connection.exec_driver_sql(statement, _flat(part)).all()
+    return found
+
+
+def _parts(rows: Rows, width: int) -> Iterator[Rows]:
+    """Cut `rows` into runs whose lengths are powers of two, longest first."""
+    start = 0
+    size = LARGEST
+    while size * width > PARAMETERS:
+        size //= 2
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        yield rows[start : start + size]
+        start += size
+
+
+def _bound(table: Table, columns: tuple[str, ...], rows: Rows) -> Rows:
+    """Check what goes into sealed columns, as SQLAlchemy does at bind; other values are the driver's own types."""
+    for place, name in enumerate(columns):
+        check = getattr(table.c[name].type, "process_bind_param", None)
+        if check is not None:
+            for row in rows:
+                check(row[place], None)
+    return rows
+
+
+def _flat(rows: Rows) -> tuple[Any, ...]:
+    return tuple([value for row in rows for value in row])
+
+
+@cache
+def _insert(dialect: str, table: Table, columns: tuple[str, ...], count: int, ignore: bool) -> str:
+    conflict = " ON CONFLICT DO NOTHING" if ignore else ""
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {_values(dialect, len(columns), count)}{conflict}"  # noqa: S608
+
+
+@cache
+def _update(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int) -> str:
+    given = _given(dialect, table, keys + columns, count)
+    changes = ", ".join(f"{name} = given.{name}" for name in columns)
+    return f"{given} UPDATE {table.name} SET {changes} FROM given WHERE {_same(table, keys)}"  # noqa: S608
+
+
+@cache
+def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int, lock: str) -> str:
+    names = ", ".join(f"{table.name}.{name}" for name in keys + columns)
+    order = ", ".join(f"{table.name}.{name}" for name in keys)
+    locked = f" ORDER BY {order} FOR {lock} OF {table.name}" if lock and dialect == "postgresql" else ""
+    given = _given(dialect, table, keys, count)
+    return f"{given} SELECT {names} FROM given JOIN {table.name} ON {_same(table, keys)}{locked}"  # noqa: S608
+
+
+def _given(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:
+    """The rows as a table named `given`; PostgreSQL has to be told their types."""
+    types = None
+    if dialect == "postgresql":
+        types = [table.c[name].type.compile(_DIALECTS[dialect]) for name in columns]
+    return f"WITH given({', '.join(columns)}) AS (VALUES {_values(dialect, len(columns), count, types)})"
+
+
+def _same(table: Table, keys: tuple[str, ...]) -> str:
+    return " AND ".join(f"{table.name}.{key} = given.{key}" for key in keys)
+
+
+def _values(dialect: str, width: int, count: int, types: list[str] | None = None) -> str:
+    """`(?, ?), (?, ?)`, or with PostgreSQL's numbered places, cast to `types`."""
+    if dialect == "sqlite":
+        return ", ".join([f"({', '.join('?' * width)})"] * count)
+    casts = [f"::{kind}" for kind in types] if types else [""] * width
+    return ", ".join(
+        "(" + ", ".join(f"${row * width + place + 1}{casts[place]}" for place in range(width)) + ")"
+        for row in range(count)
+    )

@@ -1,0 +1,167 @@
+"""Open, read, write and close: what everything that keeps rows is handed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from runtime.crypto import MasterKey
+from runtime.database.failure import opening, unavailable
+from runtime.database.group_commit import GroupCommit
+from runtime.database.migrate import migrate
+from runtime.database.seal_check import check_key
+from runtime.database.sqlite import WriterThread, async_engine, make_file
+from runtime.database.url import Kind, Location, locate
+from runtime.errors import SymbiontError
+
+Result = TypeVar("Result")
+
+READERS = 4
+"""Connections that read at the same time."""
+
+CONNECT_SECONDS = 10
+
+
+class Database:
+    """One database and its one writer.
+
+    `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small pieces of work
+    together. Made by `Database.open`, ended by `close`.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        master_key: MasterKey,
+        *,
+        writer: AsyncEngine,
+        reader: AsyncEngine,
+        thread: WriterThread | None,
+    ) -> None:
+        self.kind: Kind = location.kind
+        self.shown = location.shown
+        self.master_key = master_key
+        self.commits = GroupCommit(self.transact)
+        self._location = location
+        self._writer = writer
+        self._reader = reader
+        self._thread = thread
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, url: str | Path, master_key: MasterKey) -> Database:
+        """Open the database, bring its schema up to date, and check that it belongs to `master_key`.
+
+        `url`: `sqlite:///PATH`, a path, or `postgresql://…`. Raises UsageError, in one line and without a password,
+        when it cannot be opened, is newer than this program, or was sealed with another key.
+        """
+        location = locate(url)
+        try:
+            database = _sqlite(location, master_key) if location.kind == "sqlite" else _postgresql(location, master_key)
+        except Exception as error:
+            raise opening(error, location) or error from None
+        try:
+            await database.transact(lambda connection: migrate(connection, location.shown))
+            await database.transact(lambda connection: check_key(connection, master_key, location.shown))
+        except BaseException as error:
+            await database.close()
+            cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
+            if isinstance(cause, Exception) and (known := opening(cause, location)) is not None:
+                raise known from None
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Wait for what is being stored, then close every connection."""
+        await self.commits.close()
+        async with self._lock:
+            if self._thread is not None:
+                await self._thread.close()
+            await self._reader.dispose()
+            if self._writer is not self._reader:
+                await self._writer.dispose()
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        """The one writer: committed at the end of the block, rolled back when it raises.
+
+        Nothing inside the block may wait for another write. Raises `Unavailable` when the database fails.
+        """
+        async with self._lock:
+            with self._translated():
+                async with self._writer.begin() as connection:
+                    yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A connection that only reads, with one consistent view. Raises `Unavailable` when the database fails."""
+        with self._translated():
+            async with self._reader.connect() as connection:
+                if self.kind == "postgresql":
+                    await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                async with connection.begin():
+                    yield connection
+
+    async def transact(self, function: Callable[[Connection], Result]) -> Result:
+        """Run synchronous `function` in one write transaction and commit it.
+
+        On SQLite it runs in the writer's thread, so it must not touch what belongs to the event loop. A cancelled
+        caller does not stop it. Raises `Unavailable` when the database fails.
+        """
+        return await asyncio.shield(asyncio.create_task(self._transact(function), name="database transaction"))
+
+    async def _transact(self, function: Callable[[Connection], Result]) -> Result:
+        async with self._lock:
+            with self._translated():
+                if self._thread is not None:
+                    return await self._thread.run(function)
+                async with self._writer.begin() as connection:
+                    return await connection.run_sync(function)
+
+    def _translated(self) -> _Translated:
+        return _Translated(self._location)
+
+
+class _Translated:
+    """Raises what drivers raise about the database itself as `Unavailable`."""
+
+    __slots__ = ("_location",)
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and (known := unavailable(error, self._location)) not in (None, error):
+            raise known from error
+
+
+def _sqlite(location: Location, key: MasterKey) -> Database:
+    assert location.path is not None
+    make_file(location.path)
+    return Database(
+        location,
+        key,
+        writer=async_engine(location.path, readers=0),
+        reader=async_engine(location.path, readers=READERS),
+        thread=WriterThread(location.path),
+    )
+
+
+def _postgresql(location: Location, key: MasterKey) -> Database:
+    import asyncpg
+
+    # asyncpg reads libpq's URL form (sslmode, socket folders, passfile) itself.
+    connect: Callable[[], Awaitable[Any]] = lambda: asyncpg.connect(location.dsn, timeout=CONNECT_SECONDS)  # noqa: E731
+    engine = create_async_engine(
+        "postgresql+asyncpg://", async_creator=connect, pool_size=READERS + 2, pool_timeout=CONNECT_SECONDS
+    )
+    return Database(location, key, writer=engine, reader=engine, thread=None)

@@ -1,0 +1,103 @@
+"""What drivers raise, told apart by what the caller can do about it, in one line and never with a password."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from runtime.database.url import Location
+from runtime.errors import Retry, UsageError
+
+
+class Unavailable(Retry):
+    """The database cannot be used just now: nothing was stored, and a later try may succeed.
+
+    `fatal` says that the disk itself failed (an fsync error): what was acknowledged may not be durable, so stop.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, fatal: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.fatal = fatal
+
+
+def unavailable(error: BaseException, location: Location) -> Unavailable | None:
+    """`error` as `Unavailable`, or None when it is about the data or the program and not about the database."""
+    if isinstance(error, Unavailable):
+        return error
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        if code not in _SQLITE_STATES:
+            return None
+        return Unavailable(f"{location.shown}: {cause}", fatal=code == sqlite3.SQLITE_IOERR)
+    lost = isinstance(error, (OperationalError, InterfaceError, PoolTimeout)) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    )
+    if lost or isinstance(cause, OSError) or _is_server_state(cause):
+        return Unavailable(f"{location.shown}: {_first_line(cause)}")
+    return None
+
+
+def opening(error: BaseException, location: Location) -> UsageError | None:
+    """Why a database did not open, as one line with what to do; None for what this module does not know."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        name = getattr(cause, "sqlite_errorname", "")
+        for prefix, what, hint in _SQLITE:
+            if name.startswith(prefix):
+                return UsageError(f"{location.shown}: {what}", hint=hint)
+        return UsageError(f"{location.shown}: {cause}")
+    if location.kind == "postgresql" and (isinstance(error, (DBAPIError, OSError)) or _is_asyncpg(cause)):
+        name = type(getattr(cause, "__cause__", None) or cause).__name__
+        hint = next((hint for part, hint in _POSTGRESQL if part in name), "is the server running, and the URL right?")
+        return UsageError(f"{location.shown}: {_first_line(cause)}", hint=hint)
+    return None
+
+
+_SQLITE_STATES = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_READONLY,
+}
+
+_SQLITE = (
+    ("SQLITE_NOTADB", "this file is not a database", "name another file, or move this one away"),
+    ("SQLITE_CORRUPT", "the database is damaged", "restore it from a backup"),
+    ("SQLITE_FULL", "the disk is full", "free some space and start again"),
+    ("SQLITE_READONLY", "the database cannot be written", "check the rights on the file and its folder"),
+    ("SQLITE_CANTOPEN", "the database cannot be opened", "check the rights on the file and its folder"),
+    ("SQLITE_BUSY", "another program holds the database", "stop it first"),
+    ("SQLITE_IOERR", "the disk failed", "check the disk and the system's log"),
+)
+
+_POSTGRESQL = (
+    ("InvalidPassword", "check the user and the password in the URL"),
+    ("InvalidAuthorization", "check the user and the password in the URL"),
+    ("InvalidCatalogName", "create the database first"),
+    ("InsufficientPrivilege", "grant the user the right to create tables"),
+    ("TooManyConnections", "raise max_connections or stop other clients"),
+)
+
+
+def _is_asyncpg(error: object) -> bool:
+    return type(error).__module__.split(".")[0] == "asyncpg"
+
+
+def _is_server_state(error: object) -> bool:
+    """PostgreSQL's classes 08 (connection), 53 (resources), 57 (intervention) and 40 (serialisation, deadlock)."""
+    state = getattr(error, "sqlstate", None) or getattr(getattr(error, "__cause__", None), "sqlstate", None)
+    return isinstance(state, str) and state[:2] in {"08", "40", "53", "57"}
+
+
+def _first_line(error: object) -> str:
+    text = str(error).strip() or type(error).__name__
+    line = text.splitlines()[0]
+    # SQLAlchemy puts the driver's class before its message.
+    return line.partition(">: ")[2] or line if line.startswith("<class ") else line

@@ -1,0 +1,198 @@
+"""Every table. Times are Unix milliseconds, ids UUID version 7 as text, `user_id` is on every row.
+
+The migrations spell the same schema out; a test compares the two on both databases.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from runtime.database.sealed import Sealed
+
+OWNER = "owner"
+"""The one user of an installation that has made no others."""
+
+metadata = MetaData()
+
+
+def _id() -> Column[str]:
+    return Column("id", String(36), primary_key=True)
+
+
+def _user() -> Column[str]:
+    return Column("user_id", String(64), nullable=False, server_default=OWNER)
+
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+"""What the database knows about itself, such as the id of the key it is sealed with."""
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    _id(),
+    _user(),
+    Column("webhook", String(64), nullable=False),
+    Column("agent", String(64)),
+    Column("provider", String(64), nullable=False),
+    Column("provider_delivery_id", Text),
+    Column("event", Text),
+    Column("received_at", BigInteger, nullable=False),
+    Column("source", Text),
+    Column("size", BigInteger, nullable=False),
+    Column("body_sha256", String(64), nullable=False),
+    Column("content_type", Text),
+    Column("headers", Text, nullable=False),  # JSON: [[name, value], …], the chosen ones
+    Column("answer", Text),  # JSON that the receiver gave back; repeats get it again
+    Column("verified", Boolean, nullable=False),
+    Column("secret_index", Integer),
+    Column("keep_body", Boolean, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),  # of every claim the number; the fence of its writes
+    Column("tries", Integer, nullable=False),  # claims that count towards the dead letter
+    Column("next_attempt_at", BigInteger, nullable=False),
+    Column("lease_until", BigInteger),  # by PostgreSQL's clock; NULL on SQLite
+    Column("run_id", String(36)),
+    Column("finished_at", BigInteger),
+    Column("last_error", Text),
+    UniqueConstraint("user_id", "webhook", "provider_delivery_id", name="uq_deliveries_provider_delivery_id"),
+)
+"""What was accepted: the inbox, and its own audit."""
+
+Index(
+    "ix_deliveries_due",
+    deliveries.c.next_attempt_at,
+    sqlite_where=text("state = 'queued'"),
+    postgresql_where=text("state = 'queued'"),
+)
+Index(
+    "ix_deliveries_running",
+    deliveries.c.lease_until,
+    sqlite_where=text("state = 'running'"),
+    postgresql_where=text("state = 'running'"),
+)
+
+bodies = Table(
+    "bodies",
+    metadata,
+    # No foreign key: this is the hot path, and PostgreSQL checks one per row.
+    Column("delivery_id", String(36), primary_key=True),
+    _user(),
+    Column("body", Sealed, nullable=False),
+)
+"""Bodies stand apart, so that a change of a delivery's state does not write its body again."""
+
+replay_keys = Table(
+    "replay_keys",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("webhook", String(64), primary_key=True),
+    Column("mac", LargeBinary, primary_key=True),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("delivery_id", String(36), nullable=False),
+    Index("ix_replay_keys_expires_at", "expires_at"),
+    sqlite_with_rowid=False,
+)
+"""The matched signatures of accepted deliveries, kept until a copy would be too old anyway."""
+
+attempts = Table(
+    "attempts",
+    metadata,
+    _id(),
+    _user(),
+    Column("webhook", String(64)),
+    Column("verdict", String(16), nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("source", Text),
+    Column("event", Text),
+    Column("provider_delivery_id", Text),
+    Column("delivery_id", String(36)),
+    Column("size", BigInteger, nullable=False),
+    Column("body_sha256", String(64)),
+    Column("headers", Text, nullable=False),
+    Column("verified", Boolean, nullable=False),
+    Column("received_at", BigInteger, nullable=False),  # the newest one, where several are rolled up
+    Column("count", Integer, nullable=False),
+    Index("ix_attempts_received_at", "received_at"),
+    Index("ix_attempts_reason", "verdict", "reason", "id"),
+)
+"""The audit of what was not accepted; bounded, and never a body."""
+
+threads = Table(
+    "threads",
+    metadata,
+    _id(),
+    _user(),
+    Column("agent", String(64), nullable=False),
+    Column("title", Sealed),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Index("ix_threads_agent", "user_id", "agent", "updated_at"),
+)
+"""A conversation that several runs go on with."""
+
+runs = Table(
+    "runs",
+    metadata,
+    _id(),
+    _user(),
+    Column("thread_id", String(36), ForeignKey("threads.id", name="fk_runs_thread_id", ondelete="SET NULL")),
+    Column("delivery_id", String(36)),
+    Column("agent", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("error", Text),
+    Index("ix_runs_delivery_id", "delivery_id"),
+    Index("ix_runs_thread_id", "thread_id"),
+)
+"""What an agent did about one thing: all attempts of one delivery are one run, unless a person asks for a new one."""
+
+steps = Table(
+    "steps",
+    metadata,
+    # No foreign key: steps are written for every run, and pruned with it.
+    Column("run_id", String(36), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    _user(),
+    Column("kind", String(64), nullable=False),
+    Column("repeatable", Boolean, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("intent", Sealed, nullable=False),
+    Column("result", Sealed),
+    sqlite_with_rowid=False,
+)
+"""A run's acts in order: the intent is stored before the act, the result after it."""
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("name", String(128), primary_key=True),
+    Column("value", Sealed, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+"""Secrets that Symbiont made itself."""

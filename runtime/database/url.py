@@ -1,0 +1,60 @@
+"""Where a database is: a file for SQLite, a URL for PostgreSQL. Passwords never leave this value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from runtime.errors import UsageError
+
+Kind = Literal["sqlite", "postgresql"]
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
+_POSTGRESQL = ("postgresql", "postgres")
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place to open. `shown` is safe to print; `dsn` may hold a password and stays out of the repr."""
+
+    kind: Kind
+    shown: str
+    path: Path | None = None
+    dsn: str = field(default="", repr=False)
+
+
+def locate(url: str | Path) -> Location:
+    """Read `sqlite:///PATH`, a plain path, or `postgresql://…` (libpq's URL form).
+
+    Raises UsageError for any other scheme, without repeating what might be a password.
+    """
+    if isinstance(url, Path):
+        return Location("sqlite", str(url), path=url)
+    scheme = match.group(1).lower() if (match := _SCHEME.match(url)) else ""
+    if scheme in _POSTGRESQL:
+        return Location("postgresql", _masked(url), dsn=url)
+    if scheme == "sqlite":
+        path = unquote(url.partition(":")[2].removeprefix("///"))
+        if not path or path == ":memory:":
+            raise UsageError("the database URL names no file", hint="write sqlite:///PATH")
+        return Location("sqlite", path, path=Path(path))
+    if scheme or not url:
+        raise UsageError(
+            f"cannot use a database of the kind {scheme!r}", hint="write sqlite:///PATH or postgresql://USER@HOST/NAME"
+        )
+    return Location("sqlite", url, path=Path(url))
+
+
+def _masked(url: str) -> str:
+    """The URL without any password: user, host, port and database name, and the socket folder if there is one."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "postgresql://…"
+    user = f"{parts.username}@" if parts.username else ""
+    folder = dict(parse_qsl(parts.query)).get("host", "")
+    return f"postgresql://{user}{parts.hostname or folder}{port}{parts.path}"

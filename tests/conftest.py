@@ -1,0 +1,121 @@
+"""Fixtures for everybody: a real database of each kind, and a clock that tests move."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import pytest
+
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from tests.clocks import ManualClock
+
+KEY = MasterKey(bytes(range(32)))
+TEMPLATE = "symbiont_template"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Time stands still at 2026-02-14T10:30:00Z until the test moves it."""
+    return ManualClock()
+
+
+@pytest.fixture
+def master_key() -> MasterKey:
+    """The key of every database in the tests."""
+    return KEY
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a fresh, empty but migrated database is: once SQLite, once PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'symbiont.db'}"
+        return
+    yield from _fresh(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """Where a fresh, empty but migrated PostgreSQL database is."""
+    yield from _fresh(postgres)
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A fresh open database: the test runs once on SQLite and once on PostgreSQL."""
+    opened = await Database.open(database_url, KEY)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
+    """The URL of a real PostgreSQL server, one for the whole run, with a migrated template database.
+
+    The `pgserver` package's own server where it has a wheel, else what SYMBIONT_TEST_POSTGRES names, else a skip.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    url = _own_server(shared) or os.environ.get("SYMBIONT_TEST_POSTGRES")
+    if url is None:
+        pytest.skip("no PostgreSQL: pgserver has no wheel here; name a server in SYMBIONT_TEST_POSTGRES")
+    asyncio.run(_make_template(url))
+    return url
+
+
+def _own_server(folder: Path) -> str | None:
+    """Start the packaged server, or join the one that another worker of this run started.
+
+    The last of the processes that joined it stops it when it ends.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pgserver
+
+            server = pgserver.get_server(folder / "postgres", cleanup_mode="delete")
+    except ImportError:
+        return None
+    return str(server.get_uri())
+
+
+async def _make_template(url: str) -> None:
+    """Once per server: a database with the whole schema, which each test's database is a copy of."""
+    import asyncpg
+
+    admin = await asyncpg.connect(url)
+    try:
+        await admin.execute("SELECT pg_advisory_lock(4)")
+        if not await admin.fetchval("SELECT count(*) FROM pg_database WHERE datname = $1", TEMPLATE):
+            await admin.execute(f"CREATE DATABASE {TEMPLATE}")
+            await (await Database.open(_named(url, TEMPLATE), KEY)).close()
+    finally:
+        await admin.close()
+
+
+def _fresh(server: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    asyncio.run(_statement(server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}"))
+    yield _named(server, name)
+    asyncio.run(_statement(server, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+async def _statement(url: str, statement: str) -> None:
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _named(server: str, database: str) -> str:
+    return urlunsplit(urlsplit(server)._replace(path=f"/{database}"))

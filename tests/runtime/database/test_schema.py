@@ -1,0 +1,45 @@
+"""The migrations make exactly the schema that the code reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from runtime.database import Database, migrate
+from runtime.database.schema import metadata
+from runtime.database.sealed import Sealed
+
+
+async def test_migrations_make_the_schema_of_the_code(database: Database) -> None:
+    def differences(connection: Connection) -> list[object]:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        return list(compare_metadata(context, metadata))
+
+    assert await database.transact(differences) == []
+
+
+async def test_partial_indexes_are_partial_in_the_database_too(database: Database) -> None:
+    def partial(connection: Connection) -> set[str | None]:
+        key = f"{connection.dialect.name}_where"
+        indexes = inspect(connection).get_indexes("deliveries")
+        return {index["name"] for index in indexes if key in index.get("dialect_options", {})}
+
+    assert await database.transact(partial) == {"ix_deliveries_due", "ix_deliveries_running"}
+
+
+def test_the_known_head_is_the_newest_revision() -> None:
+    folder = Path(migrate.__file__).parent / "migrations"
+    assert ScriptDirectory(str(folder)).get_heads() == [migrate.HEAD]
+
+
+def test_every_row_says_whose_it_is() -> None:
+    assert [table.name for table in metadata.sorted_tables if "user_id" not in table.c] == ["meta"]
+
+
+def test_content_is_sealed() -> None:
+    sealed = {str(column) for table in metadata.sorted_tables for column in table.c if isinstance(column.type, Sealed)}
+    assert sealed == {"bodies.body", "steps.intent", "steps.result", "threads.title", "secrets.value"}
