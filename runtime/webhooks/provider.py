@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Handshake
@@ -58,14 +58,28 @@ class Provider:
         return self.scheme.signed
 
     def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
-        """The row with `options` applied; without, with its defaults. Raises ValueError naming what is wrong."""
+        """The row with `options` applied, or its defaults: a row that has no options any more and stays as it is.
+
+        Raises ValueError, in one line, naming each option that is wrong.
+        """
         if self.options is None or self.configure is None:
             if options:
                 raise ValueError(f"provider {self.name} has no options")
             return self
-        if not isinstance(options, self.options):
-            options = self.options.model_validate(dict(options or {}))
-        return self.configure(self, options)
+        return replace(self.configure(self, self._read(options, self.options)), options=None, configure=None)
+
+    def _read(self, options: Mapping[str, object] | BaseModel | None, model: type[BaseModel]) -> BaseModel:
+        if isinstance(options, model):
+            return options
+        try:
+            return model.model_validate(dict(options or {}))
+        except ValidationError as error:
+            # Not pydantic's own text: it has several lines, and shows values.
+            wrong = (
+                ": ".join((*map(str, each["loc"]), each["msg"].removeprefix("Value error, ")))
+                for each in error.errors()
+            )
+            raise ValueError(f"provider {self.name}: {'; '.join(wrong)}") from None
 
 
 def table(rows: Iterable[Provider]) -> Mapping[str, Provider]:

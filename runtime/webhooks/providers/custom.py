@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from dslc.blocks import Duration, Relation
+from dslc.blocks.block import Group
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.payload import json_or_form
 from runtime.webhooks.provider import Provider
@@ -43,10 +45,8 @@ def _payload(payload: str) -> str:
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 
 
-class CustomOptions(BaseModel):
+class CustomOptions(Group):
     """How the sender signs: an HMAC in a header."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     header: HeaderName = Field("X-Signature-256", description="The header that holds the signature.")
     prefix: Annotated[str, AfterValidator(_prefix)] = Field(
@@ -66,7 +66,7 @@ class CustomOptions(BaseModel):
         None, description="The header that holds the delivery's id; a repeated id is not delivered again."
     )
     event_header: HeaderName | None = Field(None, description="The header that holds the event's type.")
-    tolerance: timedelta | None = Field(
+    tolerance: Annotated[Duration | None, Relation(needs=("timestamp_header",))] = Field(
         None, description="How far the timestamp may be from now, either way; 5m unless set."
     )
 
@@ -80,7 +80,7 @@ class CustomOptions(BaseModel):
         if "id" in fields and self.id_header is None:
             raise ValueError("payload signs {id}: say in id_header which header holds it")
         if self.tolerance is not None and self.timestamp_header is None:
-            raise ValueError("tolerance needs timestamp_header")
+            raise ValueError("tolerance needs a timestamp_header")
         if self.tolerance is not None and not timedelta(0) < self.tolerance <= timedelta(days=1):
             raise ValueError("tolerance is more than nothing and at most 1d")
         names = [
