@@ -1,0 +1,117 @@
+"""What a delivery is on its way: a candidate, a decision, an attempt for the audit, and work for an agent."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from runtime.database.schema import OWNER
+
+QUEUED: Final = "queued"
+"""Accepted; waits for its time to be claimed."""
+RUNNING: Final = "running"
+DONE: Final = "done"
+DEAD: Final = "dead"
+"""Given up on; can be sent again."""
+AGENT_GONE: Final = "agent_gone"
+"""The agent it is for is not declared any more; can be sent again."""
+KEPT: Final = "kept"
+"""Accepted by a webhook without an agent: nothing runs."""
+
+Verdict = Literal["accepted", "repeated", "replayed"]
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A verified, wanted delivery, ready to be admitted."""
+
+    webhook: str
+    provider: str
+    body: bytes
+    """As received, before anything parsed it."""
+    body_sha256: str
+    """Hexadecimal."""
+    agent: str | None = None
+    """Who it is for; None: it is only kept."""
+    event: str | None = None
+    provider_delivery_id: str | None = None
+    """The sender's own id; the same one again gets the first one's answer."""
+    replay_key: bytes | None = None
+    """The matched MAC of a timestamped request; the same one again is refused."""
+    replay_until: float = 0.0
+    """Unix seconds when a copy of a request with `replay_key` is too old anyway: its timestamp plus the tolerance."""
+    content_type: str | None = None
+    headers: Headers = ()
+    """The chosen ones, see `runtime.webhooks.audit.chosen_headers`."""
+    source: str | None = None
+    """The sender's address."""
+    answer: str | None = None
+    """What the receiver will answer, as it wants it back for a repeat."""
+    verified: bool = True
+    """False for a webhook that accepts unverified requests."""
+    secret_index: int | None = None
+    """Which of the webhook's secrets matched, from 0."""
+    keep_body: bool = True
+    """False: the body is dropped as soon as the delivery has been handled."""
+    user_id: str = OWNER
+
+
+class Decision(Struct, frozen=True):
+    """What became of a candidate; it is committed."""
+
+    verdict: Verdict
+    delivery_id: str
+    """The accepted delivery's id; for a repeat or a replay that of the first one (not for the sender of a replay)."""
+    answer: str | None = None
+    """The accepted delivery's `answer`; for a repeat the first one's."""
+    queued_again: bool = False
+    """A repeat of a dead letter, which will run once more."""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """A request that was not accepted, for the audit."""
+
+    verdict: str
+    """`refused`, `filtered`, `repeated`, `handshake`."""
+    reason: str
+    """The code in the answer, such as `signature_mismatch`."""
+    status: int
+    """HTTP status that was answered."""
+    size: int
+    """Bytes of the body, as far as it was read."""
+    webhook: str | None = None
+    body_sha256: str | None = None
+    source: str | None = None
+    event: str | None = None
+    provider_delivery_id: str | None = None
+    delivery_id: str | None = None
+    """The accepted delivery that this one repeated."""
+    headers: Headers = ()
+    verified: bool = True
+    user_id: str = OWNER
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """A claimed delivery, for the agent."""
+
+    delivery_id: str
+    run_id: str
+    attempt: int
+    """Counts the claims; the fence of everything this attempt writes."""
+    tries: int
+    """Counts the claims that matter for giving up, this one included."""
+    webhook: str
+    agent: str
+    provider: str
+    event: str | None
+    provider_delivery_id: str | None
+    body: bytes
+    content_type: str | None
+    headers: Headers
+    source: str | None
+    received_at: float
+    """Unix seconds."""
+    verified: bool
+    user_id: str
