@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from runtime.cli.output import root_option
+from runtime.cli.output import print_table, root_option
 from runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from runtime.daemon.house import House
+    from runtime.daemon.reload import Compiled
 
 
 @click.command()
@@ -45,4 +52,33 @@ def up(
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format)
-    asyncio.run(server.serve(make(Path.cwd(), os.environ, root), settings, given))
+    stopped_well = asyncio.run(
+        server.serve(make(Path.cwd(), os.environ, root), settings, given, announce=_announce, refuse=_refuse)
+    )
+    if not stopped_well:
+        sys.exit(1)
+
+
+def _announce(house: House) -> None:
+    """Say where it listens, every route, and where each secret is from."""
+    click.echo(f"symbiont {metadata.version('symbiont')}, root {house.root.folder}, database {house.database.shown}")
+    click.echo(f"senders post to  http://{house.addresses['public']}")
+    click.echo(f"operators ask    http://{house.addresses['admin']}/readyz")
+    click.echo()
+    rows = [
+        (
+            entry.path if entry.route else f"{entry.path} (not mounted)",
+            entry.name,
+            entry.provider,
+            entry.agent,
+            entry.problem or ", ".join(entry.secret_origins) or "none: unverified requests are accepted",
+        )
+        for entry in sorted(house.mounts.values(), key=lambda entry: entry.path)
+    ]
+    print_table(("route", "webhook", "provider", "agent", "secret from"), rows, empty="No webhooks are declared.")
+    sys.stdout.flush()
+
+
+def _refuse(compiled: Compiled) -> None:
+    """Show what is wrong with the program that should have been started."""
+    click.echo(dslc.report.text(compiled.diagnostics, compiled.sources), err=True)

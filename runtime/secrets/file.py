@@ -17,12 +17,14 @@ def read_file(file: Path) -> bytes:
     try:
         # O_NONBLOCK: opening a FIFO must not hang the reload.
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Unresolved(f"{file} is not a regular file")
+            value = os.read(descriptor, MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise Unresolved(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
-    with open(descriptor, "rb") as handle:  # noqa: PTH123 - it is a descriptor
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unresolved(f"{file} is not a regular file")
-        value = handle.read(MAX_BYTES + 1)
     if len(value) > MAX_BYTES:
         raise Unresolved(f"{file} is larger than {MAX_BYTES // 1024} KiB, too large for a secret")
     return value.removesuffix(b"\n").removesuffix(b"\r")

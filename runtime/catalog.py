@@ -1,0 +1,58 @@
+"""`python -m runtime.catalog` writes `dslc/catalog.json`: what the runtime's tables add to the language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import dslc.blocks
+from runtime.memory import STORES
+from runtime.secrets import BACKENDS
+from runtime.webhooks import PROVIDERS
+
+VERSION = 1
+FILE = Path(dslc.blocks.__file__).parent.parent / "catalog.json"
+
+
+def catalog() -> dict[str, Any]:
+    """The whole catalogue as JSON: families of rows, each with its options, in the order of their names."""
+    families: dict[str, Mapping[str, Any]] = {
+        "provider": PROVIDERS,
+        "store": STORES,
+        "secret": BACKENDS,
+        "index": {},
+        "embedding": {},
+        "model": {},
+        "tool": {},
+    }
+    return {
+        "version": VERSION,
+        "families": {name: [_row(rows[key]) for key in sorted(rows)] for name, rows in families.items()},
+    }
+
+
+def _row(row: Any) -> dict[str, Any]:
+    options: type[BaseModel] | None = getattr(row, "options", None)
+    signed = getattr(row, "signed", None)
+    return {
+        "name": row.name,
+        "title": row.title,
+        "doc": row.doc,
+        "doc_url": getattr(row, "doc_url", None),
+        "extra": getattr(row, "extra", None),
+        "signed": None if signed is None else list(signed),
+        "options": [] if options is None else [setting.to_json() for setting in dslc.blocks.settings_of(options)],
+    }
+
+
+def render() -> str:
+    """The text of the committed file."""
+    return json.dumps(catalog(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(render(), encoding="utf-8")

@@ -1,0 +1,89 @@
+"""What operators reach: `/readyz` on their listener, every operation on the admin socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from runtime.api import OPERATIONS
+from runtime.daemon.house import House
+from runtime.errors import SymbiontError, UsageError
+
+log = structlog.get_logger("symbiont.admin")
+
+
+def operators(house: House, serving: Callable[[], bool]) -> web.Application:
+    """The operators' listener. Its data stays on the admin socket for as long as there are no tokens to ask for."""
+    application = web.Application()
+    application.router.add_get("/healthz", _healthz)
+    application.router.add_get("/readyz", _readyz(house, serving))
+    return application
+
+
+def admin(house: House, serving: Callable[[], bool]) -> web.Application:
+    """The admin socket: only the root's user can open it, so it asks for nothing."""
+    application = operators(house, serving)
+    application.router.add_post("/v1/{operation}", _operation(house))
+    return application
+
+
+async def _healthz(_request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+def _readyz(house: House, serving: Callable[[], bool]) -> Callable[[web.Request], Any]:
+    async def readyz(_request: web.Request) -> web.Response:
+        state = readiness(house, serving())
+        return web.json_response(state, status=200 if state["ready"] else 503)
+
+    return readyz
+
+
+def readiness(house: House, serving: bool) -> dict[str, Any]:
+    """The generation that runs, what of it is not mounted and why, and why the last reload changed nothing."""
+    problem = house.problem
+    return {
+        "ready": serving and house.generation is not None,
+        "generation": house.generation.number if house.generation else 0,
+        "webhooks": len(house.table),
+        "not_mounted": [
+            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin}
+            for entry in house.mounts.values()
+            if entry.problem
+        ],
+        "warnings": list(house.generation.warnings) if house.generation else [],
+        "last_error": None
+        if problem is None
+        else {
+            "message": problem.message,
+            "code": problem.code,
+            "file": problem.file,
+            "line": problem.line,
+            "column": problem.column,
+        },
+    }
+
+
+def _operation(house: House) -> Callable[[web.Request], Any]:
+    async def operate(request: web.Request) -> web.Response:
+        name = request.match_info["operation"]
+        operation = OPERATIONS.get(name)
+        try:
+            if operation is None:
+                raise UsageError(f"this daemon has no operation {name!r}", hint="is it older than the command?")
+            parameters = await request.json()
+            if not isinstance(parameters, dict):
+                raise UsageError("the parameters are not a JSON object")
+            return web.json_response(await operation(house, parameters))
+        except SymbiontError as error:
+            answer = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code}
+            return web.json_response({"error": answer}, status=400)
+        except Exception:
+            log.exception("an operation failed", operation=name)
+            answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}
+            return web.json_response({"error": answer}, status=500)
+
+    return operate

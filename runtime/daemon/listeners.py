@@ -1,0 +1,87 @@
+"""The sockets of the daemon: the public one, the operators' one, and the admin socket."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from runtime.daemon.settings import parse_address, runtime_folder
+from runtime.errors import UsageError
+
+BACKLOG = 1024
+SOCKET_NAME = "symbi.sock"
+# sun_path has 108 bytes, less the terminating zero (unix(7)).
+_LONGEST_SOCKET = 107
+
+
+def bind(flag: str, address: str) -> socket.socket:
+    """A listening TCP socket. Raises UsageError naming the flag when the address cannot be had."""
+    host, port = parse_address(address)
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(where)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        reason = {
+            errno.EADDRINUSE: "the port is in use",
+            errno.EACCES: "ports below 1024 need a privilege",
+            errno.EADDRNOTAVAIL: "this machine has no such address",
+        }.get(error.errno or 0, (error.strerror or "cannot listen there").lower())
+        raise UsageError(f"{flag} {address}: {reason}", hint=f"choose another with {flag} HOST:PORT") from None
+    listener.setblocking(False)
+    return listener
+
+
+def shown(listener: socket.socket) -> str:
+    """`HOST:PORT` as a client would write it; a wildcard is shown as the loopback address."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@asynccontextmanager
+async def admin_socket_path(environ: Mapping[str, str]) -> AsyncIterator[Path]:
+    """A short path for the admin socket, in a folder that only this user can enter; removed at the end."""
+    base = runtime_folder(environ)
+    with tempfile.TemporaryDirectory(prefix="symbi-", dir=base) as folder:
+        path = Path(folder) / SOCKET_NAME
+        if len(str(path).encode()) <= _LONGEST_SOCKET:
+            yield path
+            return
+    with tempfile.TemporaryDirectory(prefix="symbi-") as folder:
+        yield Path(folder) / SOCKET_NAME
+
+
+@asynccontextmanager
+async def listen(runner: web.BaseRunner, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish."""
+    await runner.setup()
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def listen_unix(runner: web.BaseRunner, path: Path) -> AsyncIterator[None]:
+    """Serve on a Unix socket at `path` while inside."""
+    await runner.setup()
+    await web.UnixSite(runner, path).start()
+    path.chmod(0o600)
+    try:
+        yield
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,56 @@
+"""Background tasks, each with a name: when one dies the daemon says which and stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger("symbiont.daemon")
+
+
+class Supervisor:
+    """Tasks that are meant to run until the daemon stops."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = asyncio.Event()
+        self.failed = False
+
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` under `name`; when it raises, the daemon stops with a failure."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def stop(self) -> None:
+        """Ask the daemon to stop; what `wait` waits for."""
+        self._stop.set()
+
+    def fail(self, reason: str) -> None:
+        """Stop with a failure: something happened that going on would make worse."""
+        log.critical("stopping", reason=reason)
+        self.failed = True
+        self._stop.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or self._stop.is_set():
+            return
+        error = task.exception()
+        if error is not None:
+            log.critical("a background task died", task=task.get_name(), exc_info=error)
+            self.fail(f"{task.get_name()} died: {type(error).__name__}")
+
+    async def wait(self) -> None:
+        """Return when somebody asked to stop or a task died."""
+        await self._stop.wait()
+
+    async def cancel(self) -> None:
+        """End every task that still runs."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,116 @@
+"""Routes: what a declared webhook became, ready to check requests; the table is a dict that a reload replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dslc.blocks import Webhook
+from runtime.secrets import Secret
+from runtime.webhooks.filter import Wanted, compile_filters
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One mounted webhook. Everything that can be worked out once has been."""
+
+    name: str
+    path: str
+    agent: str
+    methods: frozenset[str]
+    verifier: Verifier
+    secrets: tuple[Secret, ...]
+    wanted: Wanted | None
+    body_limit: int
+    public_url: str | None
+    keep_body: bool
+    verified: bool
+
+    def signed(self, body: bytes, now: float, delivery_id: str, event: str | None) -> list[tuple[str, str]]:
+        """The headers with which this webhook's sender would send `body` at `now` (Unix seconds)."""
+        secret = self.secrets[0] if self.secrets else b"unverified"
+        return sign(self.verifier.provider, secret, body, now=now, delivery_id=delivery_id, event=event)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A declared webhook: its route, or the reason why it has none.
+
+    `secret_origins`: where its secrets are from, safe to show. `origin`: `file:line` of the declaration.
+    """
+
+    name: str
+    path: str
+    agent: str
+    provider: str
+    origin: str
+    secret_origins: tuple[str, ...]
+    route: Route | None
+    problem: str | None
+
+
+def mount(webhook: Webhook, *, origin: str, secrets: Sequence[Secret], problem: str | None) -> Mount:
+    """The route for `webhook` with its resolved `secrets`; none when `problem` says why not, or a key cannot be one.
+
+    Whatever a webhook names no agent for is remembered under the webhook's own name.
+    """
+    agent = webhook.agent or webhook.name
+    route = None
+    if problem is None:
+        try:
+            route = _route(webhook, agent, secrets)
+        except ValueError as error:
+            problem = str(error)
+    return Mount(
+        name=webhook.name,
+        path=webhook.path,
+        agent=agent,
+        provider=webhook.provider.name,
+        origin=origin,
+        secret_origins=tuple(secret.origin for secret in secrets),
+        route=route,
+        problem=problem,
+    )
+
+
+def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret]) -> Route:
+    provider, options = webhook.provider.name, webhook.provider.options
+    if webhook.insecure_allow_unverified:
+        verifier = prepare_unverified(provider, options)
+    else:
+        verifier = prepare(provider, secrets, options)
+    handshake = verifier.provider.handshake
+    return Route(
+        name=webhook.name,
+        path=webhook.path,
+        agent=agent,
+        methods=frozenset((*verifier.provider.methods, *(handshake.methods if handshake else ()))),
+        verifier=verifier,
+        secrets=tuple(secrets),
+        wanted=compile_filters(webhook.filter),
+        body_limit=webhook.limits.body,
+        public_url=webhook.public_url,
+        keep_body=webhook.keep_body,
+        verified=not webhook.insecure_allow_unverified,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """Routes by exact path. Read-only: a reload makes another one."""
+
+    by_path: Mapping[str, Route]
+
+    @classmethod
+    def of(cls, mounts: Iterable[Mount]) -> RouteTable:
+        """The table of all that are mounted."""
+        return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
+
+    def __len__(self) -> int:
+        return len(self.by_path)
+
+
+EMPTY_TABLE = RouteTable.of(())

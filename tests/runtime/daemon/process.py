@@ -1,0 +1,183 @@
+"""A real daemon in a process of its own, and real commands beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from runtime.webhooks import sign
+
+BIN = Path(sys.executable).parent
+START_SECONDS = 60
+SECRET = "It's a Secret to Everybody"
+
+GITHUB = """\
+webhook "github-events" {
+    path     "/hooks/github"
+    provider github
+    secret   "secret://env/GITHUB_SECRET"
+    agent    reviewer
+}
+agent reviewer {
+    instruction "Remember."
+}
+"""
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """The tests' environment without what would name another root, database or service manager."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SYMBIONT_", "VAULT_"))}
+    for name in ("NOTIFY_SOCKET", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CREDENTIALS_DIRECTORY"):
+        kept.pop(name, None)
+    return {**kept, "GITHUB_SECRET": SECRET, "NO_COLOR": "1", **extra}
+
+
+def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
+    """Run `symbi` in `root` and wait for its end."""
+    return subprocess.run(
+        [BIN / "symbi", *arguments],
+        cwd=root,
+        env=environment(**extra),
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:
+    """The first true value of `condition`; fails when it stays false for `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"{what} did not come true in {seconds} s"
+        time.sleep(0.05)
+
+
+@dataclass
+class Answer:
+    """What the daemon answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Daemon:
+    """A running `symbi up` on `root`."""
+
+    root: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+    addresses: dict[str, Any] = field(default_factory=dict)
+
+    def wait_until_ready(self) -> None:
+        def ready() -> bool:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.log.read_text()}")
+            try:
+                self.addresses = json.loads((self.root / ".symbi/daemon.json").read_bytes())
+            except (OSError, ValueError):
+                return False
+            # One that was killed leaves its file behind.
+            return bool(self.addresses["pid"] == self.process.pid) and self.readyz().status == 200
+
+        until(ready, START_SECONDS, "the daemon's start")
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None, *, to: str = "public"
+    ) -> Answer:
+        host, _, port = str(self.addresses[to]).rpartition(":")
+        connection = HTTPConnection(host, int(port), timeout=30)
+        try:
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for name, value in headers or []:
+                connection.putheader(name, value.encode("utf-8"))
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def readyz(self) -> Answer:
+        try:
+            return self.request("GET", "/readyz", to="admin")
+        except OSError:
+            return Answer(0, {}, b"{}")
+
+    def github(self, body: bytes, delivery_id: str, *, event: str = "push", path: str = "/hooks/github") -> Answer:
+        """Post `body` as GitHub would."""
+        headers = sign("github", SECRET, body, now=time.time(), delivery_id=delivery_id, event=event)
+        return self.request("POST", path, body, headers)
+
+    def symbi(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        return symbi(*arguments, root=self.root, **extra)
+
+    def attempts(self, *arguments: str) -> list[dict[str, Any]]:
+        """What `symbi webhook logs --json` shows."""
+        done = self.symbi("webhook", "logs", "--json", *arguments)
+        assert done.returncode == 0, done.stderr
+        rows = json.loads(done.stdout)["attempts"]
+        assert isinstance(rows, list)
+        return rows
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@contextmanager
+def running(root: Path, *arguments: str, wait: bool = True, **extra: str) -> Iterator[Daemon]:
+    """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed."""
+    log = root / "daemon.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [BIN / "symbi", "up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+            cwd=root,
+            env=environment(**extra),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    daemon = Daemon(root, process, log)
+    try:
+        if wait:
+            daemon.wait_until_ready()
+        yield daemon
+        if process.poll() is None:
+            assert daemon.stop() == 0, log.read_text()
+    finally:
+        if process.poll() is None:
+            daemon.kill()
+
+
+def write_program(root: Path, text: str = GITHUB, name: str = "hooks.symbiont") -> Path:
+    """Put a program under `root/program` and return its file."""
+    folder = root / "program"
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(text)
+    return file

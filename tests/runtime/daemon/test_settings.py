@@ -1,0 +1,43 @@
+"""Settings: flags, then variables, then defaults; a wrong one is named as it was given."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.daemon.settings import Settings, parse_address
+from runtime.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        ("[::1]:8080", ("::1", 8080)),
+        (":9000", ("0.0.0.0", 9000)),
+        ("localhost:0", ("localhost", 0)),
+    ],
+)
+def test_an_address_is_host_and_port(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["8080", "127.0.0.1", "::1:8080", "host:99999", "host:-1", "host:٣", ""])
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--listen: write HOST:PORT"):
+        Settings.read({"listen": text})
+
+
+def test_a_flag_wins_over_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMBIONT_LISTEN", "127.0.0.1:1")
+    assert Settings.read({"listen": None}).listen == "127.0.0.1:1"
+    assert Settings.read({"listen": "127.0.0.1:2"}).listen == "127.0.0.1:2"
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMBIONT_WORKERS", "many")
+    with pytest.raises(UsageError, match="SYMBIONT_WORKERS: input should be a valid integer"):
+        Settings.read({})
+
+
+def test_a_password_in_the_database_url_is_not_in_the_repr() -> None:
+    assert "hunter2" not in repr(Settings.read({"database": "postgresql://me:hunter2@db/x"}))

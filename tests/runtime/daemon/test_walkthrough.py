@@ -1,0 +1,71 @@
+"""The README's first webhook, run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.daemon.process import environment, until
+
+REPOSITORY = Path(__file__).parents[3]
+README = REPOSITORY / "README.md"
+
+
+def commands() -> list[str]:
+    """The commands of the walk-through, here-documents in one piece with their command."""
+    section = README.read_text().partition("## Your first webhook in five minutes")[2].partition("\n## ")[0]
+    found: list[str] = []
+    for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(line[2:])
+            else:
+                found[-1] += "\n" + line
+    return found
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the repository in which the installation is done already."""
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    (tmp_path / ".venv/installed").touch()
+    return tmp_path
+
+
+def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
+    env = environment(SYMBIONT_LISTEN="127.0.0.1:0", SYMBIONT_ADMIN_LISTEN="127.0.0.1:0")
+    steps = commands()
+    assert len(steps) > 8
+    with (checkout / "up.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            ["make", "run"], cwd=checkout, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    try:
+        until(lambda: "/hooks/github" in (checkout / "up.log").read_text(), 60, "the daemon's start")
+        script = "set -eu\n" + "\n".join(f"echo '=== {number}'\n{step}" for number, step in enumerate(steps))
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=checkout, env=env, capture_output=True, text=True, timeout=120, check=False
+        )
+    finally:
+        os.killpg(daemon.pid, signal.SIGTERM)
+        daemon.wait(60)
+    assert done.returncode == 0, done.stdout + done.stderr + (checkout / "up.log").read_text()
+    shown = done.stdout
+    assert "202 Accepted" in shown
+    assert "GitHub pull_request" in shown
+    assert "Add a dark mode" in shown
+    assert "Ada" in shown
+    assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)
+    secret_lines = [line for line in shown.splitlines() if re.fullmatch(r"[0-9a-f]{64}", line)]
+    assert not secret_lines

@@ -1,0 +1,107 @@
+"""Secrets: resolved from where they are, or a reason; never their own reference text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from runtime.clock import SYSTEM
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.secrets import BACKENDS, Context, Secret, Unresolved, resolve, tabulate
+
+KEY = MasterKey(bytes(range(32)))
+
+
+@pytest.fixture
+def context(database: Database, tmp_path: Path) -> Context:
+    return Context({}, tmp_path, database, database.master_key, SYSTEM)
+
+
+def with_environ(context: Context, environ: Mapping[str, str]) -> Context:
+    return Context(environ, context.root, context.database, context.key, context.clock)
+
+
+async def test_an_environment_variable_is_taken_as_it_is(context: Context) -> None:
+    secret = await resolve("secret://env/TOKEN", with_environ(context, {"TOKEN": " s3cret\n"}))
+    assert secret.reveal() == b" s3cret\n"
+    assert secret.origin == "env TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "reason"),
+    [
+        ("secret://env/TOKEN", {}, "TOKEN is not set"),
+        ("secret://env/TOKEN", {"TOKEN": ""}, "is empty"),
+        ("secret://env/TOKEN", {"TOKEN": " \t"}, "is blank"),
+        ("secret://env", {}, "names nothing in env"),
+        ("secret://env/", {}, "names nothing in env"),
+        ("secret://envv/TOKEN", {}, "no secret backend 'envv'"),
+        ("secret://credential/key", {}, "CREDENTIALS_DIRECTORY is not set"),
+        ("secret://credential/../key", {"CREDENTIALS_DIRECTORY": "/tmp"}, "not the name of a credential"),
+        ("secret://generated/a/b", {}, "not a legal name"),
+        ("secret://file/nowhere", {}, "no such file"),
+        ("", {}, "is empty"),
+    ],
+)
+async def test_what_cannot_be_resolved_says_why(
+    context: Context, text: str, environ: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(Unresolved, match=reason):
+        await resolve(text, with_environ(context, environ))
+
+
+async def test_a_files_last_line_end_is_no_part_of_the_secret(context: Context) -> None:
+    (context.root / "key").write_bytes(b"s3cret\r\n")
+    assert (await resolve("secret://file/key", context)).reveal() == b"s3cret"
+
+
+async def test_a_file_is_found_by_its_absolute_path(context: Context) -> None:
+    (context.root / "key").write_bytes(b"s3cret")
+    assert (await resolve(f"secret://file/{context.root}/key", context)).reveal() == b"s3cret"
+
+
+async def test_only_regular_files_of_a_secrets_size_are_read(context: Context) -> None:
+    os.mkfifo(context.root / "pipe")
+    (context.root / "big").write_bytes(b"x" * 65_537)
+    (context.root / "folder").mkdir()
+    for name in ("pipe", "big", "folder"):
+        with pytest.raises(Unresolved, match=name):
+            await resolve(f"secret://file/{name}", context)
+
+
+async def test_a_systemd_credential_is_read_from_its_folder(context: Context) -> None:
+    (context.root / "hook").write_bytes(b"s3cret\n")
+    environ = {"CREDENTIALS_DIRECTORY": str(context.root)}
+    assert (await resolve("secret://credential/hook", with_environ(context, environ))).reveal() == b"s3cret"
+
+
+async def test_a_generated_secret_is_made_once_and_kept_sealed(context: Context) -> None:
+    first = await resolve("secret://generated/hook", context)
+    second = await resolve("secret://generated/hook", context)
+    other = await resolve("secret://generated/other", context)
+    assert first.reveal() == second.reveal() != other.reveal()
+    assert len(bytes.fromhex(first.reveal().decode())) == 32
+    async with context.database.read() as connection:
+        rows = (await connection.exec_driver_sql("SELECT value FROM secrets")).all()
+    assert len(rows) == 2
+    assert all(first.reveal() not in bytes(row[0]) for row in rows)
+
+
+async def test_a_literal_is_itself(context: Context) -> None:
+    assert (await resolve("plain", context)).reveal() == b"plain"
+
+
+async def test_no_error_and_no_repr_holds_a_secret(context: Context) -> None:
+    secret = Secret(b"hunter2", "env X")
+    assert "hunter2" not in f"{secret!r} {secret} {[secret]}"
+    with pytest.raises(TypeError):
+        __import__("pickle").dumps(secret)
+
+
+def test_a_row_that_stands_twice_names_itself() -> None:
+    with pytest.raises(ValueError, match="'env'"):
+        tabulate((BACKENDS["env"], BACKENDS["env"]))
