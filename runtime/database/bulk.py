@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table
+from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 LARGEST = 256
@@ -46,14 +46,23 @@ def update(connection: Connection, table: Table, keys: tuple[str, ...], columns:
     return changed
 
 
+def delete(connection: Connection, table: Table, keys: tuple[str, ...], rows: Rows) -> int:
+    """Delete the rows that `keys` name; return how many there were."""
+    gone = 0
+    for part in _parts(rows, len(keys)):
+        statement = _delete(connection.dialect.name, table, keys, len(part))
+        gone += connection.exec_driver_sql(statement, _flat(part)).rowcount
+    return gone
+
+
 def find(
     connection: Connection, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows, *, lock: str = ""
-) -> list[Row[Any]]:
+) -> list[tuple[Any, ...]]:
     """`keys` and `columns` of the rows whose keys are in `rows`; a row may come more than once.
 
     `lock`: `UPDATE` or `SHARE`, for PostgreSQL; SQLite's writer has the whole database.
     """
-    found: list[Row[Any]] = []
+    found: list[tuple[Any, ...]] = []
     for part in _parts(_bound(table, keys, rows), len(keys)):
         statement = _find(connection.dialect.name, table, keys, columns, len(part), lock)
         found += connection.exec_driver_sql(statement, _flat(part)).all()
@@ -98,6 +107,12 @@ def _update(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[st
     given = _given(dialect, table, keys + columns, count)
     changes = ", ".join(f"{name} = given.{name}" for name in columns)
     return f"{given} UPDATE {table.name} SET {changes} FROM given WHERE {_same(table, keys)}"  # noqa: S608
+
+
+@cache
+def _delete(dialect: str, table: Table, keys: tuple[str, ...], count: int) -> str:
+    given = _given(dialect, table, keys, count)
+    return f"{given} DELETE FROM {table.name} WHERE ({', '.join(keys)}) IN (SELECT {', '.join(keys)} FROM given)"  # noqa: S608
 
 
 @cache

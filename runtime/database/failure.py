@@ -22,6 +22,13 @@ class Unavailable(Retry):
         self.fatal = fatal
 
 
+class Collision(Unavailable):
+    """Another process was in the way: roll back and decide again. `GroupCommit` does that by itself."""
+
+    def __init__(self, message: str = "another daemon stored the same rows in between") -> None:
+        super().__init__(message)
+
+
 def unavailable(error: BaseException, location: Location) -> Unavailable | None:
     """`error` as `Unavailable`, or None when it is about the data or the program and not about the database."""
     if isinstance(error, Unavailable):
@@ -32,10 +39,13 @@ def unavailable(error: BaseException, location: Location) -> Unavailable | None:
         if code not in _SQLITE_STATES:
             return None
         return Unavailable(f"{location.shown}: {cause}", fatal=code == sqlite3.SQLITE_IOERR)
+    state = _state(cause)
+    if state.startswith("40"):  # serialisation failure, deadlock
+        return Collision(f"{location.shown}: {_first_line(cause)}")
     lost = isinstance(error, (OperationalError, InterfaceError, PoolTimeout)) or (
         isinstance(error, DBAPIError) and error.connection_invalidated
     )
-    if lost or isinstance(cause, OSError) or _is_server_state(cause):
+    if lost or isinstance(cause, OSError) or state[:2] in _SERVER_STATES:
         return Unavailable(f"{location.shown}: {_first_line(cause)}")
     return None
 
@@ -90,10 +100,14 @@ def _is_asyncpg(error: object) -> bool:
     return type(error).__module__.split(".")[0] == "asyncpg"
 
 
-def _is_server_state(error: object) -> bool:
-    """PostgreSQL's classes 08 (connection), 53 (resources), 57 (intervention) and 40 (serialisation, deadlock)."""
+_SERVER_STATES = {"08", "53", "57"}
+"""PostgreSQL's classes for a lost connection, lacking resources and an operator's intervention."""
+
+
+def _state(error: object) -> str:
+    """The SQLSTATE, or nothing."""
     state = getattr(error, "sqlstate", None) or getattr(getattr(error, "__cause__", None), "sqlstate", None)
-    return isinstance(state, str) and state[:2] in {"08", "40", "53", "57"}
+    return state if isinstance(state, str) else ""
 
 
 def _first_line(error: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from runtime.database.failure import Unavailable
+from runtime.database.failure import Collision, Unavailable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,10 +28,6 @@ COLLISIONS = 10
 Store = Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
 """Stores several pieces of work over one connection and answers each, in order: a result, or an exception for its
 waiter alone. What it raises fails the whole group, which is then tried piece by piece. It may run in another thread."""
-
-
-class Collision(Exception):  # noqa: N818 - it asks for another try
-    """Another process stored a row meant to be unique in between: roll back and decide again."""
 
 
 class Transact(Protocol):

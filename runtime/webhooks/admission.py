@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import Database, bulk
-from runtime.database.group_commit import Collision
+from runtime.database.failure import Collision
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
@@ -64,7 +64,7 @@ class _Entry(NamedTuple):
 class Admission:
     """Decides and stores candidates. One for each daemon; several daemons may share a PostgreSQL database.
 
-    `on_accepted` is called, in the event loop, for each delivery that is committed and waits to run.
+    `on_admitted` is called, in the event loop, for each delivery that is committed and waits to run.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Admission:
         clock: Clock,
         *,
         capacity: int = CAPACITY,
-        on_accepted: Callable[[], None] = lambda: None,
+        on_admitted: Callable[[], None] = lambda: None,
     ) -> None:
         self._commits = database.commits
         self._clock = clock
         self._capacity = capacity
-        self._on_accepted = on_accepted
+        self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
 
@@ -97,8 +97,12 @@ class Admission:
         finally:
             self._bytes -= size
         if decision.verdict == "accepted" or decision.queued_again:
-            self._on_accepted()
+            self.on_admitted()
         return decision
+
+    async def close(self) -> None:
+        """Take no more; what waits is stored before the database is closed."""
+        self._capacity = 0
 
     def _entry(self, candidate: Candidate) -> _Entry:
         delivery_id, now = uuid7(self._clock), milliseconds(self._clock)
@@ -165,7 +169,11 @@ class Admission:
 
     def _insert_bodies(self, connection: Connection, rows: list[tuple[str, _Entry]]) -> None:
         sealed = [
-            (row, entry.candidate.user_id, self._seal.close(entry.candidate.body, row=row, user_id=entry.candidate.user_id))
+            (
+                row,
+                entry.candidate.user_id,
+                self._seal.close(entry.candidate.body, row=row, user_id=entry.candidate.user_id),
+            )
             for row, entry in rows
         ]
         bulk.insert(connection, bodies, ("delivery_id", "user_id", "body"), sealed, ignore=True)

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from runtime.database.schema import OWNER
+from runtime.errors import SymbiontError
 
 QUEUED: Final = "queued"
 """Accepted; waits for its time to be claimed."""
@@ -20,6 +21,14 @@ KEPT: Final = "kept"
 """Accepted by a webhook without an agent: nothing runs."""
 
 Verdict = Literal["accepted", "repeated", "replayed"]
+
+
+class AgentGone(SymbiontError):  # noqa: N818 - it says where the delivery waits
+    """The agent that a delivery is for is not declared, or switched off. The delivery waits and can be sent again."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(f"the agent {agent} is not declared, or not enabled")
+
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -111,7 +120,7 @@ class Work(Struct, frozen=True, kw_only=True):
     content_type: str | None
     headers: Headers
     source: str | None
-    received_at: float
-    """Unix seconds."""
+    received_at: int
+    """Unix milliseconds."""
     verified: bool
     user_id: str

@@ -1,0 +1,112 @@
+"""What an agent is handed to record its run: intent first, then the act, then what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from runtime.clock import Clock, milliseconds
+from runtime.crypto import SealedBytes
+from runtime.database import Database
+from runtime.database.schema import OWNER, steps
+from runtime.database.sealed import Seal
+from runtime.errors import GiveUp, Retry
+from runtime.threads.step import DONE, FAILED, INTENDED, Recorded, StepUncertain, StepWrite, recorded_steps, store_steps
+
+Act = Callable[[], Awaitable[object]]
+
+
+class RunLog:
+    """The log of one attempt at one run.
+
+    A later attempt asks for the same steps in the same order: those that are done give their recorded results back
+    without acting, and the first that is not done acts.
+    """
+
+    def __init__(self, database: Database, clock: Clock, run_id: str, attempt: int, *, user_id: str = OWNER) -> None:
+        """`attempt`: from 1; what the run's row says now. Only its writes are taken."""
+        self.run_id = run_id
+        self.attempt = attempt
+        self._database = database
+        self._clock = clock
+        self._user_id = user_id
+        self._position = 0
+        self._earlier: dict[int, Recorded] | None = None if attempt > 1 else {}
+        self._unsettled: list[asyncio.Future[None]] = []
+        self._intent = Seal(database.master_key, steps.c.intent)
+        self._result = Seal(database.master_key, steps.c.result)
+
+    async def step(self, kind: str, intent: object, act: Act, *, repeatable: bool = False) -> Any:
+        """Do `act` once: record that it is about to happen, do it, record its result and return it.
+
+        `intent` and the result are JSON values, kept sealed; the result comes back as JSON. `repeatable`: doing it
+        twice does no harm, so that it may be done again when nobody knows whether it happened. An act that raises
+        `Retry` or `GiveUp` says that it did not happen.
+
+        Raises what `act` raises; `StepUncertain` when it may have happened and cannot be repeated; `Superseded` when
+        another attempt has begun; `Unavailable` when it could not be recorded, and then it was not done.
+        """
+        if self._earlier is None:
+            self._earlier = await recorded_steps(self._database, self.run_id)
+        position = self._position
+        self._position += 1
+        earlier = self._earlier.get(position)
+        if earlier is not None:
+            self._check(position, kind, earlier, repeatable=repeatable)
+            if earlier.state == DONE and earlier.result is not None:
+                opened = self._result.open(earlier.result, row=self._row(position), user_id=self._user_id)
+                return msgspec.json.decode(opened)
+        started = milliseconds(self._clock)
+        sealed = self._intent.close(msgspec.json.encode(intent), row=self._row(position), user_id=self._user_id)
+
+        def write(state: str, finished_at: int | None = None, result: SealedBytes | None = None) -> StepWrite:
+            again = earlier is not None
+            place = (self.run_id, self.attempt, position, state, self._user_id, kind, repeatable)
+            return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again)
+
+        self._put(write(INTENDED))
+        await self.settle()
+        try:
+            encoded = msgspec.json.encode(await act())
+        except (Retry, GiveUp):
+            self._put(write(FAILED, milliseconds(self._clock)))
+            raise
+        result = self._result.close(encoded, row=self._row(position), user_id=self._user_id)
+        # Not waited for: what this run stores next is stored no earlier, and most often in the same transaction.
+        self._put(write(DONE, milliseconds(self._clock), result))
+        return msgspec.json.decode(encoded)
+
+    async def settle(self) -> None:
+        """Wait until everything recorded so far is committed. Raises `Superseded` and `Unavailable`."""
+        unsettled, self._unsettled = self._unsettled, []
+        for future in unsettled:
+            await future
+
+    def _put(self, write: StepWrite) -> None:
+        future = self._database.commits.put(store_steps, write)
+        future.add_done_callback(_seen)
+        self._unsettled.append(future)
+
+    def _check(self, position: int, kind: str, earlier: Recorded, *, repeatable: bool) -> None:
+        if earlier.kind != kind:
+            raise GiveUp(
+                f"step {position + 1} was {earlier.kind!r} in an earlier try and is {kind!r} now",
+                hint="the agent was changed in between; send the delivery again as a new run",
+            )
+        if earlier.state == INTENDED and not repeatable:
+            raise StepUncertain(
+                f"step {position + 1} ({kind}) was begun and may have happened",
+                hint="look there, then send the delivery again as a new run if it did not",
+            )
+
+    def _row(self, position: int) -> str:
+        return f"{self.run_id}/{position}"
+
+
+def _seen(future: asyncio.Future[None]) -> None:
+    """A run that ends at once does not wait for its last write; the write's failure is not an unseen one."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,99 @@
+"""A run's steps in the database: intents before acts, results after them, all fenced by the attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from runtime.crypto import SealedBytes
+from runtime.database import Database, bulk
+from runtime.database.schema import runs, steps
+from runtime.errors import GiveUp, SymbiontError
+
+INTENDED: Final = "intended"
+"""About to act, acting, or stopped in the middle: it may have happened."""
+DONE: Final = "done"
+FAILED: Final = "failed"
+"""It said itself that it did not happen."""
+
+
+class Superseded(SymbiontError):  # noqa: N818 - it says what happened to the attempt
+    """Another attempt at this run has begun; nothing that this one writes counts any more."""
+
+
+class StepUncertain(GiveUp):
+    """A step that cannot be repeated may or may not have happened before the daemon stopped."""
+
+
+class Recorded(NamedTuple):
+    """A step as an earlier attempt left it. `result`: sealed; None unless `state` is `done`."""
+
+    kind: str
+    state: str
+    result: bytes | None
+
+
+class StepWrite(NamedTuple):
+    """One change of one step. `finished_at` None: an intent, new or `again`; else what came of it."""
+
+    run_id: str
+    attempt: int
+    position: int
+    state: str
+    user_id: str
+    kind: str
+    repeatable: bool
+    started_at: int
+    finished_at: int | None
+    intent: SealedBytes | None
+    result: SealedBytes | None
+    again: bool = False
+
+
+_KEYS = ("run_id", "position")
+_INTENT = (*_KEYS, "user_id", "kind", "repeatable", "state", "attempt", "started_at", "intent")
+_AGAIN = ("kind", "repeatable", "state", "attempt", "started_at", "intent")
+_RESULT = ("state", "finished_at", "result")
+
+
+def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exception | None]:
+    """Store the steps of many runs in one transaction; `Superseded` for those whose run has a newer attempt."""
+    found = bulk.find(
+        connection, runs, ("id",), ("attempt", "state"), sorted({(w.run_id,) for w in writes}), lock="UPDATE"
+    )
+    current = {row[0]: row[1] for row in found if row[2] == "running"}
+    valid = [write for write in writes if current.get(write.run_id) == write.attempt]
+    new = [w for w in valid if w.finished_at is None and not w.again]
+    bulk.insert(
+        connection,
+        steps,
+        _INTENT,
+        [
+            (w.run_id, w.position, w.user_id, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent)
+            for w in new
+        ],
+    )
+    again = [w for w in valid if w.finished_at is None and w.again]
+    bulk.update(
+        connection,
+        steps,
+        _KEYS,
+        _AGAIN,
+        [(w.run_id, w.position, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent) for w in again],
+    )
+    ended = [w for w in valid if w.finished_at is not None]
+    bulk.update(
+        connection, steps, _KEYS, _RESULT, [(w.run_id, w.position, w.state, w.finished_at, w.result) for w in ended]
+    )
+    return [
+        None if current.get(w.run_id) == w.attempt else Superseded(f"run {w.run_id} goes on elsewhere") for w in writes
+    ]
+
+
+async def recorded_steps(database: Database, run_id: str) -> dict[int, Recorded]:
+    """What earlier attempts at the run recorded, by position."""
+    query = select(steps.c.position, steps.c.kind, steps.c.state, steps.c.result).where(steps.c.run_id == run_id)
+    async with database.read() as connection:
+        return {row[0]: Recorded(row[1], row[2], row[3]) for row in await connection.execute(query)}

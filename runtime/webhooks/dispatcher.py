@@ -1,0 +1,197 @@
+"""The dispatcher: claims accepted deliveries, runs an agent on each, and sees to what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from runtime.clock import Clock
+from runtime.database import Database, Unavailable
+from runtime.errors import GiveUp, SymbiontError
+from runtime.threads import RunLog, Superseded
+from runtime.webhooks.backoff import TRIES, delay
+from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
+from runtime.webhooks.inbox import LEASE_SECONDS, Inbox, Outcome
+from runtime.webhooks.replay import send_again
+from runtime.webhooks.retention import prune
+
+log = structlog.get_logger("symbiont.dispatcher")
+
+Run = Callable[[Work, RunLog], Awaitable[None]]
+"""What an agent does about a delivery. Raises `Retry`, or anything else, to be tried again; `GiveUp` to end as a dead
+letter at once; `AgentGone` when there is nobody to do it."""
+
+WORKERS = 16
+POLL_SECONDS = 1.0
+"""How often the inbox is looked at when nothing wakes the dispatcher: for backoffs and other daemons' deliveries."""
+
+
+class Dispatcher:
+    """Runs what the inbox holds, up to `workers` deliveries at the same time."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        run: Run,
+        *,
+        workers: int = WORKERS,
+        lease: float = LEASE_SECONDS,
+        poll: float = POLL_SECONDS,
+    ) -> None:
+        """`lease` and `poll`: seconds."""
+        self.inbox = Inbox(database, clock, lease=lease)
+        self._database = database
+        self._clock = clock
+        self._run = run
+        self._workers = workers
+        self._poll = poll
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._running: dict[asyncio.Task[None], tuple[Work, float]] = {}
+
+    def wake(self) -> None:
+        """Something may be there to claim."""
+        self._woken.set()
+
+    @property
+    def running(self) -> int:
+        """How many deliveries are being run."""
+        return len(self._running)
+
+    async def run(self) -> None:
+        """Claim and run until `stop`. What the database cannot do just now is tried again; other errors are raised."""
+        await self._until_available(self.inbox.recover)
+        tick = asyncio.create_task(self._tick(), name="dispatcher clock")
+        tick.add_done_callback(lambda _: self._woken.set())
+        try:
+            while not self._stopping:
+                self._woken.clear()
+                if tick.done():
+                    tick.result()
+                if not await self._claim():
+                    await self._woken.wait()
+        finally:
+            tick.cancel()
+            await asyncio.wait({tick})
+
+    async def stop(self, grace: float) -> None:
+        """Claim nothing more, wait up to `grace` seconds for what runs, and requeue the rest for the next start."""
+        self._stopping = True
+        self._woken.set()
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=grace)
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(set(self._running))
+
+    async def send_again(self, delivery_id: str, *, fresh: bool = False) -> None:
+        """Queue a delivery that ended; see `runtime.webhooks.replay.send_again`."""
+        await send_again(self._database, self._clock, delivery_id, fresh=fresh)
+        self.wake()
+
+    async def prune(self, *, keep_seconds: float) -> None:
+        """Forget what ended more than `keep_seconds` ago; see `runtime.webhooks.retention.prune`."""
+        await prune(self._database, self._clock, keep_seconds=keep_seconds)
+
+    async def _claim(self) -> bool:
+        """Fill the free places; True when more may wait."""
+        free = self._workers - len(self._running)
+        if free <= 0:
+            return False
+        since = self._clock.monotonic()
+        try:
+            works = await self.inbox.claim(free)
+        except Unavailable as error:
+            log.warning("the inbox cannot be read", reason=str(error))
+            return False
+        for work in works:
+            task = asyncio.create_task(self._attempt(work), name=f"run {work.run_id}")
+            self._running[task] = (work, since)
+            task.add_done_callback(self._ended)
+        return len(works) == free
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        self._woken.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a run could not be recorded", exc_info=error)
+
+    async def _attempt(self, work: Work) -> None:
+        run_log = RunLog(self._database, self._clock, work.run_id, work.attempt, user_id=work.user_id)
+        try:
+            outcome = await self._outcome(work, run_log)
+            await self._until_available(lambda: self.inbox.finish(work, outcome))
+        except Superseded as error:
+            log.warning("a run was taken over", delivery_id=work.delivery_id, reason=str(error))
+
+    async def _outcome(self, work: Work, run_log: RunLog) -> Outcome:
+        try:
+            await self._run(work, run_log)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            return Outcome(QUEUED, "the daemon stopped", counts=False)
+        except Superseded:
+            raise
+        except AgentGone as error:
+            return Outcome(AGENT_GONE, str(error))
+        except GiveUp as error:
+            return Outcome(DEAD, error.line())
+        except Exception as error:
+            return _failed(work, error)
+        return Outcome(DONE)
+
+    async def _until_available(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Do `act`, again and again while the database is away: what ran must not be forgotten for that."""
+        while True:
+            try:
+                return await act()
+            except Unavailable as error:
+                log.warning("the database is not available", reason=str(error))
+                if self._stopping:
+                    return None
+            await self._clock.sleep(self._poll)
+
+    async def _tick(self) -> None:
+        """Look at the inbox now and then, and keep the leases."""
+        renewed = self._clock.monotonic()
+        while True:
+            await self._clock.sleep(self._poll)
+            self._woken.set()
+            if self.inbox.shared and self._clock.monotonic() - renewed >= self.inbox.lease / 3:
+                renewed = self._clock.monotonic()
+                await self._renew()
+
+    async def _renew(self) -> None:
+        """Renew the leases; break off what is not ours any more, or may soon not be."""
+        asked = self._clock.monotonic()
+        running = list(self._running.items())
+        if not running:
+            return
+        try:
+            held = await self.inbox.renew([work for _, (work, _) in running])
+        except Unavailable as error:
+            log.warning("leases were not renewed", reason=str(error))
+            late = asked - 0.6 * self.inbox.lease
+            lost = [task for task, (_, since) in running if since < late]
+        else:
+            lost = [task for task, (work, _) in running if work.delivery_id not in held]
+            for task, (work, _) in running:
+                if task in self._running:
+                    self._running[task] = (work, asked)
+        for task in lost:
+            task.cancel()
+
+
+def _failed(work: Work, error: Exception) -> Outcome:
+    reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}"
+    if work.tries >= TRIES:
+        log.error("a delivery became a dead letter", delivery_id=work.delivery_id, agent=work.agent, reason=reason)
+        return Outcome(DEAD, reason)
+    wait = delay(work.tries)
+    log.warning("a run failed and will be tried again", delivery_id=work.delivery_id, agent=work.agent, reason=reason)
+    return Outcome(QUEUED, reason, wait)

@@ -1,0 +1,233 @@
+"""The inbox: accepted deliveries are claimed, finished, tried again or given up on, each fenced by its attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, text
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.crypto import Unsealable
+from runtime.database import Database, bulk
+from runtime.database.schema import bodies, deliveries
+from runtime.database.sealed import Seal
+from runtime.threads import Superseded, run
+from runtime.webhooks.backoff import TRIES
+from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
+
+LEASE_SECONDS = 30.0
+"""How long a claim on PostgreSQL holds without being renewed."""
+
+_ERROR_LENGTH = 500
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended. `state`: `done`, `dead`, `agent_gone`, or `queued` to be tried again after `wait`."""
+
+    state: str
+    error: str | None = None
+    wait: float = 0.0
+    """Seconds."""
+    counts: bool = True
+    """False: this try was broken off by us and does not count towards the dead letter."""
+
+
+class Ending(NamedTuple):
+    """The outcome of one claimed delivery."""
+
+    work: Work
+    outcome: Outcome
+    at: int
+
+
+class Inbox:
+    """The accepted deliveries of one database.
+
+    On SQLite whoever holds the root's lock is alone, and `recover` requeues at start what was running. On PostgreSQL
+    several daemons share the inbox: a claim is a lease by the database's clock, and one that is not renewed is
+    claimed again by another.
+    """
+
+    def __init__(self, database: Database, clock: Clock, *, lease: float = LEASE_SECONDS) -> None:
+        """`lease`: seconds."""
+        self.lease = lease
+        self.shared = database.kind == "postgresql"
+        self._database = database
+        self._clock = clock
+        self._seal = Seal(database.master_key, bodies.c.body)
+        self._headers = msgspec.json.Decoder(Headers)
+
+    async def recover(self) -> None:
+        """Requeue what was running when the last daemon stopped (SQLite; on PostgreSQL leases do that)."""
+        if not self.shared:
+            await self._database.transact(lambda connection: _requeue_running(connection, milliseconds(self._clock)))
+
+    async def claim(self, limit: int) -> list[Work]:
+        """Take up to `limit` deliveries whose time has come; they are this caller's until finished or superseded."""
+        claimed: list[Work] = await self._database.commits.store(self._claim, limit)
+        return claimed
+
+    async def finish(self, work: Work, outcome: Outcome) -> None:
+        """Store how `work` ended. Raises `Superseded` when a newer attempt has begun; then nothing is stored."""
+        await self._database.commits.store(self._finish, Ending(work, outcome, milliseconds(self._clock)))
+
+    async def renew(self, works: Sequence[Work]) -> set[str]:
+        """Renew the leases of `works`; return the ids of those that are still this caller's."""
+        rows = sorted((work.delivery_id, work.attempt) for work in works)
+
+        def renew(connection: Connection) -> set[str]:
+            held = bulk.find(connection, deliveries, ("id", "attempt"), ("state",), rows, lock="UPDATE")
+            until = self._lease_until(connection)
+            keys = [(row[0], row[1]) for row in held if row[2] == RUNNING]
+            bulk.update(connection, deliveries, ("id", "attempt"), ("lease_until",), [(*key, until) for key in keys])
+            return {key[0] for key in keys}
+
+        return await self._database.transact(renew)
+
+    def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[Work]]:
+        now = milliseconds(self._clock)
+        rows = connection.execute(_DUE[self.shared], {"now": now, "limit": sum(limits)}).all()
+        found = bulk.find(connection, bodies, ("delivery_id",), ("body",), [(row.id,) for row in rows])
+        sealed = {row[0]: row[1] for row in found}
+        works: list[Work] = []
+        hopeless: list[tuple[Any, str]] = []
+        for row in rows:
+            work = self._work(row, sealed.get(row.id))
+            if isinstance(work, Work):
+                works.append(work)
+            else:
+                hopeless.append((row, work))
+        _bury(connection, hopeless, now)
+        until = self._lease_until(connection) if works else None
+        bulk.update(
+            connection,
+            deliveries,
+            ("id",),
+            ("state", "attempt", "tries", "run_id", "lease_until"),
+            [(work.delivery_id, RUNNING, work.attempt, work.tries, work.run_id, until) for work in works],
+        )
+        known = {row.run_id for row in rows}
+        run.begin(
+            connection,
+            [
+                run.Begin(w.run_id, w.user_id, w.delivery_id, w.agent, w.attempt, now, new=w.run_id not in known)
+                for w in works
+            ],
+        )
+        rest = iter(works)
+        return [list(islice(rest, limit)) for limit in limits]
+
+    def _work(self, row: Any, sealed: bytes | None) -> Work | str:
+        """The claimed row as work, or why it never will be."""
+        if row.tries >= TRIES:
+            return f"the daemon stopped during each of {TRIES} tries"
+        if sealed is None:
+            return "its body is not kept any more"
+        try:
+            body = self._seal.open(sealed, row=row.id, user_id=row.user_id)
+        except Unsealable as error:
+            return error.line()
+        return Work(
+            delivery_id=row.id,
+            run_id=row.run_id or uuid7(self._clock),
+            attempt=row.attempt + 1,
+            tries=row.tries + 1,
+            webhook=row.webhook,
+            agent=row.agent,
+            provider=row.provider,
+            event=row.event,
+            provider_delivery_id=row.provider_delivery_id,
+            body=body,
+            content_type=row.content_type,
+            headers=self._headers.decode(row.headers),
+            source=row.source,
+            received_at=row.received_at,
+            verified=bool(row.verified),
+            user_id=row.user_id,
+        )
+
+    def _lease_until(self, connection: Connection) -> int | None:
+        if not self.shared:
+            return None
+        return int(connection.execute(_DATABASE_NOW).scalar_one()) + int(self.lease * 1000)
+
+    def _finish(self, connection: Connection, endings: Sequence[Ending]) -> list[Exception | None]:
+        keys = sorted((ending.work.delivery_id,) for ending in endings)
+        rows = bulk.find(connection, deliveries, ("id",), ("attempt", "state", "keep_body"), keys, lock="UPDATE")
+        current = {row[0]: row for row in rows}
+        valid = [e for e in endings if _holds(current.get(e.work.delivery_id), e.work)]
+        bulk.update(
+            connection,
+            deliveries,
+            ("id",),
+            ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error"),
+            [_ended(ending) for ending in valid],
+        )
+        run.end(connection, [_run_end(ending) for ending in valid])
+        dropped = [
+            (e.work.delivery_id,) for e in valid if e.outcome.state == DONE and not current[e.work.delivery_id][3]
+        ]
+        bulk.delete(connection, bodies, ("delivery_id",), dropped)
+        return [
+            None
+            if _holds(current.get(e.work.delivery_id), e.work)
+            else Superseded(f"run {e.work.run_id} goes on elsewhere")
+            for e in endings
+        ]
+
+
+_DATABASE_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
+
+_WANTED = """
+    SELECT id, user_id, webhook, agent, provider, provider_delivery_id, event, received_at, source, content_type,
+           headers, verified, attempt, tries, run_id
+    FROM deliveries WHERE state = 'queued' AND next_attempt_at <= :now
+"""
+# The states stand in the text: an index over a part of the table is not used for a parameter.
+_DUE = {
+    False: text(f"{_WANTED} ORDER BY next_attempt_at LIMIT :limit"),
+    True: text(
+        f"{_WANTED} OR state = 'running' AND lease_until < extract(epoch FROM clock_timestamp()) * 1000 "
+        "ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED"
+    ),
+}
+
+
+def _requeue_running(connection: Connection, now: int) -> None:
+    """What was running was broken off by the daemon's end. The try counts: it may be what ended the daemon."""
+    connection.execute(
+        text("UPDATE runs SET state = 'waiting' WHERE id IN (SELECT run_id FROM deliveries WHERE state = 'running')")
+    )
+    connection.execute(
+        text("UPDATE deliveries SET state = 'queued', next_attempt_at = :now WHERE state = 'running'"), {"now": now}
+    )
+
+
+def _bury(connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int) -> None:
+    """Make dead letters of deliveries that cannot be run, each for its reason."""
+    dead = [(row.id, DEAD, None, now, error) for row, error in hopeless]
+    bulk.update(connection, deliveries, ("id",), ("state", "lease_until", "finished_at", "last_error"), dead)
+    run.end(
+        connection, [run.End(row.run_id, row.attempt, run.DEAD, now, error) for row, error in hopeless if row.run_id]
+    )
+
+
+def _holds(row: tuple[Any, ...] | None, work: Work) -> bool:
+    return row is not None and row[1] == work.attempt and row[2] == RUNNING
+
+
+def _ended(ending: Ending) -> tuple[Any, ...]:
+    work, outcome, at = ending
+    tries = work.tries if outcome.counts else work.tries - 1
+    due = at + int(outcome.wait * 1000)
+    error = None if outcome.error is None else outcome.error[:_ERROR_LENGTH]
+    return work.delivery_id, outcome.state, tries, due, None, None if outcome.state == QUEUED else at, error
+
+
+def _run_end(ending: Ending) -> run.End:
+    state = {DONE: run.DONE, DEAD: run.DEAD, QUEUED: run.WAITING, AGENT_GONE: run.WAITING}[ending.outcome.state]
+    error = None if ending.outcome.error is None else ending.outcome.error[:_ERROR_LENGTH]
+    return run.End(ending.work.run_id, ending.work.attempt, state, ending.at, error)
