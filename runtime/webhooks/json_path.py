@@ -59,10 +59,13 @@ def _child(value: Any, step: Any) -> Any:
 def _general(path: str) -> Nodes:
     from jsonpath import JSONPathError
 
+    if not path.startswith("$"):
+        raise ValueError("not a JSONPath: it starts with `$`")
     try:
         compiled = _environment().compile(path)
-    except (JSONPathError, RecursionError) as error:
-        raise ValueError(f"not a JSONPath: {str(error).splitlines()[0]}") from None
+    except (JSONPathError, RecursionError, ValueError) as error:
+        line, _, _ = str(error).partition("\n")
+        raise ValueError(f"not a JSONPath: {line}") from None
 
     def find(value: Any) -> list[Any]:
         if not isinstance(value, dict | list):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from runtime.webhooks.headers import Headers
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """`body`: the raw bytes as received. `url`: the webhook's public URL as its owner declared it, never what Host
     says; None unless declared. `method`: in upper case."""
 

@@ -52,7 +52,7 @@ class Fields:
     """A list of `key=value`: `t=1700000000,v1=…,v1=…,v0=…`.
 
     `signature` may come several times; `timestamp` must come once; other keys are ignored, so that an older version
-    of the signature is never taken for this one. Nothing is trimmed: ` v1` is not `v1`.
+    of the signature is never taken for this one. Nothing is trimmed: a key with white space about it is refused.
     """
 
     timestamp: str = "t"
@@ -68,7 +68,7 @@ class Fields:
         timestamps: list[str] = []
         for each in value.split(self.separator):
             key, equals, text = each.partition("=")
-            if not equals:
+            if not equals or key != key.strip():
                 raise Refused("malformed_signature")
             if key == self.signature:
                 signatures.append(text)

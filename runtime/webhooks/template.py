@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from runtime.webhooks.refusal import Refused
 
@@ -13,8 +14,7 @@ FIELDS = ("timestamp", "id", "url", "method", "body")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(NamedTuple):
     """The values a template is filled with; `timestamp` and `id` exactly as they were sent."""
 
     body: bytes

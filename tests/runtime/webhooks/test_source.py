@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from runtime.webhooks import Headers, Payload, Refused
+from runtime.webhooks.payload import decode_json
+from runtime.webhooks.source import compile_sources
+
+
+def read(body: bytes, *sources: str, headers: tuple[tuple[str, str], ...] = ()) -> str | None:
+    compiled = compile_sources(sources, malformed="malformed_delivery_id")
+    return compiled(Headers(headers), Payload(decode_json, body, None))
+
+
+def test_the_first_source_that_says_something_counts() -> None:
+    assert read(b'{"a": "", "b": "x"}', "header:X-Id", "$.a", "$.b") == "x"
+    assert read(b'{"a": "", "b": "x"}', "header:X-Id", "$.b", headers=(("x-id", "h"),)) == "h"
+    assert read(b'{"b": "x"}', "header:X-Id", "$.b", headers=(("x-id", " "),)) == "x"
+
+
+def test_an_integer_is_an_id_too() -> None:
+    assert read(b'{"a": 12}', "$.a") == "12"
+    assert read(b'{"a": 0}', "$.a") == "0"
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a": true}', b'{"a": null}', b'{"a": {}}', b'{"a": [1]}', b'{"a": 1.5}', b"{", b"[1]"]
+)
+def test_anything_else_is_no_id(body: bytes) -> None:
+    assert read(body, "$.a") is None
+
+
+@pytest.mark.parametrize("text", ["x" * 256, "a\\nb", "a\\u0000b", "\\u2028"])
+def test_an_id_that_is_no_short_printable_text_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="malformed_delivery_id"):
+        read(f'{{"a": "{text}"}}'.encode(), "$.a")
+
+
+def test_without_sources_there_is_none_and_the_body_stays_undecoded() -> None:
+    def decoder(body: bytes, content_type: str) -> object:
+        raise AssertionError("decoded")
+
+    payload = Payload(decoder, b"", None)
+    assert compile_sources((), malformed="malformed_event")(Headers([]), payload) is None
+    assert compile_sources(("header:X",), malformed="malformed_event")(Headers([("X", "1")]), payload) == "1"
