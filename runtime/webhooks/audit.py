@@ -86,7 +86,7 @@ class Audit:
         self._minute = 0
         self._written: Counter[tuple[str, str]] = Counter()
 
-    def record(self, attempt: Attempt) -> None:
+    def put(self, attempt: Attempt) -> None:
         """Note `attempt`; it is written a moment later. Never waits and never fails."""
         if len(self._waiting) >= self._limit:
             self._dropped += 1
