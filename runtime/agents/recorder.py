@@ -26,7 +26,9 @@ async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
 
 def entry(agent: Agent, work: Work) -> Item:
     """The log entry for `work`: its first line is the title, then one bullet a fact."""
-    summary = describe(PROVIDERS[work.provider], work.event, work.body)
+    provider = PROVIDERS[work.provider]
+    payload = provider.payload(work.body, work.content_type).value_or_none()
+    summary = describe(provider, work.event, payload)
     lines = [summary.title, *(f"- {label}: {value}" for label, value in summary.facts)]
     return Item.new(
         agent_id=agent.name,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from runtime.webhooks.json_path import compile_path
 
-Filters = Callable[[object], bool]
+Wanted = Callable[[object], bool]
 """Takes the decoded payload, says whether the delivery is wanted. Raises `Refused` `too_deep` and nothing else."""
 
 _Test = Callable[[Any], bool]
@@ -25,7 +25,7 @@ class FilterRule(Protocol):
     def contains(self) -> str | None: ...
 
 
-def compile_filters(rules: Iterable[FilterRule]) -> Filters | None:
+def compile_filters(rules: Iterable[FilterRule]) -> Wanted | None:
     """One predicate for all rules, which must all hold; None when there are none and no payload is needed.
 
     Raises ValueError when a path is not a JSONPath or a rule asks for nothing.
@@ -36,7 +36,7 @@ def compile_filters(rules: Iterable[FilterRule]) -> Filters | None:
     return each[0] if len(each) == 1 else lambda payload: all(wanted(payload) for wanted in each)
 
 
-def compile_filter(rule: FilterRule) -> Filters:
+def compile_filter(rule: FilterRule) -> Wanted:
     """Of the nodes that the path finds, one is enough; it passes `equals` and `contains` both, where both stand."""
     find = compile_path(rule.json_path)
     tests: list[_Test] = []

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Handshake
-from runtime.webhooks.payload import Decoder, decode_json
+from runtime.webhooks.payload import Decoder, Payload, decode_json
 from runtime.webhooks.scheme import Scheme
 
 
@@ -56,6 +56,10 @@ class Provider:
     def signed(self) -> tuple[str, ...]:
         """The parts of a request that its signature covers."""
         return self.scheme.signed
+
+    def payload(self, body: bytes, content_type: str | None) -> Payload:
+        """`body` as this provider's payload, decoded when asked for. `content_type`: the header's value."""
+        return Payload(self.decoder, body, content_type)
 
     def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
         """The row with `options` applied, or its defaults: a row that has no options any more and stays as it is.

@@ -51,6 +51,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "compressed_body": Reason(415, "compressed_body", "a compressed body is not accepted"),
         "rate_limited": Reason(429, "rate_limited", "too many requests"),
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
+        "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
     }
 )
 

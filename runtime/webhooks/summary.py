@@ -22,7 +22,11 @@ class Summary(NamedTuple):
 
 def describe(provider: str | Provider, event: str | None, payload: object) -> Summary:
     """The facts that the provider's row names; for a row without any, or a payload without them, the first few
-    scalars at its top. `payload`: decoded, None when it could not be. Raises ValueError for an unknown provider."""
+    scalars at its top.
+
+    `payload`: decoded, None when it could not be: `row.payload(body, content_type).value_or_none()`. Raises ValueError
+    for an unknown provider.
+    """
     row = find_provider(provider)
     facts = [(fact.label, text) for fact in row.facts if (text := _first(fact, payload))]
     return Summary(one_line(f"{row.title} {event or 'delivery'}"), facts or _top(payload))

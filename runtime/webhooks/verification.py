@@ -59,7 +59,7 @@ class Verifier:
 
     def payload(self, request: Request) -> Payload:
         """The request's body, to be decoded when something asks for it."""
-        return Payload(self.provider.decoder, request.body, request.headers.get("content-type"))
+        return self.provider.payload(request.body, request.headers.get("content-type"))
 
     def greet(self, request: Request, payload: Payload, *, signed: bool) -> Answer | None:
         """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the

@@ -92,3 +92,11 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert one_line("x" * 201) == "x" * 199 + "…"
     assert one_line(" " * 5000 + "x") == "…"
     assert one_line("a\r\n\t\x00b\u2028c") == "a b c"
+
+
+def test_a_stored_body_is_told_as_its_sender_meant_it() -> None:
+    row = PROVIDERS["github"]
+    form = "application/x-www-form-urlencoded"
+    payload = row.payload(b"payload=%7B%22action%22%3A%22opened%22%7D", form).value_or_none()
+    assert describe(row, "issues", payload).facts == [("action", "opened")]
+    assert describe(row, "issues", row.payload(b"{", None).value_or_none()).facts == []
