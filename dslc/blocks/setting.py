@@ -49,6 +49,14 @@ class Setting(BaseModel):
     one_of: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """This as plain JSON: name, type, text, whether required, default, and what else is not as usual."""
+        always = {"name", "type", "doc", "required", "default"}
+        dumped = self.model_dump(mode="json")
+        usual = {name: field.default for name, field in Setting.model_fields.items()}
+        kept = {key: value for key, value in dumped.items() if key in always or value not in (usual[key], [])}
+        return kept | ({"settings": [inner.to_json() for inner in self.settings]} if self.settings else {})
+
 
 @cache
 def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:

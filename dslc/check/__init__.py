@@ -1,0 +1,1 @@
+"""Tree to typed program and diagnostics: names, types, bounds and references."""

@@ -1,0 +1,145 @@
+"""The settings of one body: which are known, given once, of the right type, and all there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dslc.blocks import Choice, Setting
+from dslc.check.context import MISSING, Context, Given, Head, Missing
+from dslc.check.value import read
+from dslc.example import example
+from dslc.nearest import nearest, suggestion
+from dslc.tree import Body, Entry
+from dslc.vocabulary import by_name
+
+
+def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
+    """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
+    given, known = Given(), by_name(settings)
+    for entry in body.entries if body else ():
+        setting = known.get(entry.key)
+        if setting is None:
+            _unknown(context, entry, known, head)
+            given.good = False
+            continue
+        earlier = given.entries.setdefault(setting.name, [])
+        earlier.append(entry)
+        if len(earlier) > 1 and not (setting.many and setting.type == "group"):
+            _twice(context, entry, earlier[0])
+            given.good = False
+            continue
+        value = _value(context, setting, entry)
+        if isinstance(value, Missing):
+            given.good = False
+        elif setting.many and setting.type == "group":
+            given.values[setting.name] = (*_tuple(given.values.get(setting.name)), value)
+        else:
+            given.values[setting.name] = value
+    _complete(context, settings, given, head)
+    return given
+
+
+def _tuple(value: object) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _unknown(context: Context, entry: Entry, known: dict[str, Setting] | Any, head: Head) -> None:
+    near = nearest(entry.key, known)
+    what = "group" if entry.value is None else "setting"
+    start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
+    fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
+    hint = suggestion(entry.key, known, what="settings here")
+    context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
+
+
+def _twice(context: Context, entry: Entry, first: Entry) -> None:
+    findings = context.findings
+    findings.add(
+        "N203",
+        f"`{entry.key}` is given twice",
+        entry.key,
+        hint="remove one",
+        labels=[findings.label("first given here", first.key)],
+        fix=findings.fix(f"remove the second `{entry.key}`", (entry.start_pos, entry.end_pos, "")),
+    )
+
+
+def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
+    if setting.type == "group":
+        return _group(context, setting, entry)
+    if entry.value is None:
+        hint = f"such as `{example(setting)}`"
+        context.findings.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
+        return MISSING
+    value = read(context, setting, entry.value)
+    if setting.type == "variant":
+        return value if isinstance(value, Missing) else _variant(context, setting, entry, value)
+    if entry.body is not None:
+        context.findings.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
+        return MISSING
+    return value
+
+
+def _group(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
+    if entry.value is not None or entry.body is None:
+        hint = f"such as `{example(setting)}`"
+        context.findings.add("T401", f"`{setting.name}` takes settings in braces", entry.value or entry.key, hint=hint)
+        return MISSING
+    given = read_body(context, setting.settings, entry.body, Head(entry.key, setting.name))
+    return given.values if given.good else MISSING
+
+
+def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Choice | Missing:
+    row = context.vocabulary.rows(setting.family or "").get(name)
+    if row is None and entry.body is not None and entry.body.entries:
+        key = entry.body.entries[0].key
+        context.findings.add("N202", f"nothing is known of options for `{name}`", key, hint="remove the braces")
+        return MISSING
+    given = read_body(context, row.options if row else (), entry.body, Head(entry.key, f"{setting.name} {name}"))
+    return Choice(name=name, options=given.values) if given.good else MISSING
+
+
+def _complete(context: Context, settings: Sequence[Setting], given: Given, head: Head) -> None:
+    """Required settings are there, and what is given fits together."""
+    reported: set[tuple[str, ...]] = set()
+    for setting in settings:
+        entry = given.entry(setting.name)
+        if setting.required and entry is None:
+            hint = f"add `{example(setting)}`"
+            context.findings.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
+            given.good = False
+        if setting.one_of and setting.one_of not in reported and not any(map(given.entry, setting.one_of)):
+            reported.add(setting.one_of)
+            names = " or ".join(f"`{name}`" for name in setting.one_of)
+            hint = f"add `{example(setting)}`"
+            context.findings.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
+            given.good = False
+        if entry is not None:
+            _related(context, setting, entry, given)
+        elif setting.type == "variant" and setting.default is not None:
+            _default_variant(context, setting, given, head)
+
+
+def _default_variant(context: Context, setting: Setting, given: Given, head: Head) -> None:
+    """A variant nobody chose may still need options."""
+    row = context.vocabulary.rows(setting.family or "").get(setting.default)
+    options = read_body(
+        context, row.options if row else (), None, Head(head.place, f"{setting.name} {setting.default}")
+    )
+    given.good = given.good and options.good
+
+
+def _related(context: Context, setting: Setting, entry: Entry, given: Given) -> None:
+    findings = context.findings
+    for name in setting.needs:
+        if given.entry(name) is None:
+            findings.add("T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
+            given.good = False
+    for name in setting.excludes:
+        other = given.entry(name)
+        if other is not None:
+            label = findings.label(f"`{name}` is given here", other.key)
+            message = f"`{setting.name}` and `{name}` exclude each other"
+            findings.add("T405", message, entry.key, hint="remove one", labels=[label])
+            given.good = False

@@ -1,0 +1,84 @@
+"""What a kind of block demands beyond the types of its settings, seen from inside one block. One row a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from dslc.blocks import Choice, Memory, Webhook
+from dslc.check.context import Context, Given, Head
+from dslc.diagnostic import Severity
+from dslc.tree import Entry, Value
+
+
+def check_rules(context: Context, kind: str, given: Given, head: Head) -> None:
+    """Report what the settings of a block of this kind say together."""
+    for rule in _RULES.get(kind, ()):
+        rule(context, given, head)
+
+
+def _weights(context: Context, given: Given, _: Head) -> None:
+    """Weights that do not add up to 1; looked at only when both are in their bounds."""
+    search, entry = given.values.get("search"), given.entry("search")
+    if not isinstance(search, dict) or entry is None or entry.body is None:
+        return
+    default = Memory.model_fields["search"].default
+    names = ("vector_weight", "keyword_weight")
+    total = sum(float(search.get(name, getattr(default, name))) for name in names)
+    if abs(total - 1) <= 1e-9:
+        return
+    last = [inner for inner in entry.body.entries if inner.key in names]
+    place = last[-1].value if last else entry.key
+    message = f"`vector_weight` and `keyword_weight` add up to {total:.6g}, not to 1"
+    hint = "the other one has its default" if len(last) == 1 else "such as 0.7 and 0.3"
+    context.findings.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
+
+
+def _verified(context: Context, given: Given, head: Head) -> None:
+    """A webhook has a secret, or says that it has none."""
+    unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
+    findings = context.findings
+    if given.values.get("insecure_allow_unverified") is True and unverified is not None:
+        place = unverified.value or unverified.key
+        if secret is not None:
+            message = "`insecure_allow_unverified` and `secret` exclude each other"
+            label = findings.label("`secret` is given here", secret.key)
+            findings.add("T405", message, unverified.key, hint="remove one", labels=[label])
+            given.good = False
+        else:
+            hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
+            findings.add("P502", "this webhook accepts requests that nobody signed", place, hint=hint)
+    elif secret is None and (unverified is None or "insecure_allow_unverified" in given.values):
+        hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
+        findings.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
+        given.good = False
+    elif secret is not None and given.values.get("secret") == ():
+        findings.add(
+            "T402", "`secret` lists no secret", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
+        )
+        given.good = False
+
+
+def _value(entry: Entry) -> Value:
+    return entry.value if entry.value is not None else entry.key
+
+
+def _signed_filters(context: Context, given: Given, _: Head) -> None:
+    """A filter reads the body: whoever can change an unsigned body decides what passes."""
+    default = cast("Choice", Webhook.model_fields["provider"].default)
+    provider = given.values.get("provider", default if given.entry("provider") is None else None)
+    if not isinstance(provider, Choice):
+        return
+    row = context.vocabulary.rows("provider").get(provider.name)
+    if row is None or row.signed is None or "body" in row.signed:
+        return
+    signed = ", ".join(row.signed) or "nothing"
+    for entry in given.entries.get("filter", ()):
+        message = f"`{provider.name}` does not sign the body, on which this filter decides"
+        context.findings.add("P504", message, entry.key, hint=f"it signs {signed}")
+
+
+_RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
+    "memory": (_weights,),
+    "webhook": (_verified, _signed_filters),
+}

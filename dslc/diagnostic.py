@@ -1,0 +1,96 @@
+"""A diagnostic is data; reports make the prose around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dslc.source import Span
+
+
+class Severity(StrEnum):
+    """How bad it is. Only errors keep a program from being taken."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+_ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+CODES: dict[str, tuple[Severity, str]] = {
+    "S101": (_ERROR, "setting has no value"),
+    "S102": (_ERROR, "string is not closed"),
+    "S103": (_ERROR, "block is not closed"),
+    "S104": (_ERROR, "`}` closes nothing"),
+    "S105": (_ERROR, "no `=` or `:` between key and value"),
+    "S106": (_ERROR, "single quotes"),
+    "S107": (_ERROR, "unknown escape"),
+    "S108": (_ERROR, "not UTF-8, too large or nested too deep"),
+    "S109": (_ERROR, "cannot be read"),
+    "N201": (_ERROR, "unknown block"),
+    "N202": (_ERROR, "unknown setting or nested block"),
+    "N203": (_ERROR, "setting given twice"),
+    "N204": (_ERROR, "two blocks of one kind and name"),
+    "N205": (_ERROR, "two webhooks on one path"),
+    "N206": (_ERROR, "not a legal name"),
+    "N207": (_NOTE, "a block that is not compiled here"),
+    "N208": (_ERROR, "two memories on the same or nested paths"),
+    "R301": (_ERROR, "no such block"),
+    "R302": (_NOTE, "declared and never used"),
+    "T401": (_ERROR, "not the type that belongs here"),
+    "T402": (_ERROR, "outside its bounds"),
+    "T403": (_ERROR, "not one of the choices"),
+    "T404": (_ERROR, "required setting missing"),
+    "T405": (_ERROR, "settings exclude or need one another"),
+    "T406": (_ERROR, "not a valid path, URL or JSONPath"),
+    "P501": (_WARNING, "secret written in the file"),
+    "P502": (_WARNING, "webhook accepts unverified requests"),
+    "P503": (_ERROR, "no such secret backend"),
+    "P504": (_WARNING, "filter decides on what is not signed"),
+}
+"""Every code with its usual severity and its title. A code never changes its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A second place that explains the first: `file` is the name of its source."""
+
+    message: str
+    file: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the bytes of `span` by `text`."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits of the diagnostic's own file that may be applied without asking. Their texts hold nothing secret."""
+
+    message: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem at one place. No text in it holds the value of a secret."""
+
+    code: str
+    severity: Severity
+    message: str
+    file: str
+    span: Span
+    labels: tuple[Label, ...] = ()
+    hint: str | None = None
+    fix: Fix | None = None
+
+
+def is_error(diagnostic: Diagnostic) -> bool:
+    """Whether it keeps the program from being taken."""
+    return diagnostic.severity is Severity.ERROR

@@ -1,0 +1,61 @@
+"""Collects the diagnostics of one source while it is read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
+from dslc.source import Source
+
+
+class Placed(Protocol):
+    """Anything that knows where in the text it stands: tokens and nodes of the tree."""
+
+    @property
+    def start_pos(self) -> int | None: ...
+    @property
+    def end_pos(self) -> int | None: ...
+
+
+class Place:
+    """A stretch of the text, by indexes into it."""
+
+    __slots__ = ("end_pos", "start_pos")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start_pos = start
+        self.end_pos = end
+
+
+class Findings:
+    """The diagnostics of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: list[Diagnostic] = []
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        place: Placed,
+        *,
+        hint: str | None = None,
+        labels: Iterable[Label] = (),
+        fix: Fix | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Note a problem at `place`, with its code's usual severity unless another is given."""
+        span = self.source.span(place.start_pos or 0, place.end_pos or 0)
+        self.found.append(
+            Diagnostic(code, severity or CODES[code][0], message, self.source.name, span, tuple(labels), hint, fix)
+        )
+
+    def label(self, message: str, place: Placed) -> Label:
+        """A label on a place in this source."""
+        return Label(message, self.source.name, self.source.span(place.start_pos or 0, place.end_pos or 0))
+
+    def fix(self, message: str, *edits: tuple[int, int, str]) -> Fix:
+        """A fix out of edits (start, end, new text), by indexes into the text."""
+        return Fix(message, tuple(Edit(self.source.span(start, end), text) for start, end, text in edits))

@@ -1,0 +1,51 @@
+"""A compiled program as JSON, without the secrets that are written in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel
+
+from dslc.blocks import Choice, Setting, is_reference
+from dslc.blocks.duration import write_duration
+from dslc.program import Program
+from dslc.vocabulary import Settings, Vocabulary, by_name
+
+VERSION = 1
+LITERAL = "[literal]"
+"""Stands where a secret is written in the file."""
+
+
+def render(program: Program, vocabulary: Vocabulary) -> str:
+    """The program as JSON: durations as the language writes them, sizes in bytes, references to secrets as they are."""
+    kinds = {"memories": "memory", "webhooks": "webhook", "agents": "agent"}
+    blocks = {
+        home: {
+            name: _plain(block, vocabulary.kinds[kind], vocabulary) for name, block in getattr(program, home).items()
+        }
+        for home, kind in kinds.items()
+    }
+    return json.dumps({"version": VERSION, **blocks}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain(group: BaseModel | Mapping[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[str, Any]:
+    items = dict(group) if isinstance(group, BaseModel) else group
+    return {name: _value(value, settings.get(name), vocabulary) for name, value in items.items()}
+
+
+def _value(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
+    if isinstance(value, tuple | list):
+        return [_value(item, setting, vocabulary) for item in value]
+    if isinstance(value, Choice):
+        row = vocabulary.rows(setting.family or "").get(value.name) if setting else None
+        return {"name": value.name, "options": _plain(value.options, by_name(row.options if row else ()), vocabulary)}
+    if isinstance(value, BaseModel | Mapping):
+        return _plain(value, by_name(setting.settings if setting else ()), vocabulary)
+    if isinstance(value, timedelta):
+        return write_duration(value)
+    if setting is not None and setting.type == "secret" and isinstance(value, str) and not is_reference(value):
+        return LITERAL
+    return value

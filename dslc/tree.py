@@ -1,0 +1,80 @@
+"""What a file says, before anything is known about kinds and settings.
+
+Every node knows its place as indexes into the text: `start_pos` and `end_pos`. Words and scalar values are lark's
+tokens: strings that know their place and their `type`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lark import Token
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue:
+    """`[a, b]`."""
+
+    items: tuple[Value, ...]
+    start_pos: int
+    end_pos: int
+
+
+Value: TypeAlias = Token | ListValue
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """`{ … }`."""
+
+    entries: tuple[Entry, ...]
+    start_pos: int
+    end_pos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`key value`, `key value { … }` or `key { … }`: one at least of value and body is there."""
+
+    key: Token
+    value: Value | None
+    body: Body | None
+
+    @property
+    def start_pos(self) -> int:
+        return start(self.key)
+
+    @property
+    def end_pos(self) -> int:
+        last = self.body or self.value
+        return end(self.key) if last is None else end(last)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNode:
+    """`kind name { … }`; some blocks of the wider language have no name."""
+
+    kind: Token
+    name: Token | None
+    body: Body
+
+    @property
+    def start_pos(self) -> int:
+        """Where its head begins."""
+        return start(self.kind)
+
+    @property
+    def end_pos(self) -> int:
+        """Where its head ends: `kind name`, without the brace."""
+        return end(self.kind if self.name is None else self.name)
+
+
+def start(node: Token | ListValue | Body | Entry | BlockNode) -> int:
+    """Where a node begins; tokens made by hand have no place."""
+    return node.start_pos or 0
+
+
+def end(node: Token | ListValue | Body | Entry | BlockNode) -> int:
+    """Where a node ends."""
+    return node.end_pos or 0

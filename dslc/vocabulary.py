@@ -1,0 +1,49 @@
+"""What may stand where: the settings of every body, found by the keys that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dslc.blocks import TABLE, Setting, settings_of
+from dslc.catalog import Catalog, Row
+
+Settings = Mapping[str, Setting]
+
+
+def by_name(settings: Sequence[Setting]) -> Settings:
+    """Settings by their names."""
+    return {setting.name: setting for setting in settings}
+
+
+class Vocabulary:
+    """The language as the blocks and one catalogue make it."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.kinds: Mapping[str, Settings] = {kind: by_name(settings_of(model)) for kind, model in TABLE.items()}
+        self._rows: dict[str, Mapping[str, Row]] = {}
+
+    def rows(self, family: str) -> Mapping[str, Row]:
+        """The rows of a family by name."""
+        if family not in self._rows:
+            self._rows[family] = self.catalog.rows(family)
+        return self._rows[family]
+
+    def at(self, path: Sequence[tuple[str, str | None]]) -> Settings | None:
+        """The settings of the body under `path`: kind and name first, then each key with its value, if it has one.
+
+        None when nothing is known there.
+        """
+        if not path:
+            return None
+        settings = self.kinds.get(path[0][0])
+        for key, value in path[1:]:
+            setting = (settings or {}).get(key)
+            if setting is None:
+                return None
+            if setting.type == "group":
+                settings = by_name(setting.settings)
+            else:
+                row = self.rows(setting.family or "").get(value or "")
+                settings = by_name(row.options) if row else None
+        return settings
