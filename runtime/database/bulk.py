@@ -46,11 +46,11 @@ def update(connection: Connection, table: Table, keys: tuple[str, ...], columns:
     return changed
 
 
-def delete(connection: Connection, table: Table, keys: tuple[str, ...], rows: Rows) -> int:
-    """Delete the rows that `keys` name; return how many there were."""
+def delete(connection: Connection, table: Table, key: str, values: Sequence[Any]) -> int:
+    """Delete the rows whose column `key` has one of `values`; return how many there were."""
     gone = 0
-    for part in _parts(rows, len(keys)):
-        statement = _delete(connection.dialect.name, table, keys, len(part))
+    for part in _parts([(value,) for value in values], 1):
+        statement = _delete(connection.dialect.name, table, key, len(part))
         gone += connection.exec_driver_sql(statement, _flat(part)).rowcount
     return gone
 
@@ -105,14 +105,13 @@ def _insert(dialect: str, table: Table, columns: tuple[str, ...], count: int, ig
 @cache
 def _update(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int) -> str:
     given = _given(dialect, table, keys + columns, count)
-    changes = ", ".join(f"{name} = given.{name}" for name in columns)
-    return f"{given} UPDATE {table.name} SET {changes} FROM given WHERE {_same(table, keys)}"  # noqa: S608
+    changes = ", ".join(f"{name} = given.column{place}" for place, name in enumerate(columns, len(keys) + 1))
+    return f"UPDATE {table.name} SET {changes} FROM ({given}) AS given WHERE {_same(table, keys)}"  # noqa: S608
 
 
 @cache
-def _delete(dialect: str, table: Table, keys: tuple[str, ...], count: int) -> str:
-    given = _given(dialect, table, keys, count)
-    return f"{given} DELETE FROM {table.name} WHERE ({', '.join(keys)}) IN (SELECT {', '.join(keys)} FROM given)"  # noqa: S608
+def _delete(dialect: str, table: Table, key: str, count: int) -> str:
+    return f"DELETE FROM {table.name} WHERE {key} IN ({_given(dialect, table, (key,), count)})"  # noqa: S608
 
 
 @cache
@@ -121,19 +120,19 @@ def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str,
     order = ", ".join(f"{table.name}.{name}" for name in keys)
     locked = f" ORDER BY {order} FOR {lock} OF {table.name}" if lock and dialect == "postgresql" else ""
     given = _given(dialect, table, keys, count)
-    return f"{given} SELECT {names} FROM given JOIN {table.name} ON {_same(table, keys)}{locked}"  # noqa: S608
+    return f"SELECT {names} FROM ({given}) AS given JOIN {table.name} ON {_same(table, keys)}{locked}"  # noqa: S608
 
 
 def _given(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:
-    """The rows as a table named `given`; PostgreSQL has to be told their types."""
+    """The rows as a query whose columns are called column1, column2, …; PostgreSQL has to be told their types."""
     types = None
     if dialect == "postgresql":
         types = [table.c[name].type.compile(_DIALECTS[dialect]) for name in columns]
-    return f"WITH given({', '.join(columns)}) AS (VALUES {_values(dialect, len(columns), count, types)})"
+    return f"VALUES {_values(dialect, len(columns), count, types)}"
 
 
 def _same(table: Table, keys: tuple[str, ...]) -> str:
-    return " AND ".join(f"{table.name}.{key} = given.{key}" for key in keys)
+    return " AND ".join(f"{table.name}.{key} = given.column{place}" for place, key in enumerate(keys, 1))
 
 
 def _values(dialect: str, width: int, count: int, types: list[str] | None = None) -> str:

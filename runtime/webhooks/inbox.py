@@ -167,10 +167,8 @@ class Inbox:
             [_ended(ending) for ending in valid],
         )
         run.end(connection, [_run_end(ending) for ending in valid])
-        dropped = [
-            (e.work.delivery_id,) for e in valid if e.outcome.state == DONE and not current[e.work.delivery_id][3]
-        ]
-        bulk.delete(connection, bodies, ("delivery_id",), dropped)
+        ids = [ending.work.delivery_id for ending in valid if ending.outcome.state == DONE]
+        bulk.delete(connection, bodies, "delivery_id", [row for row in ids if not current[row][3]])
         return [
             None
             if _holds(current.get(e.work.delivery_id), e.work)

@@ -45,12 +45,12 @@ def _deliveries(connection: Connection, before: int) -> int:
     # An id begins with the time it was made at, and nothing ends before it is received.
     oldest = f"{max(before, 0):012x}"
     given = {"oldest": f"{oldest[:8]}-{oldest[8:]}", "before": before, "chunk": CHUNK}
-    gone = [(row[0],) for row in connection.execute(query, given)]
-    ended = [(row[1],) for row in bulk.find(connection, runs, ("delivery_id",), ("id",), gone)]
-    bulk.delete(connection, steps, ("run_id",), ended)
-    bulk.delete(connection, runs, ("id",), ended)
-    bulk.delete(connection, bodies, ("delivery_id",), gone)
-    bulk.delete(connection, deliveries, ("id",), gone)
+    gone = [row[0] for row in connection.execute(query, given)]
+    ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
+    bulk.delete(connection, steps, "run_id", ended)
+    bulk.delete(connection, runs, "id", ended)
+    bulk.delete(connection, bodies, "delivery_id", gone)
+    bulk.delete(connection, deliveries, "id", gone)
     return len(gone)
 
 
@@ -60,6 +60,8 @@ def _attempts(connection: Connection, before: int) -> int:
 
 
 def _keys(connection: Connection, before: int) -> int:
-    key = ("user_id", "webhook", "mac")
-    query = select(*(replay_keys.c[name] for name in key)).where(replay_keys.c.expires_at < before).limit(CHUNK)
-    return bulk.delete(connection, replay_keys, key, [tuple(row) for row in connection.execute(query)])
+    """The oldest of the expired ones, and those that expired in the same millisecond as the last of them."""
+    expires = replay_keys.c.expires_at
+    last = connection.execute(select(expires).order_by(expires).offset(CHUNK - 1).limit(1)).scalar()
+    until = before if last is None else min(before, last + 1)
+    return connection.execute(delete(replay_keys).where(expires < until)).rowcount

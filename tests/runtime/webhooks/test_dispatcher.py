@@ -1,0 +1,310 @@
+"""Every accepted delivery reaches its agent at least once, tried again with patience, and never two at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text, update
+
+from runtime.clock import SYSTEM, Clock
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.database.schema import deliveries, runs
+from runtime.errors import GiveUp, Retry
+from runtime.threads import RunLog
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.backoff import delay
+from runtime.webhooks.delivery import AgentGone, Work
+from runtime.webhooks.dispatcher import Dispatcher
+from tests.clocks import ManualClock, until
+from tests.runtime.webhooks.deliveries import candidate, rows
+
+Run = Callable[[Work, RunLog], Awaitable[None]]
+
+
+@asynccontextmanager
+async def dispatching(
+    database: Database, clock: Clock, run: Run, *, workers: int = 16, lease: float = 30.0, grace: float = 0.0
+) -> AsyncIterator[Dispatcher]:
+    dispatcher = Dispatcher(
+        database, clock, run, workers=workers, lease=lease, poll=1.0 if clock is not SYSTEM else 0.02
+    )
+    task = asyncio.create_task(dispatcher.run())
+    yield dispatcher
+    await dispatcher.stop(grace)
+    await task
+
+
+class Agent:
+    """Does what `acts` say, try by try; then nothing more fails."""
+
+    def __init__(self, *acts: Exception) -> None:
+        self.acts = list(acts)
+        self.works: list[Work] = []
+
+    async def __call__(self, work: Work, log: RunLog) -> None:
+        self.works.append(work)
+        if self.acts:
+            raise self.acts.pop(0)
+
+
+async def states(database: Database) -> list[str]:
+    return [row.state for row in await rows(database, deliveries, "state", "id")]
+
+
+async def settled(database: Database, *expected: str) -> None:
+    """Wait until the deliveries, oldest first, are in the expected states."""
+    async with asyncio.timeout(20):
+        while await states(database) != list(expected):
+            await asyncio.sleep(0.005)
+
+
+async def test_what_is_admitted_is_run_at_once(database: Database, clock: ManualClock) -> None:
+    agent = Agent()
+    async with dispatching(database, clock, agent) as dispatcher:
+        admission = Admission(database, clock, on_admitted=dispatcher.wake)
+        await asyncio.gather(*(admission.admit(candidate(str(number))) for number in range(50)))
+        await settled(database, *["done"] * 50)
+    assert sorted(work.provider_delivery_id or "" for work in agent.works) == sorted(map(str, range(50)))
+
+
+async def test_what_waited_before_the_start_is_run(database: Database, clock: ManualClock) -> None:
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, Agent()):
+        await settled(database, "done")
+
+
+@pytest.mark.parametrize("error", [Retry("busy"), OSError("no network")])
+async def test_a_failed_run_is_tried_five_times_and_is_then_a_dead_letter(
+    database: Database, clock: ManualClock, error: Exception
+) -> None:
+    agent = Agent(*[error] * 9)
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, agent):
+        for tries in range(1, 5):
+            await until(lambda tries=tries: len(agent.works) == tries)  # type: ignore[misc]
+            await settled(database, "queued")
+            clock.advance(3600)
+        await settled(database, "dead")
+    assert [(work.tries, work.attempt) for work in agent.works] == [(number, number) for number in range(1, 6)]
+    assert len({work.run_id for work in agent.works}) == 1
+    [row] = await rows(database, deliveries)
+    assert str(error) in row.last_error
+
+
+async def test_giving_up_makes_a_dead_letter_at_once(database: Database, clock: ManualClock) -> None:
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, Agent(GiveUp("no use", hint="ask"))):
+        await settled(database, "dead")
+    [row] = await rows(database, deliveries)
+    assert (row.tries, row.last_error) == (1, "no use (ask)")
+
+
+async def test_a_dead_letter_sent_again_is_run_again(database: Database, clock: ManualClock) -> None:
+    agent = Agent(GiveUp("no use"))
+    decision = await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, agent) as dispatcher:
+        await settled(database, "dead")
+        await dispatcher.send_again(decision.delivery_id)
+        await settled(database, "done")
+    assert [work.tries for work in agent.works] == [1, 1]
+
+
+async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: Database, clock: ManualClock) -> None:
+    agent = Agent(AgentGone("reviewer"))
+    decision = await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, agent) as dispatcher:
+        await settled(database, "agent_gone")
+        clock.advance(86_400)
+        assert len(agent.works) == 1
+        await dispatcher.send_again(decision.delivery_id)
+        await settled(database, "done")
+
+
+async def test_no_more_than_its_workers_run_at_the_same_time(database: Database, clock: ManualClock) -> None:
+    most = now = 0
+
+    async def run(work: Work, log: RunLog) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+
+    await asyncio.gather(*(Admission(database, clock).admit(candidate()) for _ in range(30)))
+    async with dispatching(database, clock, run, workers=4):
+        await settled(database, *["done"] * 30)
+    assert most == 4
+
+
+async def test_stopping_waits_for_what_runs(database: Database, clock: ManualClock) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def run(work: Work, log: RunLog) -> None:
+        begun.set()
+        await go.wait()
+
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, run, grace=20):
+        await begun.wait()
+        await Admission(database, clock).admit(candidate())
+        asyncio.get_running_loop().call_later(0.02, go.set)
+    assert sorted(await states(database)) == ["done", "queued"]
+
+
+async def test_what_does_not_end_within_the_grace_is_queued_for_the_next_start(
+    database: Database, clock: ManualClock
+) -> None:
+    begun = asyncio.Event()
+
+    async def run(work: Work, log: RunLog) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, run):
+        await begun.wait()
+    [row] = await rows(database, deliveries)
+    assert (row.state, row.tries, row.last_error) == ("queued", 0, "the daemon stopped")
+    async with dispatching(database, clock, Agent()):
+        await settled(database, "done")
+
+
+async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock: ManualClock) -> None:
+    acts: list[str] = []
+
+    async def act(name: str) -> str:
+        acts.append(name)
+        return name
+
+    async def run(work: Work, log: RunLog) -> None:
+        await log.step("first", {}, lambda: act("first"))
+        if work.attempt == 1:
+            await log.settle()
+            reached.set()
+            await asyncio.Event().wait()
+        await log.step("second", {}, lambda: act("second"))
+
+    reached = asyncio.Event()
+    key = MasterKey(b"k" * 32)
+    database = await Database.open(f"sqlite:///{tmp_path}/db", key)
+    await Admission(database, clock).admit(candidate())
+    killed = asyncio.create_task(Dispatcher(database, clock, run).run())
+    await reached.wait()
+    # Nothing of the first daemon writes any more; the next one opens the same file.
+    next_one = await Database.open(f"sqlite:///{tmp_path}/db", key)
+    async with dispatching(next_one, clock, run):
+        await settled(next_one, "done")
+    assert acts == ["first", "second"]
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.wait({killed})
+    await next_one.close()
+    await database.close()
+
+
+async def test_two_daemons_never_run_one_delivery_at_the_same_time(postgres_url: str, master_key: MasterKey) -> None:
+    running: set[str] = set()
+    ran: list[str] = []
+
+    async def run(work: Work, log: RunLog) -> None:
+        assert work.delivery_id not in running
+        running.add(work.delivery_id)
+        await asyncio.sleep(0.005)
+        running.discard(work.delivery_id)
+        ran.append(work.delivery_id)
+
+    databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
+    async with dispatching(databases[0], SYSTEM, run), dispatching(databases[1], SYSTEM, run):
+        await asyncio.gather(*(Admission(databases[n % 2], SYSTEM).admit(candidate()) for n in range(100)))
+        await settled(databases[0], *["done"] * 100)
+    assert len(ran) == len(set(ran)) == 100
+    for database in databases:
+        await database.close()
+
+
+async def test_a_run_whose_lease_another_took_is_broken_off(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    broken_off = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def run(work: Work, log: RunLog) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            broken_off.set()
+            raise
+
+    database = await Database.open(postgres_url, master_key)
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, run):
+        await begun.wait()
+        async with database.write() as connection:
+            await connection.execute(update(deliveries).values(attempt=7))
+        async with asyncio.timeout(20):
+            while not broken_off.is_set():
+                clock.advance(11)
+                await asyncio.sleep(0.005)
+    assert await states(database) == ["running"]
+    await database.close()
+
+
+async def test_a_run_is_recorded_when_the_database_comes_back(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def run(work: Work, log: RunLog) -> None:
+        begun.set()
+        await go.wait()
+
+    database = await Database.open(postgres_url, master_key)
+    await Admission(database, clock).admit(candidate())
+    async with dispatching(database, clock, run):
+        await begun.wait()
+        async with database.read() as connection:
+            await connection.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+                )
+            )
+        go.set()
+        async with asyncio.timeout(20):
+            while await states(database) != ["done"]:
+                clock.advance(1)
+                await asyncio.sleep(0.005)
+    assert [row.state for row in await rows(database, runs)] == ["done"]
+    await database.close()
+
+
+async def test_an_error_of_the_program_ends_the_dispatcher_with_it(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = Dispatcher(database, clock, Agent())
+
+    async def broken(limit: int) -> list[Work]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(dispatcher.inbox, "claim", broken)
+    with pytest.raises(ZeroDivisionError):
+        await dispatcher.run()
+
+
+@given(st.integers(1, 200), st.floats(0, 1))
+def test_the_wait_grows_and_is_bounded(tries: int, spread: float) -> None:
+    assert 1 <= delay(tries, spread=spread) <= 3600
+    assert delay(tries + 1, spread=spread) >= delay(tries, spread=spread)
+
+
+def test_what_failed_together_comes_back_apart() -> None:
+    assert delay(1, spread=0.0) == 1
+    assert delay(1, spread=1.0) == 2
+    assert delay(4, spread=1.0) == 250

@@ -1,0 +1,284 @@
+"""A delivery is one attempt's at a time; what an old attempt writes late does not count."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text, update
+
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.database.schema import bodies, deliveries, runs
+from runtime.errors import SymbiontError
+from runtime.threads import Superseded
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.inbox import Inbox, Outcome
+from runtime.webhooks.replay import send_again
+from runtime.webhooks.retention import prune
+from tests.clocks import ManualClock
+from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+
+DAY = 86_400
+
+
+@pytest.fixture
+def admission(database: Database, clock: ManualClock) -> Admission:
+    return Admission(database, clock)
+
+
+@pytest.fixture
+def inbox(database: Database, clock: ManualClock) -> Inbox:
+    return Inbox(database, clock)
+
+
+async def test_a_claimed_delivery_is_all_that_was_admitted(
+    admission: Admission, inbox: Inbox, clock: ManualClock
+) -> None:
+    headers = (("user-agent", "GitHub-Hookshot"),)
+    decision = await admission.admit(candidate("1", event="push", headers=headers, content_type="text/plain"))
+    [work] = await inbox.claim(10)
+    assert work.delivery_id == decision.delivery_id
+    assert (work.webhook, work.agent, work.provider, work.event) == ("github-events", "reviewer", "github", "push")
+    assert (work.body, work.headers, work.content_type) == (BODY, headers, "text/plain")
+    assert (work.provider_delivery_id, work.received_at) == ("1", int(clock.now() * 1000))
+    assert (work.attempt, work.tries, work.verified, work.user_id) == (1, 1, True, "owner")
+
+
+async def test_the_oldest_come_first_and_each_once(admission: Admission, inbox: Inbox, clock: ManualClock) -> None:
+    admitted = []
+    for _ in range(5):
+        admitted.append((await admission.admit(candidate())).delivery_id)
+        clock.advance(1)
+    first, second = await inbox.claim(3), await inbox.claim(3)
+    assert [work.delivery_id for work in first + second] == admitted
+    assert await inbox.claim(3) == []
+
+
+async def test_what_waits_for_its_next_try_is_claimed_when_its_time_has_come(
+    admission: Admission, inbox: Inbox, clock: ManualClock
+) -> None:
+    await admission.admit(candidate())
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("queued", "later", wait=10))
+    clock.advance(9)
+    assert await inbox.claim(1) == []
+    clock.advance(1)
+    [again] = await inbox.claim(1)
+    assert (again.run_id, again.attempt, again.tries) == (work.run_id, 2, 2)
+
+
+async def test_a_try_that_we_broke_off_does_not_count(admission: Admission, inbox: Inbox) -> None:
+    await admission.admit(candidate())
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("queued", counts=False))
+    [again] = await inbox.claim(1)
+    assert (again.attempt, again.tries) == (2, 1)
+
+
+async def test_the_end_of_a_run_is_recorded(admission: Admission, inbox: Inbox, database: Database) -> None:
+    await admission.admit(candidate())
+    await admission.admit(candidate())
+    one, other = await inbox.claim(2)
+    await inbox.finish(one, Outcome("done"))
+    await inbox.finish(other, Outcome("dead", "no use " + "x" * 1000))
+    stored = {row.id: row for row in await rows(database, deliveries)}
+    assert [stored[work.delivery_id].state for work in (one, other)] == ["done", "dead"]
+    assert stored[other.delivery_id].last_error.startswith("no use xxx")
+    assert len(stored[other.delivery_id].last_error) == 500
+    assert {row.id: (row.state, row.delivery_id) for row in await rows(database, runs)} == {
+        one.run_id: ("done", one.delivery_id),
+        other.run_id: ("dead", other.delivery_id),
+    }
+
+
+async def test_a_body_that_shall_not_be_kept_goes_when_its_run_is_done(
+    admission: Admission, inbox: Inbox, database: Database
+) -> None:
+    await admission.admit(candidate("kept"))
+    await admission.admit(candidate("not kept", keep_body=False))
+    works = await inbox.claim(2)
+    assert [work.body for work in works] == [BODY, BODY]
+    for work in works:
+        await inbox.finish(work, Outcome("done"))
+    kept = next(work for work in works if work.provider_delivery_id == "kept")
+    assert [row.delivery_id for row in await rows(database, bodies)] == [kept.delivery_id]
+
+
+async def test_a_late_write_of_an_old_attempt_is_rejected(
+    admission: Admission, inbox: Inbox, database: Database
+) -> None:
+    await admission.admit(candidate())
+    [old] = await inbox.claim(1)
+    async with database.write() as connection:
+        await connection.execute(update(deliveries).values(state="queued"))
+    [new] = await inbox.claim(1)
+    with pytest.raises(Superseded):
+        await inbox.finish(old, Outcome("done"))
+    await inbox.finish(new, Outcome("dead"))
+    with pytest.raises(Superseded):
+        await inbox.finish(new, Outcome("done"))
+    assert [row.state for row in await rows(database, deliveries)] == ["dead"]
+
+
+async def test_after_a_restart_what_was_running_is_queued(tmp_path: object, clock: ManualClock) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path}/db", MasterKey(b"k" * 32))
+    await Admission(database, clock).admit(candidate())
+    [work] = await Inbox(database, clock).claim(1)
+    restarted = Inbox(database, clock)
+    await restarted.recover()
+    assert [row.state for row in await rows(database, runs)] == ["waiting"]
+    [again] = await restarted.claim(1)
+    assert (again.delivery_id, again.attempt, again.tries) == (work.delivery_id, 2, 2)
+    await database.close()
+
+
+async def test_a_delivery_that_ends_the_daemon_each_time_becomes_a_dead_letter(
+    admission: Admission, inbox: Inbox, database: Database
+) -> None:
+    await admission.admit(candidate())
+    for _ in range(5):
+        assert len(await inbox.claim(1)) == 1
+        async with database.write() as connection:
+            await connection.execute(update(deliveries).values(state="queued"))
+    assert await inbox.claim(1) == []
+    [row] = await rows(database, deliveries)
+    assert (row.state, row.last_error) == ("dead", "the daemon stopped during each of 5 tries")
+    assert [row.state for row in await rows(database, runs)] == ["dead"]
+
+
+async def test_one_damaged_body_does_not_stop_the_others(
+    admission: Admission, inbox: Inbox, database: Database
+) -> None:
+    damaged = await admission.admit(candidate("damaged"))
+    gone = await admission.admit(candidate("gone"))
+    await admission.admit(candidate("whole"))
+    async with database.write() as connection:
+        await connection.execute(
+            text("UPDATE bodies SET delivery_id = 'moved' WHERE delivery_id = :id"), {"id": gone.delivery_id}
+        )
+        await connection.execute(
+            text(
+                "UPDATE bodies SET body = (SELECT body FROM bodies WHERE delivery_id = 'moved') WHERE delivery_id = :id"
+            ),
+            {"id": damaged.delivery_id},
+        )
+    assert [work.provider_delivery_id for work in await inbox.claim(10)] == ["whole"]
+    errors = {row.provider_delivery_id: row.last_error for row in await rows(database, deliveries)}
+    assert "was changed or moved" in errors["damaged"]
+    assert errors["gone"] == "its body is not kept any more"
+
+
+async def test_a_lease_that_is_not_renewed_is_claimed_by_another(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    database = await Database.open(postgres_url, master_key)
+    mine, theirs = Inbox(database, clock), Inbox(database, clock)
+    await Admission(database, clock).admit(candidate())
+    [work] = await mine.claim(1)
+    assert await theirs.claim(1) == []
+    async with database.write() as connection:
+        await connection.execute(update(deliveries).values(lease_until=1))
+    assert await mine.renew([work]) == {work.delivery_id}
+    assert await theirs.claim(1) == []
+    async with database.write() as connection:
+        await connection.execute(update(deliveries).values(lease_until=1))
+    [taken] = await theirs.claim(1)
+    assert (taken.delivery_id, taken.attempt) == (work.delivery_id, 2)
+    assert await mine.renew([work]) == set()
+    await database.close()
+
+
+async def test_two_daemons_never_claim_one_delivery(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
+    await asyncio.gather(*(Admission(databases[0], clock).admit(candidate()) for _ in range(100)))
+    claims = await asyncio.gather(*(Inbox(databases[n % 2], clock).claim(7) for n in range(30)))
+    claimed = [work.delivery_id for works in claims for work in works]
+    assert len(claimed) == len(set(claimed)) == 100
+    for database in databases:
+        await database.close()
+
+
+async def test_a_dead_letter_sent_again_goes_on_with_its_run(
+    admission: Admission, inbox: Inbox, database: Database, clock: ManualClock
+) -> None:
+    await admission.admit(candidate())
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("dead", "no"))
+    await send_again(database, clock, work.delivery_id)
+    [again] = await inbox.claim(1)
+    assert (again.run_id, again.attempt, again.tries, again.body) == (work.run_id, 2, 1, BODY)
+
+
+@pytest.mark.parametrize(("state", "fresh"), [("done", False), ("dead", True), ("agent_gone", True)])
+async def test_a_done_delivery_or_a_fresh_one_begins_a_new_run(
+    admission: Admission, inbox: Inbox, database: Database, clock: ManualClock, state: str, fresh: bool
+) -> None:
+    await admission.admit(candidate())
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome(state))
+    await send_again(database, clock, work.delivery_id, fresh=fresh)
+    [again] = await inbox.claim(1)
+    assert again.run_id != work.run_id
+
+
+async def test_what_cannot_be_sent_again_says_why(
+    admission: Admission, inbox: Inbox, database: Database, clock: ManualClock
+) -> None:
+    kept = await admission.admit(candidate(agent=None))
+    queued = await admission.admit(candidate())
+    for delivery_id, reason in (
+        ("nonsense", "there is no such delivery"),
+        (kept.delivery_id, "its webhook has no agent"),
+        (queued.delivery_id, "it is queued already"),
+    ):
+        with pytest.raises(SymbiontError, match=f"{delivery_id} again: {reason}"):
+            await send_again(database, clock, delivery_id)
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("done"))
+    async with database.write() as connection:
+        await connection.execute(bodies.delete())
+    with pytest.raises(SymbiontError, match="its body is not kept any more"):
+        await send_again(database, clock, work.delivery_id)
+
+
+async def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(
+    admission: Admission, inbox: Inbox, database: Database, clock: ManualClock
+) -> None:
+    done = await admission.admit(candidate(replay_key=b"old", replay_until=clock.now() + 300))
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("done"))
+    waiting = await admission.admit(candidate())
+    clock.advance(20 * DAY)
+    recent = await admission.admit(candidate(agent=None, replay_key=b"new", replay_until=clock.now() + 300))
+    clock.advance(11 * DAY)
+    assert await prune(database, clock, keep_seconds=30 * DAY) == 3
+    left = {row.id for row in await rows(database, deliveries)}
+    assert left == {waiting.delivery_id, recent.delivery_id}
+    assert {row.delivery_id for row in await rows(database, bodies)} == left
+    assert await rows(database, runs) == []
+    assert done.delivery_id not in left
+
+
+async def test_replay_keys_outlive_their_requests_by_a_day(
+    admission: Admission, database: Database, clock: ManualClock
+) -> None:
+    await admission.admit(candidate(replay_key=b"mac", replay_until=clock.now() + 300))
+    clock.advance(DAY)
+    await prune(database, clock, keep_seconds=30 * DAY)
+    assert (await admission.admit(candidate(replay_key=b"mac"))).verdict == "replayed"
+    clock.advance(301)
+    await prune(database, clock, keep_seconds=30 * DAY)
+    assert (await admission.admit(candidate(replay_key=b"mac"))).verdict == "accepted"
+
+
+async def test_more_than_one_chunk_is_forgotten(
+    admission: Admission, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.webhooks.retention.CHUNK", 4)
+    await asyncio.gather(*(admission.admit(candidate(agent=None)) for _ in range(10)))
+    clock.advance(2 * DAY)
+    assert await prune(database, clock, keep_seconds=DAY) == 10
+    assert await rows(database, bodies) == []
