@@ -1,0 +1,123 @@
+"""What agents remember. The table of stores, and how one is opened.
+
+To add a store: one file with a `Store`, its options model and an opening function, and one row in `STORES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from dslc.blocks import Memory
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import UsageError
+from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
+from runtime.memory.item import Item, MemoryType, chunk_hash, delivery_uri
+from runtime.memory.redact import redact
+from runtime.memory.store import Capability, Inspection, Place, Problem, Scan, Store, StoreStats
+
+Open = Callable[[Memory, Path, Clock], Awaitable[Store]]
+
+
+@dataclass(frozen=True)
+class StoreRow:
+    """A kind of store. `options` and `opening` are `module:name`, loaded when they are first needed.
+
+    `options` names the pydantic model of what the program may say behind the store's name; `opening` an `Open`, given
+    the memory and its absolute path. `extra` is the optional dependency it needs, `files` whether its memories are
+    files under the path, so that a single daemon must own them.
+    """
+
+    name: str
+    title: str
+    doc: str
+    options_path: str
+    opening: str
+    doc_url: str | None = None
+    extra: str | None = None
+    files: bool = True
+
+    @property
+    def options(self) -> type[BaseModel]:
+        """The model of the row's options."""
+        return cast("type[BaseModel]", _load(self.options_path))
+
+    def identity(self, path: Path) -> str:
+        """What a store of this kind at this path physically is, before it is opened."""
+        return f"{self.name}:{path.resolve()}"
+
+
+def table(rows: Iterable[StoreRow]) -> Mapping[str, StoreRow]:
+    """The rows by name. Raises ValueError naming a row that is there twice."""
+    found: dict[str, StoreRow] = {}
+    for row in rows:
+        if row.name in found:
+            raise ValueError(f"the store {row.name} is in the table twice")
+        found[row.name] = row
+    return MappingProxyType(found)
+
+
+STORES = table(
+    [
+        StoreRow(
+            name="markdown",
+            title="Markdown files",
+            doc="One folder per agent: `memory.md` with what it knows and one log a day, for people to read and edit.",
+            options_path="runtime.memory.markdown:MarkdownOptions",
+            opening="runtime.memory.markdown:open_markdown",
+        ),
+    ]
+)
+"""Every kind of store by the name that a program gives it."""
+
+
+def path_of(memory: Memory, root: Path) -> Path:
+    """Where a memory is: its path, under the root unless it is absolute."""
+    return (root / memory.path).resolve()
+
+
+def identity_of(memory: Memory, root: Path) -> str:
+    """What the memory's store physically is: a pool opens one store for each identity. Raises UsageError."""
+    return _row(memory).identity(path_of(memory, root))
+
+
+async def open_store(memory: Memory, root: Path, *, clock: Clock = SYSTEM) -> Store:
+    """Open the store that a memory declares; relative paths are under `root`.
+
+    The caller closes it. Raises UsageError for a store that is not in the table or options it does not take.
+    """
+    row = _row(memory)
+    try:
+        row.options.model_validate(dict(memory.store.options))
+    except ValidationError as error:
+        raise UsageError(
+            f"the memory {memory.name} gives the store {row.name} options it does not take",
+            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
+        ) from None
+    opening = cast("Open", _load(row.opening))
+    return await opening(memory, path_of(memory, root), clock)
+
+
+def _row(memory: Memory) -> StoreRow:
+    row = STORES.get(memory.store.name)
+    if row is None:
+        raise UsageError(f"there is no store {memory.store.name}", hint=f"there are {', '.join(sorted(STORES))}")
+    return row
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+__all__ = [
+    "STORES", "Capability", "FsyncFailed", "Inspection", "Item", "MemoryType", "NoSuchItem", "Place", "Problem",
+    "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow", "StoreStats", "Unsupported", "chunk_hash",
+    "delivery_uri", "identity_of", "open_store", "path_of", "redact", "table",
+]  # fmt: skip

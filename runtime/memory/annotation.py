@@ -1,0 +1,127 @@
+"""What the lines of a Markdown file cannot say about an item stands behind them: `<!-- symbi {…} -->`.
+
+What can be seen always wins. `text` holds an item's exact text where its visible form cannot, and counts only as long
+as the visible form is the one that was made of it: a person's edit of the line is an edit of the item.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from runtime.memory.item import Item, delivery_key, rfc3339
+
+_OPEN = "<!-- symbi {"
+_CLOSE = "} -->"
+_UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
+
+
+class Annotation(NamedTuple):
+    """The facts of an item that its lines do not show; None or empty where there is nothing to say."""
+
+    at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+    project: str | None = None
+    user: str | None = None
+    sources: tuple[str, ...] = ()
+    text: str | None = None
+
+    def render(self) -> str:
+        """The comment, or nothing when there is nothing to say. It is one line and holds no `<` or `>` but its own."""
+        at = rfc3339(self.at) if self.at is not None else None
+        said = {key: value for key, value in (self._asdict() | {"at": at}).items() if value not in (None, ())}
+        if not said:
+            return ""
+        encoded = json.dumps(said, ensure_ascii=False, separators=(", ", ": "))
+        return f"<!-- symbi {_escape(encoded)} -->"
+
+
+def _escape(encoded: str) -> str:
+    """JSON in which no character ends the comment, the line, or what some editor takes for a line."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded)
+
+
+def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> Annotation:
+    """What must be said of `item` when its lines already say the rest."""
+    return Annotation(
+        at=at,
+        tags=tags,
+        source=item.source_uri,
+        project=item.project_id,
+        user=item.user_id if item.user_id != "owner" else None,
+        sources=item.source_memory_ids,
+    )
+
+
+def take(text: str) -> tuple[str, Annotation]:
+    """A text without its annotations, and the last of them. What only looks like one stays in the text."""
+    found, pieces, at = Annotation(), [], 0
+    for start, end, annotation in _comments(text):
+        found = annotation
+        pieces.append(text[at:start].rstrip(" \t"))
+        at = end
+    return "".join([*pieces, text[at:]]) if pieces else text, found
+
+
+def delivery_keys(text: str) -> Iterator[str]:
+    """The idempotency keys of every complete annotation in a text, in order."""
+    for _start, _end, annotation in _comments(text):
+        key = delivery_key(annotation.source)
+        if key is not None:
+            yield key
+
+
+def _comments(text: str) -> Iterator[tuple[int, int, Annotation]]:
+    """Every readable annotation with where it begins and ends. Each character is looked at once or twice, however
+    many of them look like a beginning: the last one before an end counts, for none holds a `<` of its own.
+    """
+    at = 0
+    while (close := text.find(_CLOSE, at)) >= 0:
+        end = close + len(_CLOSE)
+        start = text.rfind(_OPEN, max(at, text.rfind("\n", at, close) + 1), close + 1)
+        annotation = _read(text[start + len(_OPEN) - 1 : close + 1]) if start >= 0 else None
+        if annotation is not None:
+            yield start, end, annotation
+        at = end
+
+
+def _read(encoded: str) -> Annotation | None:
+    """What a comment says, or None when it is not one of ours (a person may have changed it)."""
+    try:
+        said = json.loads(encoded)
+        return Annotation(
+            at=_time(said.get("at")),
+            tags=_texts(said.get("tags", ())),
+            source=_text(said.get("source")),
+            project=_text(said.get("project")),
+            user=_text(said.get("user")),
+            sources=_texts(said.get("sources", ())),
+            text=_text(said.get("text")),
+        )
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _time(value: Any) -> datetime | None:
+    if value is None:
+        return None
+    time = datetime.fromisoformat(value)
+    if time.tzinfo is None:
+        raise ValueError("a time without an offset")
+    return time.astimezone(UTC)
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise TypeError("not a list of texts")
+    return tuple(values)

@@ -1,0 +1,195 @@
+"""A markdown store as it is read: whose folders there are, what is in them, and where an item stands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.memory import lock
+from runtime.memory.document import Document
+from runtime.memory.errors import StoreError
+from runtime.memory.folder import Folder
+from runtime.memory.item import Item
+from runtime.memory.log import Log, days
+from runtime.memory.notebook import LOGS, MEMORY
+from runtime.memory.reading import log_items, long_term_items
+from runtime.memory.store import Inspection, Place, Problem, Scan, StoreStats
+
+_AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class File(NamedTuple):
+    """One file of an agent that a scan may have to read: `memory.md`, or the log of a day."""
+
+    archive: Archive
+    agent_id: str
+    day: date | None
+    newest_first: bool = False
+
+    def read(self) -> Sequence[Item]:
+        """Its items. Raises StoreError."""
+        items = [item for item, _ in self.archive.placed(self.agent_id, self.day)]
+        return items[::-1] if self.newest_first else items
+
+
+class Archive:
+    """The reading half of a markdown store. Blocks; may be used by several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def agents(self) -> tuple[str, ...]:
+        """The folders that hold a memory or logs; a link is never one."""
+        root = Folder.open_root(self.root)
+        if root is None:
+            return ()
+        with root:
+            return tuple(name for name in root.names() if _AGENT.fullmatch(name) and _has_memory(root, name))
+
+    def files(self, agent_id: str, wanted: Scan) -> list[File]:
+        """The files of an agent that may hold what is wanted, in the order of the scan."""
+        with self._opened(agent_id) as folder:
+            found = [] if folder is None else _days(folder)
+        if wanted.memory_type not in {None, "episodic"}:
+            found = []
+        if wanted.since is not None:
+            found = [day for day in found if day >= wanted.since.astimezone(UTC).date()]
+        if wanted.until is not None:
+            found = [day for day in found if day <= wanted.until.astimezone(UTC).date()]
+        memory = [None] if wanted.memory_type != "episodic" else []
+        days_or_memory: list[date | None] = [*memory, *found]
+        ordered = reversed(days_or_memory) if wanted.newest_first else days_or_memory
+        return [File(self, agent_id, day, wanted.newest_first) for day in ordered]
+
+    def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, Place]]:
+        """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""
+        name = MEMORY if day is None else f"{day.isoformat()}.md"
+        with self._opened(agent_id) as agent, _inner(agent, day) as folder:
+            if agent is None or folder is None:
+                return []
+            with lock.reading(agent):
+                data, status = folder.read(name), folder.status(name)
+            file = str(folder.path / name)
+        if data is None or status is None:
+            return []
+        if day is None:
+            document = Document.parse(data)
+            items = long_term_items(agent_id, document, datetime.fromtimestamp(status.st_mtime, UTC))
+            lines = [bullet.start for _, bullet in document.items]
+        else:
+            log = Log.parse(day, data)
+            items, lines = log_items(agent_id, log), [entry.start for entry in log.entries]
+        return [(item, Place(file, line + 1)) for item, line in zip(items, lines, strict=True)]
+
+    def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        """Where items stand now, by memory_id."""
+        wanted: dict[tuple[str, date | None], set[str]] = defaultdict(set)
+        for item in items:
+            day = item.timestamp.date() if item.memory_type == "episodic" else None
+            wanted[item.agent_id, day].add(item.memory_id)
+        return {
+            item.memory_id: place
+            for (agent_id, day), ids in wanted.items()
+            for item, place in self.placed(agent_id, day)
+            if item.memory_id in ids
+        }
+
+    def inspect(self, agent_id: str, day: date) -> Inspection:
+        """The text of `memory.md` and of a day's log. What is not UTF-8 shows as U+FFFD."""
+        log = f"{day.isoformat()}.md"
+        texts: list[str | None] = []
+        with self._opened(agent_id) as agent, _inner(agent, day) as logs:
+            for folder, name in ((agent, MEMORY), (logs, log)):
+                data = None if folder is None else folder.read(name)
+                texts.append(None if data is None else data.decode("utf-8", "replace"))
+        folder_path = self.root / agent_id
+        return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
+
+    def stats(self, agent_id: str | None) -> StoreStats:
+        """Agents, files, bytes and days; and what cannot be opened."""
+        agents = self.agents() if agent_id is None else (agent_id,)
+        sizes: list[int] = []
+        seen: list[date] = []
+        problems: list[Problem] = []
+        known = 0
+        for agent in agents:
+            with self._opened(agent) as folder:
+                known += folder is not None
+                if folder is not None:
+                    _measure(folder, sizes, seen, problems)
+        oldest, newest = (min(seen), max(seen)) if seen else (None, None)
+        return StoreStats(known, len(sizes), sum(sizes), oldest, newest, tuple(problems))
+
+    def sweep(self) -> None:
+        """Delete the folders whose deletion was cut off."""
+        root = Folder.open_root(self.root)
+        if root is None:
+            return
+        with root:
+            for name in root.deleting():
+                shutil.rmtree(name, dir_fd=root.descriptor, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _opened(self, agent_id: str) -> Iterator[Folder | None]:
+        with contextlib.ExitStack() as held:
+            root = Folder.open_root(self.root)
+            folder = held.enter_context(root).child(agent_id) if root is not None else None
+            yield held.enter_context(folder) if folder is not None else None
+
+
+@contextlib.contextmanager
+def _inner(agent: Folder | None, day: date | None) -> Iterator[Folder | None]:
+    """The agent's folder itself, or for a day's log the folder of logs."""
+    if agent is None or day is None:
+        yield agent
+        return
+    logs = agent.child(LOGS)
+    with contextlib.ExitStack() as held:
+        yield held.enter_context(logs) if logs is not None else None
+
+
+def _days(agent: Folder) -> list[date]:
+    logs = agent.child(LOGS)
+    if logs is None:
+        return []
+    with logs:
+        return days(logs.names())
+
+
+def _has_memory(root: Folder, name: str) -> bool:
+    found = root.status(name)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return False
+    with contextlib.suppress(StoreError):
+        folder = root.child(name)
+        if folder is not None:
+            with folder:
+                return folder.status(MEMORY) is not None or folder.status(LOGS) is not None
+    return True
+
+
+def _measure(agent: Folder, sizes: list[int], seen: list[date], problems: list[Problem]) -> None:
+    try:
+        found = _days(agent)
+    except StoreError as error:
+        problems.append(Problem(str(agent.path / LOGS), error.line()))
+        found = []
+    seen += found
+    for folder_day in [None, *found]:
+        name = MEMORY if folder_day is None else f"{folder_day.isoformat()}.md"
+        try:
+            with _inner(agent, folder_day) as folder:
+                assert folder is not None
+                with folder.opened(name) as descriptor:
+                    if descriptor is not None:
+                        sizes.append(os.fstat(descriptor).st_size)
+        except StoreError as error:
+            problems.append(Problem(str(agent.path / name), error.line()))

@@ -1,0 +1,224 @@
+"""One folder on disk, held open by its descriptor, so that no name in it can lead anywhere else.
+
+Every name is opened relative to the descriptor and never through a symbolic link (O_NOFOLLOW). Folders are made 0700
+and files 0600. All of it blocks; the event loop runs it in threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from runtime.memory.errors import FsyncFailed, StoreError
+
+_HINTS = {
+    errno.ENOSPC: "free some space on that disk; nothing was lost",
+    errno.EDQUOT: "free some space; this user's quota is used up",
+    errno.EACCES: "give the user that runs this read and write access to it",
+    errno.EPERM: "give the user that runs this read and write access to it",
+    errno.EROFS: "the file system is mounted read-only; mount it read-write or choose another path",
+    errno.ELOOP: "symbolic links are not followed inside a memory; move what it points to here",
+    errno.EMFILE: "raise the limit of open files",
+    errno.EIO: "the disk reports an error; check it",
+}
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PARTIAL = "~"  # no legal name holds it: a temporary file, or a folder that is being deleted
+_DELETED = re.compile(r"\.[A-Za-z0-9_.-]{1,64}~[0-9a-f]{8}")
+_LEFT = re.compile(r"\.[A-Za-z0-9_.-]+\.md~[0-9a-f]{8}")
+
+
+@contextlib.contextmanager
+def naming(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the file and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"cannot {doing} {path}: {reason}", hint=_HINTS.get(error.errno or 0)) from error
+
+
+def sync(descriptor: int, path: Path) -> None:
+    """Return when the file or folder is on disk. Raises FsyncFailed."""
+    try:
+        # On macOS fsync leaves the data in the drive's own cache; F_FULLFSYNC does not.
+        if hasattr(fcntl, "F_FULLFSYNC"):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(descriptor)
+    except OSError as error:
+        raise FsyncFailed(f"cannot bring {path} to disk: {error.strerror}", hint="stop and check the disk") from error
+
+
+class Folder:
+    """An open folder. A context manager; `path` is for messages only."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self.descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def open_root(cls, path: Path, *, create: bool = False) -> Folder | None:
+        """The folder at a path, made with its parents when asked to, or None when there is none."""
+        with naming(path, "open"):
+            if create and not path.is_dir():
+                for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
+                    with contextlib.suppress(FileExistsError):
+                        missing.mkdir(mode=0o700)
+                    _sync_path(missing.parent)
+            try:
+                return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
+            except FileNotFoundError:
+                return None
+
+    def child(self, name: str, *, create: bool = False) -> Folder | None:
+        """A folder in this one, made when asked to, or None when there is none. Raises StoreError for a link."""
+        path = self.path / name
+        with naming(path, "open"):
+            for _ in range(3):
+                try:
+                    return Folder(os.open(name, _DIRECTORY, dir_fd=self.descriptor), path)
+                except FileNotFoundError:
+                    if not create:
+                        return None
+                except NotADirectoryError:
+                    self._refuse_link(name)
+                    raise
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=self.descriptor)
+                    sync(self.descriptor, self.path)
+            raise FileNotFoundError(errno.ENOENT, "it disappears as soon as it is made")
+
+    def _refuse_link(self, name: str) -> None:
+        found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, "it is a symbolic link")
+
+    def names(self) -> list[str]:
+        """What is in the folder, sorted, without what is only half there."""
+        with naming(self.path, "list"):
+            return sorted(name for name in self._names() if _PARTIAL not in name)
+
+    def _names(self) -> list[str]:
+        return os.listdir(self.descriptor)  # noqa: PTH208 - by descriptor, so that no renamed parent matters
+
+    def status(self, name: str) -> os.stat_result | None:
+        """The file's status, of a link its own; None when there is none."""
+        with naming(self.path / name, "look at"):
+            try:
+                return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+
+    @contextlib.contextmanager
+    def opened(self, name: str, flags: int = _READ) -> Iterator[int | None]:
+        """A descriptor of a regular file, or None when there is none. Raises StoreError for anything else."""
+        path = self.path / name
+        with naming(path, "open"):
+            try:
+                descriptor = os.open(
+                    name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=self.descriptor
+                )
+            except FileNotFoundError:
+                descriptor = None
+        if descriptor is None:
+            yield None
+            return
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StoreError(f"cannot read {path}: it is not a regular file", hint="move it away")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str) -> bytes | None:
+        """A file's bytes, or None when there is none."""
+        with self.opened(name) as descriptor:
+            if descriptor is None:
+                return None
+            with naming(self.path / name, "read"):
+                return read_all(descriptor)
+
+    def replace(self, name: str, data: bytes, known: bytes | None) -> bool:
+        """Put `data` in place of a file that still holds the bytes `known`; False, and nothing changed, if it does not.
+
+        The new file is on disk before it takes the name. An editor takes no lock, so between the last look and the
+        rename, a few microseconds, its save could be overwritten: POSIX has no rename that compares.
+        """
+        partial = f".{name}{_PARTIAL}{secrets.token_hex(4)}"
+        path = self.path / name
+        try:
+            with self.opened(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+                assert descriptor is not None
+                with naming(path, "write"):
+                    write_all(descriptor, data)
+                sync(descriptor, path)
+            if self.read(name) != known:
+                self.unlink(partial)
+                return False
+            with naming(path, "replace"):
+                os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                self.unlink(partial)
+            raise
+        sync(self.descriptor, self.path)
+        return True
+
+    def deleting(self) -> list[str]:
+        """The folders in it whose deletion was begun."""
+        with naming(self.path, "list"):
+            return [name for name in self._names() if _DELETED.fullmatch(name)]
+
+    def unlink(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        with naming(self.path / name, "delete"), contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.descriptor)
+
+    def sweep(self) -> None:
+        """Delete the temporary files that a killed writer left. Only for whoever holds the folder's lock."""
+        with naming(self.path, "list"):
+            left = [name for name in self._names() if _LEFT.fullmatch(name)]
+        for name in left:
+            self.unlink(name)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_all(descriptor: int, start: int = 0) -> bytes:
+    """Everything from `start` to the end of the file."""
+    pieces, at = [], start
+    while piece := os.pread(descriptor, 1 << 20, at):
+        pieces.append(piece)
+        at += len(piece)
+    return b"".join(pieces)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it, however many writes that takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_path(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync(descriptor, path)
+    finally:
+        os.close(descriptor)

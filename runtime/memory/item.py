@@ -1,0 +1,115 @@
+"""The universal payload: everything remembered, in whichever store, is an `Item`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, model_validator
+
+MemoryType = Literal["episodic", "semantic", "procedural"]
+
+PATTERN = "pattern"
+"""The tag that makes a semantic item a learned pattern."""
+
+_NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DELIVERY = "symbiont:delivery/"
+
+
+def _well_formed(value: Any) -> Any:
+    """A lone surrogate (JSON allows them, UTF-8 does not) becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
+
+
+Text = Annotated[str, BeforeValidator(_well_formed)]
+"""Text that UTF-8 can say."""
+
+
+class Item(BaseModel):
+    """One thing remembered. Frozen; `with_text` makes a changed copy.
+
+    `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
+    and checked when given (ValidationError). `timestamp` is kept in UTC; `tags` are kept sorted, each once.
+    `source_uri` says where it is from; one made by `delivery_uri` also makes a second append of it a no-op.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory_id: str = ""
+    project_id: Text | None = None
+    agent_id: str
+    user_id: Text = "owner"
+    memory_type: MemoryType
+    timestamp: Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
+    source_uri: Text | None = None
+    chunk_hash: str = ""
+    tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
+    text: Text
+    source_memory_ids: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hash_text(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+            return data
+        expected = chunk_hash(data["text"])
+        if data.get("chunk_hash") not in {None, "", expected}:
+            raise ValueError("chunk_hash is not the hash of text")
+        return data | {"chunk_hash": expected}
+
+    def with_text(self, text: str) -> Item:
+        """The same item saying something else, with no memory_id yet."""
+        return self.changed(text=text, chunk_hash="", memory_id="")
+
+    def identified(self, section: str, occurrence: int) -> Item:
+        """A copy with the uuid5 of where it stands (see `memory_id`)."""
+        return self.model_copy(update={"memory_id": memory_id(self.agent_id, section, self.chunk_hash, occurrence)})
+
+    def changed(self, **fields: object) -> Item:
+        """A copy with these fields, validated. Raises ValidationError."""
+        return Item.model_validate(dict(self) | fields)
+
+
+def normalised(text: str) -> str:
+    """What `chunk_hash` hashes: Unicode NFC, every run of white space one space, none at the ends."""
+    return " ".join(unicodedata.normalize("NFC", _well_formed(text)).split())
+
+
+def chunk_hash(text: str) -> str:
+    """sha256 of the normalised text, in lower-case hex: equal for texts that differ in spacing only."""
+    return hashlib.sha256(normalised(text).encode()).hexdigest()
+
+
+def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int) -> str:
+    """The uuid5 of an item that has no id of its own: it is where and what it is.
+
+    `occurrence` counts from 0 the items with this chunk_hash before it in the same section.
+    """
+    return str(uuid5(_NAMESPACE, json.dumps([agent_id, section, hash_of_chunk, occurrence])))
+
+
+def delivery_uri(delivery_id: str, part: str | None = None) -> str:
+    """The `source_uri` of what a delivery left behind: `symbiont:delivery/ID`, or `…/ID#PART`.
+
+    It is an idempotency key: a store writes it once, so a run that is done again after a crash leaves nothing twice.
+    A run that writes several items gives each its own `part`, the same one on every attempt.
+    """
+    fragment = "" if part is None else f"#{quote(part, safe='')}"
+    return f"{_DELIVERY}{quote(delivery_id, safe='')}{fragment}"
+
+
+def delivery_key(source_uri: str | None) -> str | None:
+    """`source_uri` when it is one of `delivery_uri`, else None."""
+    return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
+
+
+def rfc3339(time: datetime) -> str:
+    """An aware time in UTC as RFC 3339, with microseconds only when there are some."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

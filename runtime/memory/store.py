@@ -1,0 +1,216 @@
+"""What every store of memories promises."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import date, datetime
+from typing import Literal, NamedTuple, final
+
+from pydantic import BaseModel, ConfigDict
+
+from runtime.memory.errors import RefusedItem, Unsupported
+from runtime.memory.item import Item, MemoryType
+from runtime.memory.redact import redact
+
+Capability = Literal["edit", "delete", "compact"]
+
+LARGEST_TEXT = 1024 * 1024
+"""Characters of one item at most; a longer one is refused."""
+_ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
+
+
+class Scan(BaseModel):
+    """Which items are wanted; what is None or empty excludes nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent_id: str | None = None
+    memory_type: MemoryType | None = None
+    since: datetime | None = None
+    """The earliest time that is wanted (aware)."""
+    until: datetime | None = None
+    """The first time that is not wanted any more (aware)."""
+    tags: frozenset[str] = frozenset()
+    """An item must have all of them."""
+    newest_first: bool = False
+    limit: int | None = None
+
+    def wants(self, item: Item) -> bool:
+        """Whether an item passes; the limit is the scanner's matter."""
+        return (
+            self.agent_id in (None, item.agent_id)
+            and self.memory_type in (None, item.memory_type)
+            and (self.since is None or item.timestamp >= self.since)
+            and (self.until is None or item.timestamp < self.until)
+            and self.tags.issubset(item.tags)
+        )
+
+
+class Place(NamedTuple):
+    """Where an item stands: the file, and its line counted from 1 where files have lines."""
+
+    file: str
+    line: int | None
+
+
+class Problem(NamedTuple):
+    """Something in the store that could not be read, and why. It is kept as it is."""
+
+    file: str
+    message: str
+
+
+class StoreStats(NamedTuple):
+    """`agents`, `files` and their `bytes`; the days of the oldest and newest log, if any; what could not be read."""
+
+    agents: int
+    files: int
+    bytes: int
+    oldest: date | None = None
+    newest: date | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class Inspection(NamedTuple):
+    """What a person reads of one agent's memory: the long-term text and one day's log, None where there is none."""
+
+    agent_id: str
+    day: date
+    memory: str | None
+    log: str | None
+    memory_file: str
+    log_file: str
+
+
+class Store(ABC):
+    """Where items are kept. A row implements `_append`, `scan`, `stats`, `agents`, `locate`, `inspect` and `remove`;
+    the rest has defaults, and what `capabilities` does not name raises Unsupported.
+
+    Redaction stands in front: `append` and `edit` are final, and what reaches `_append` and `_edit` holds no secret
+    that `redact` knows. If an item cannot be redacted it is refused. Every method raises StoreError naming the file
+    when the disk does not do what it should; FsyncFailed must end the process.
+    """
+
+    capabilities: frozenset[Capability] = frozenset()
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What this store physically is: two openings with one identity are one store."""
+
+    @final
+    async def append(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        """Keep these items; when it returns they are on disk.
+
+        Returns those that were written, in order, redacted and with the memory_id a scan gives them. What is there
+        already is not written again: an item whose source_uri is a delivery's (`item.delivery_uri`), and a long-term
+        one that the store holds as a set. Raises RefusedItem for one that is too large or names no legal agent; then
+        none is written.
+        """
+        given = tuple(items)
+        for item in given:
+            if len(item.text) > LARGEST_TEXT:
+                raise RefusedItem(
+                    f"an item of {len(item.text)} characters is too large for the memory of {item.agent_id}",
+                    hint=f"at most {LARGEST_TEXT}",
+                )
+        if sum(len(item.text) for item in given) > _ON_THE_LOOP:
+            clean = await asyncio.to_thread(_redacted, given)
+        else:
+            clean = _redacted(given)
+        return await self._append(clean) if clean else ()
+
+    @final
+    async def save_session(self, agent_id: str, items: Iterable[Item], summary: Item) -> tuple[Item, ...]:
+        """Keep what a session taught and an account of it (the first design's `save_context`, section 1).
+
+        `items` are long-term; `summary` is episodic, its first line the title. Returns what `append` returns.
+        """
+        session = (*items, summary)
+        if any(item.agent_id != agent_id for item in session) or summary.memory_type != "episodic":
+            raise ValueError("a session is one agent's, and its summary is episodic")
+        return await self.append(session)
+
+    @final
+    async def edit(self, memory_id: str, text: str, *, agent_id: str | None = None) -> Item:
+        """Say something else in place of an item's text; all else about it stays. Returns it with its new memory_id.
+
+        Raises NoSuchItem, Unsupported, RefusedItem. `agent_id` spares looking through every agent's memory.
+        """
+        self._must_be_able_to("edit")
+        if len(text) > LARGEST_TEXT:
+            raise RefusedItem(f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT}")
+        return await self._edit(memory_id, _redacted_text(text), agent_id)
+
+    @final
+    async def delete(self, memory_id: str, *, agent_id: str | None = None) -> None:
+        """Forget one item. Raises NoSuchItem, Unsupported."""
+        self._must_be_able_to("delete")
+        await self._delete(memory_id, agent_id)
+
+    @abstractmethod
+    def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        """The items that are wanted, one file at a time, oldest first unless `newest_first`.
+
+        An unknown agent has none. A file that cannot be read raises StoreError when one agent was asked for; among
+        several agents it is passed over, and `stats` reports it.
+        """
+
+    @abstractmethod
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
+        """How much is kept, of all agents or of one."""
+
+    @abstractmethod
+    async def agents(self) -> tuple[str, ...]:
+        """The agents that have a memory here, by name."""
+
+    @abstractmethod
+    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        """Where these items stand at this moment, by memory_id; one that is gone is left out."""
+
+    @abstractmethod
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        """An agent's memory as a person reads it, with the log of a day (UTC; today's unless given)."""
+
+    @abstractmethod
+    async def remove(self, agent_id: str) -> bool:
+        """Delete everything this agent remembers; whether there was anything."""
+
+    async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
+        """Finish what is being written and let go of what is open. A closed store is not used again."""
+
+    @abstractmethod
+    async def _append(self, items: tuple[Item, ...]) -> tuple[Item, ...]: ...
+
+    async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
+        raise NotImplementedError
+
+    async def _delete(self, memory_id: str, agent_id: str | None) -> None:
+        raise NotImplementedError
+
+    def _must_be_able_to(self, capability: Capability) -> None:
+        if capability not in self.capabilities:
+            raise Unsupported(
+                f"the store {self.identity} cannot {capability}", hint="records and the like are append-only"
+            )
+
+
+def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:
+    return tuple(_redacted_item(item) for item in items)
+
+
+def _redacted_item(item: Item) -> Item:
+    text, tags = _redacted_text(item.text), tuple(map(_redacted_text, item.tags))
+    source = None if item.source_uri is None else _redacted_text(item.source_uri)
+    if (text, tags, source) == (item.text, item.tags, item.source_uri):
+        return item
+    return item.changed(text=text, tags=tags, source_uri=source, chunk_hash="")
+
+
+def _redacted_text(text: str) -> str:
+    try:
+        return redact(text)
+    except Exception as error:
+        raise RefusedItem("a text could not be redacted, so it is not stored", hint=type(error).__name__) from error
