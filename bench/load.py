@@ -83,7 +83,9 @@ class _Client(asyncio.Protocol):
             self._done.set_exception(error or ConnectionError("the server closed the connection"))
 
 
-async def load(host: str, port: int, request: Callable[[str], bytes], *, total: int, connections: int, tag: str) -> Sample:
+async def load(
+    host: str, port: int, request: Callable[[str], bytes], *, total: int, connections: int, tag: str
+) -> Sample:
     """Send `total` deliveries over `connections`. Raises RuntimeError for any answer but 202."""
     sent = 0
 

@@ -88,9 +88,9 @@ def _process(port: int, *command: str, folder: Path) -> Iterator[int]:
 def bare() -> Iterator[int]:
     """Bare aiohttp on the yielded port."""
     port = _free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        with _process(port, sys.executable, "-m", "bench.bare", str(port), folder=Path(folder)):
-            yield port
+    command = (sys.executable, "-m", "bench.bare", str(port))
+    with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)):
+        yield port
 
 
 @contextmanager
@@ -138,7 +138,8 @@ def measure(requests: int) -> dict[str, Any]:
         )
     with ExitStack() as stack:
         by_size = compare(
-            {"1 webhook": stack.enter_context(daemon(1)), f"{MANY:,} webhooks": stack.enter_context(daemon(MANY))}, requests
+            {"1 webhook": stack.enter_context(daemon(1)), f"{MANY:,} webhooks": stack.enter_context(daemon(MANY))},
+            requests,
         )
     rows = {name: median(samples) for name, samples in {**against_bare, **by_size}.items()}
     rate = {name: row["requests_per_second"] for name, row in rows.items()}

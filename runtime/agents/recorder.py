@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dslc.blocks import Agent
 from runtime.clock import utc
-from runtime.memory import Item, Store
+from runtime.memory import Item, Store, delivery_uri
 from runtime.threads import RunLog
-from runtime.webhooks import PROVIDERS, describe
+from runtime.webhooks import describe, find_provider
 from runtime.webhooks.delivery import Work
 
 
@@ -17,23 +17,21 @@ async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
     """
     item = entry(agent, work)
 
-    async def act() -> object:
-        await store.append([item])
-        return {"memory_id": item.memory_id}
+    async def remember() -> list[str]:
+        return [kept.memory_id for kept in await store.append([item])]
 
-    await log.step("remember", {"memory_id": item.memory_id, "agent": agent.name}, act, repeatable=True)
+    await log.step("remember", {"chunk_hash": item.chunk_hash}, remember, repeatable=True)
 
 
 def entry(agent: Agent, work: Work) -> Item:
     """The log entry for `work`: its first line is the title, then one bullet a fact."""
-    provider = PROVIDERS[work.provider]
-    payload = provider.payload(work.body, work.content_type).value_or_none()
-    summary = describe(provider, work.event, payload)
-    lines = [summary.title, *(f"- {label}: {value}" for label, value in summary.facts)]
-    return Item.new(
+    payload = find_provider(work.provider).payload(work.body, work.content_type).value_or_none()
+    summary = describe(work.provider, work.event, payload)
+    return Item(
         agent_id=agent.name,
+        user_id=work.user_id,
         memory_type="episodic",
         timestamp=utc(work.received_at / 1000),
-        text="\n".join(lines),
-        source_uri=f"symbiont:delivery/{work.delivery_id}",
+        text="\n".join((summary.title, *(f"- {label}: {value}" for label, value in summary.facts))),
+        source_uri=delivery_uri(work.delivery_id),
     )

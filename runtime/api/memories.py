@@ -25,10 +25,11 @@ async def list_agents(house: House, parameters: Mapping[str, Any]) -> dict[str, 
                 {
                     "agent": agent,
                     "memory": name,
-                    "folder": str(stats.folder),
-                    "items": stats.items,
-                    "logs": stats.logs,
+                    "files": stats.files,
                     "bytes": stats.bytes,
+                    "oldest": stats.oldest and stats.oldest.isoformat(),
+                    "newest": stats.newest and stats.newest.isoformat(),
+                    "problems": [problem._asdict() for problem in stats.problems],
                 }
             )
     return {"agents": agents}
@@ -45,8 +46,8 @@ async def inspect(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]
     seen = await store.inspect(agent, day)
     return {
         "agent": agent,
-        "memory": {"path": str(seen.memory_path), "text": seen.memory_text},
-        "log": {"path": str(seen.log_path), "text": seen.log_text},
+        "memory": {"path": seen.memory_file, "text": seen.memory},
+        "log": {"path": seen.log_file, "text": seen.log},
     }
 
 

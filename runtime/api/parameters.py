@@ -34,5 +34,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a `name` that is not among the `known` ones, with the nearest of them."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}" if names else "there are none"
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"there are: {', '.join(names)}"
+        if names
+        else "there are none"
+    )
     return UsageError(f"no {kind} is called {name!r}", hint=hint)

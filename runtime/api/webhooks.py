@@ -11,7 +11,7 @@ from runtime.api.house import House
 from runtime.api.parameters import integer, optional_text, text, unknown
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
-from runtime.webhooks import audit, sign
+from runtime.webhooks import audit
 from runtime.webhooks.route import Mount
 
 

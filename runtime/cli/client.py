@@ -10,7 +10,6 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from runtime.daemon.root import Owned, Root, locate, own
 from runtime.errors import SymbiontError, UsageError
@@ -36,7 +35,9 @@ def find_root(explicit: Path | None) -> Root:
     root = locate(Path.cwd(), os.environ, explicit)
     if root is None:
         where = explicit or Path.cwd()
-        raise UsageError(f"no root here: {where} holds no .symbi folder", hint="start one with `symbi up`, or name it with --root")
+        raise UsageError(
+            f"no root here: {where} holds no .symbi folder", hint="start one with `symbi up`, or name it with --root"
+        )
     return root
 
 
@@ -55,7 +56,8 @@ def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> 
         return asyncio.run(_own_and_call(root, name, given))
     except Owned:
         raise UsageError(
-            f"the daemon that owns {root.folder} does not answer on its admin socket", hint="is it starting or stopping? try again"
+            f"the daemon that owns {root.folder} does not answer on its admin socket",
+            hint="is it starting or stopping? try again",
         ) from None
 
 
@@ -83,9 +85,9 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
     finally:
         connection.close()
     if response.status >= 400:
-        error = answer.get("error", {})
-        kind = UsageError if error.get("exit_code") == 2 else SymbiontError
-        raise kind(error.get("message", f"the daemon answered {response.status}"), hint=error.get("hint"))
+        told = answer.get("error", {})
+        kind = UsageError if told.get("exit_code") == 2 else SymbiontError
+        raise kind(told.get("message", f"the daemon answered {response.status}"), hint=told.get("hint"))
     assert isinstance(answer, dict)
     return answer
 
@@ -99,8 +101,3 @@ async def _own_and_call(root: Root, name: str, parameters: Mapping[str, Any]) ->
         async with House.open(root, Settings.read({})) as house:
             await house.load_last_program()
             return await OPERATIONS[name](house, parameters)
-
-
-def query(parameters: Mapping[str, Any]) -> str:
-    """`?a=b` for a URL, or nothing."""
-    return f"?{urlencode(parameters)}" if parameters else ""

@@ -25,10 +25,19 @@ def list_(root: Path | None, as_json: bool) -> None:
         print_json(answer)
         return
     rows = [
-        (row["agent"], row["memory"], str(row["items"]), str(row["logs"]), f"{row['bytes']:,}", row["folder"])
+        (
+            row["agent"],
+            row["memory"],
+            str(row["files"]),
+            f"{row['bytes']:,}",
+            row["oldest"] or "-",
+            row["newest"] or "-",
+        )
         for row in answer["agents"]
     ]
-    print_table(("agent", "memory", "items", "days", "bytes", "folder"), rows, empty="Nothing is remembered yet.")
+    print_table(
+        ("agent", "memory", "files", "bytes", "first day", "last day"), rows, empty="Nothing is remembered yet."
+    )
 
 
 @memory.command()

@@ -81,4 +81,6 @@ def _announce(house: House) -> None:
 
 def _refuse(compiled: Compiled) -> None:
     """Show what is wrong with the program that should have been started."""
-    click.echo(dslc.report.text(compiled.diagnostics, compiled.sources), err=True)
+    from dslc.report import FORMATS
+
+    click.echo(FORMATS["text"](compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)

@@ -46,7 +46,9 @@ def list_(root: Path | None, as_json: bool) -> None:
 
 @webhook.command()
 @click.argument("name")
-@click.option("--payload", required=True, metavar="JSON|@FILE|-", help="The body: JSON text, a file, or standard input.")
+@click.option(
+    "--payload", required=True, metavar="JSON|@FILE|-", help="The body: JSON text, a file, or standard input."
+)
 @click.option("--event", help="The event's name, where the provider sends one in a header.")
 @click.option("--delivery-id", help="The sender's id for this delivery; a new one by default.")
 @root_option
@@ -105,11 +107,13 @@ def _post(url: str, headers: list[list[str]], body: bytes) -> tuple[int, str, An
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=30)
     try:
-        connection.request("POST", parts.path, body, dict((name, value) for name, value in headers))
+        connection.request("POST", parts.path, body, dict(headers))
         response = connection.getresponse()
         text = response.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
-        raise SymbiontError(f"{url} does not answer: {error or type(error).__name__}", hint="is the daemon still running?") from None
+        raise SymbiontError(
+            f"{url} does not answer: {str(error) or type(error).__name__}", hint="is the daemon still running?"
+        ) from None
     finally:
         connection.close()
     try:

@@ -1,4 +1,4 @@
-"""What one program became: its routes, its memories and what could not be mounted. Policy only; the pool holds files."""
+"""What one program became: routes, memories, and what could not be mounted. Policy only; the pool holds files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from types import MappingProxyType
 from dslc.blocks import Agent, Memory, Webhook
 from dslc.program import Program
 from runtime import secrets
+from runtime.clock import Clock
 from runtime.daemon.pool import Pool
-from runtime.memory import Store, open_store, store_identity
+from runtime.memory import Store, identity_of, open_store, path_of
 from runtime.secrets import Context, Secret, Unresolved
 from runtime.webhooks.route import Mount, RouteTable, mount
 
@@ -29,9 +30,11 @@ class Generation:
     mounts: Mapping[str, Mount]
     table: RouteTable
     memories: Mapping[str, Store]
+    folders: tuple[Path, ...]
+    """Where memories are kept: never watched as programs."""
     resolved: Mapping[str, Secret]
     warnings: tuple[str, ...]
-    _pool: Pool
+    _pool: Pool[Store]
     _held: list[Hashable]
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
@@ -70,13 +73,13 @@ class Generation:
         source = self.program.webhooks.get(webhook) if webhook else None
         declared = self.program.agents.get(agent)
         for wanted in (source.memory if source else None, declared.memory if declared else None):
-            if wanted in self.memories:
+            if wanted is not None and wanted in self.memories:
                 return wanted
         return next(iter(self.program.memories)) if len(self.program.memories) == 1 else DEFAULT_MEMORY
 
 
 async def build(
-    number: int, program: Program, previous: Generation | None, *, context: Context, pool: Pool, root: Path
+    number: int, program: Program, previous: Generation | None, *, context: Context, pool: Pool[Store], root: Path
 ) -> Generation:
     """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened."""
     resolved, problems, warnings = await _resolve(program, previous, context)
@@ -91,7 +94,8 @@ async def build(
     }
     held: list[Hashable] = []
     try:
-        memories = {name: _open(block, pool, root, held) for name, block in _memories(program).items()}
+        declared = _memories(program)
+        memories = {name: await _open(block, root, context.clock, pool, held) for name, block in declared.items()}
     except BaseException:
         for identity in held:
             await pool.give_back(identity)
@@ -102,6 +106,7 @@ async def build(
         mounts=MappingProxyType(mounts),
         table=RouteTable.of(mounts.values()),
         memories=MappingProxyType(memories),
+        folders=tuple(path_of(block, root) for block in declared.values()),
         resolved=MappingProxyType(resolved),
         warnings=tuple(warnings),
         _pool=pool,
@@ -117,10 +122,9 @@ def _memories(program: Program) -> dict[str, Memory]:
     return declared
 
 
-def _open(block: Memory, pool: Pool, root: Path, held: list[Hashable]) -> Store:
-    identity = store_identity(block, root)
-
-    store = pool.take(identity, lambda: open_store(block, root))
+async def _open(block: Memory, root: Path, clock: Clock, pool: Pool[Store], held: list[Hashable]) -> Store:
+    identity = identity_of(block, root)
+    store = await pool.take(identity, lambda: open_store(block, root, clock=clock))
     held.append(identity)
     return store
 

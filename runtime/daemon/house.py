@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from runtime.daemon.reload import Compiled, Problem, compile_paths
 from runtime.daemon.root import Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database
-from runtime.errors import SymbiontError, UsageError
+from runtime.errors import SymbiontError
 from runtime.memory import Store
 from runtime.secrets import Context
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
@@ -39,7 +39,7 @@ class House:
         self.key = key
         self.clock = clock
         self.secrets = Context(os.environ, root.folder, database, key, clock)
-        self.pool = Pool()
+        self.pool: Pool[Store] = Pool()
         self.generation: Generation | None = None
         self.problem: Problem | None = None
         self.paths: tuple[Path, ...] = ()
@@ -95,7 +95,9 @@ class House:
         recorded = self.root.read("program.json").get("paths") or [str(self.root.folder)]
         compiled = await self.load([Path(path) for path in recorded])
         if compiled.program is None:
-            raise SymbiontError(f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all")
+            raise SymbiontError(
+                f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
+            )
 
     def remember_program(self) -> None:
         """Record the paths, so that commands find the program when no daemon runs."""
@@ -145,4 +147,6 @@ class House:
         for entry in generation.mounts.values():
             if entry.problem:
                 log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
-        log.info("program loaded", generation=number, routes=len(generation.table), files=len(compiled.sources))
+        log.info(
+            "program loaded", generation=number, routes=len(generation.table), files=len(compiled.compilation.sources)
+        )

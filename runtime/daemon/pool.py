@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-T = TypeVar("T")
+
+class Resource(Protocol):
+    """Something that is open."""
+
+    async def close(self) -> None:
+        """Let go of it."""
+
+
+R = TypeVar("R", bound=Resource)
 
 
 @dataclass(slots=True)
-class _Entry:
-    resource: Any
-    close: Callable[[], Awaitable[None]]
+class _Entry(Generic[R]):
+    resource: R
     holders: int
 
 
-class Pool:
+class Pool(Generic[R]):
     """Resources by what they physically are (a resolved path, a URL and collection), never by the name of a block."""
 
     def __init__(self) -> None:
-        self._entries: dict[Hashable, _Entry] = {}
+        self._entries: dict[Hashable, _Entry[R]] = {}
+        self._opening = asyncio.Lock()
 
-    def take(self, identity: Hashable, opener: Callable[[], tuple[T, Callable[[], Awaitable[None]]]]) -> T:
-        """The resource called `identity`, opened by `opener` (resource and its close) when nobody holds it yet."""
-        entry = self._entries.get(identity)
-        if entry is None:
-            resource, close = opener()
-            entry = self._entries[identity] = _Entry(resource, close, 0)
-        entry.holders += 1
-        return entry.resource  # type: ignore[no-any-return]
+    async def take(self, identity: Hashable, opener: Callable[[], Awaitable[R]]) -> R:
+        """The resource that is `identity`, opened by `opener` when nobody holds it yet. Raises what `opener` raises."""
+        async with self._opening:
+            entry = self._entries.get(identity)
+            if entry is None:
+                entry = self._entries[identity] = _Entry(await opener(), 0)
+            entry.holders += 1
+            return entry.resource
 
     async def give_back(self, identity: Hashable) -> None:
         """Let go of `identity`; the last holder closes it."""
-        entry = self._entries[identity]
-        entry.holders -= 1
-        if entry.holders == 0:
-            del self._entries[identity]
-            await entry.close()
+        async with self._opening:
+            entry = self._entries[identity]
+            entry.holders -= 1
+            if entry.holders == 0:
+                del self._entries[identity]
+                await entry.resource.close()
 
     def __len__(self) -> int:
         return len(self._entries)

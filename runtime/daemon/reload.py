@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import dslc
-from dslc.diagnostic import Diagnostic
-from dslc.program import Program
-from runtime.errors import SymbiontError, UsageError
+from dslc import Catalog, Diagnostic, Program, Source, files
+from dslc.compiler import Compilation, analyse
+from dslc.diagnostic import is_error
+from runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +31,32 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A program with what the compiler said of it. `program` is None when there is an error."""
+    """A compilation, and a digest that changes when, and only when, the name or content of a file does."""
 
-    program: Program | None
-    diagnostics: tuple[Diagnostic, ...]
-    sources: tuple[dslc.Source, ...]
+    compilation: Compilation
     digest: bytes
-    """Changes when, and only when, a file's name or content does."""
+
+    @property
+    def program(self) -> Program | None:
+        """None when there is an error."""
+        return None if any(map(is_error, self.compilation.diagnostics)) else self.compilation.program
 
     @property
     def problems(self) -> list[Problem]:
-        return [_problem(item, self.sources) for item in self.diagnostics if item.severity == "error"]
+        """The errors, in the compiler's order."""
+        sources = self.compilation.sources
+        return [_problem(item, sources) for item in self.compilation.diagnostics if is_error(item)]
 
 
-def _problem(item: Diagnostic, sources: Sequence[dslc.Source]) -> Problem:
+def _problem(item: Diagnostic, sources: Sequence[Source]) -> Problem:
     source = next(source for source in sources if source.name == item.file)
-    line, column = source.position(item.span.start)
-    return Problem(item.message, item.file, line, column, item.code)
+    place = source.position(item.span.start)
+    return Problem(item.message, item.file, place.line, place.column, item.code)
 
 
 def _compile(paths: Sequence[Path]) -> Compiled:
-    files = dslc.files.find(paths)
-    sources = tuple(dslc.Source(str(file), file.read_bytes()) for file in files)
-    program, diagnostics = dslc.compile(sources, dslc.load_catalog())
-    wrong = any(item.severity == "error" for item in diagnostics)
-    return Compiled(None if wrong else program, tuple(diagnostics), sources, _digest(sources))
+    sources = [Source(str(file), files.read(file)) for file in files.find(paths)]
+    return Compiled(analyse(sources, Catalog.installed()), _digest(sources))
 
 
 async def compile_paths(paths: Sequence[Path]) -> Compiled:
@@ -68,14 +69,16 @@ async def compile_paths(paths: Sequence[Path]) -> Compiled:
         compiled = await asyncio.to_thread(_compile, paths)
     except OSError as error:
         what = (error.strerror or "cannot be read").lower()
-        raise UsageError(f"{error.filename or paths[0]}: {what}", hint="name a file or folder of .symbiont programs") from None
-    if not compiled.sources:
+        raise UsageError(
+            f"{error.filename or paths[0]}: {what}", hint="name a file or folder of .symbiont programs"
+        ) from None
+    if not compiled.compilation.sources:
         where = ", ".join(str(path) for path in paths)
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
     return compiled
 
 
-def _digest(sources: Sequence[dslc.Source]) -> bytes:
+def _digest(sources: Sequence[Source]) -> bytes:
     digest = hashlib.sha256()
     for source in sources:
         digest.update(f"{len(source.name)}:{source.name}:{len(source.data)}:".encode())

@@ -132,13 +132,15 @@ def own(root: Root) -> Iterator[None]:
         except BlockingIOError:
             pid = root.read("daemon.json").get("pid")
             who = f"a daemon (process {pid})" if pid else "another process"
-            raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root") from None
+            raise Owned(
+                f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root"
+            ) from None
         yield
     finally:
         os.close(descriptor)
 
 
-class Owned(UsageError):
+class Owned(UsageError):  # noqa: N818 - it is the state of the root
     """Another process holds the root's lock."""
 
 

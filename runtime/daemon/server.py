@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -32,7 +33,7 @@ from runtime.webhooks.receiver import Receiver
 log = structlog.get_logger("symbiont.daemon")
 
 DAEMON_FILE = "daemon.json"
-_PRUNE_SECONDS = 600
+PRUNE_SECONDS = 600
 
 
 async def serve(
@@ -48,59 +49,82 @@ async def serve(
     `announce` is called once, when everything listens; `refuse` with a first program that has errors, and nothing is
     started then. Raises UsageError for what a person can mend before the start.
     """
-    notifier, tasks = Notifier(os.environ), Supervisor()
-    serving = False
-    with own(root):
-        # The ports first: they are the likeliest thing to be wrong, and nothing has been touched yet.
-        with bind("--listen", settings.listen) as public, bind("--admin-listen", settings.admin_listen) as private:
-            async with House.open(root, settings) as house:
-                compiled = await house.load(paths)
-                if compiled.program is None:
-                    refuse(compiled)
-                    return False
-                house.remember_program()
-                audit = Audit(house.database, house.clock)
-                admission = Admission(house.database, house.clock, capacity=settings.inbox_capacity)
-                dispatcher = Dispatcher(house.database, house.clock, _runner(house, tasks), workers=settings.workers)
-                admission.on_admitted = dispatcher.wake
-                receiver = Receiver(lambda: house.table, admission, audit, house.clock)
-                # A compressed body is refused by the receiver, so it must arrive as it was sent.
-                hooks = web.Server(receiver.handle, access_log=None, auto_decompress=False)
-                drain = settings.drain_seconds
-                async with (
-                    listen(web.AppRunner(operators(house, lambda: serving), access_log=None), private),
-                    admin_socket_path(os.environ) as path,
-                    listen_unix(web.AppRunner(admin(house, lambda: serving), access_log=None), path),
-                    listen(web.ServerRunner(hooks, shutdown_timeout=drain), public),
-                ):
-                    house.addresses = {"public": shown(public), "admin": shown(private)}
-                    root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
-                    tasks.start("audit", audit.run())
-                    tasks.start("dispatcher", dispatcher.run())
-                    tasks.start("watch", _watch(house))
-                    tasks.start("prune", _prune(house, dispatcher, settings))
-                    tasks.start("watchdog", notifier.watch())
-                    _on_signals(house, tasks, notifier)
-                    serving = True
-                    announce(house)
-                    notifier.ready(_status(house))
-                    await tasks.wait()
-                    serving = False
-                    notifier.stopping()
-                    log.info("stopping")
-                # No more deliveries come in from here on; what was accepted is on disk.
-                (root.state / DAEMON_FILE).unlink(missing_ok=True)
-                await dispatcher.stop(settings.drain_seconds)
-                await tasks.cancel()
-                await admission.close()
-                await audit.close()
+    # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
+    with (
+        own(root),
+        bind("--listen", settings.listen) as public,
+        bind("--admin-listen", settings.admin_listen) as private,
+    ):
+        async with House.open(root, settings) as house:
+            compiled = await house.load(paths)
+            if compiled.program is None:
+                refuse(compiled)
+                return False
+            house.remember_program()
+            stopped_well = await Daemon(house, Notifier(os.environ)).run(public, private, announce)
     log.info("stopped")
-    return not tasks.failed
+    return stopped_well
 
 
-def _runner(house: House, tasks: Supervisor) -> Callable[[Work, RunLog], Awaitable[None]]:
-    async def run(work: Work, run_log: RunLog) -> None:
-        generation = house.generation
+class Daemon:
+    """The parts that serve a house, wired together."""
+
+    def __init__(self, house: House, notifier: Notifier) -> None:
+        self._house = house
+        self._notifier = notifier
+        self._serving = False
+        self._tasks = Supervisor()
+        settings, database, clock = house.settings, house.database, house.clock
+        database.commits.on_fatal = lambda error: self._tasks.fail(str(error))
+        self._audit = Audit(database, clock)
+        self._dispatcher = Dispatcher(database, clock, self._run_agent, workers=settings.workers)
+        self._admission = Admission(
+            database, clock, capacity=settings.inbox_capacity, on_admitted=self._dispatcher.wake
+        )
+        self._receiver = Receiver(lambda: house.table, self._admission, self._audit, clock)
+
+    async def run(self, public: socket.socket, private: socket.socket, announce: Callable[[House], None]) -> bool:
+        """Serve on the bound sockets until asked to stop; False when something failed."""
+        house, tasks = self._house, self._tasks
+        drain = house.settings.drain_seconds
+        # A compressed body is refused by the receiver, so it must arrive as it was sent.
+        hooks = web.Server(self._receiver.handle, access_log=None, auto_decompress=False)
+        for_operators, for_commands = operators(house, self._is_serving), admin(house, self._is_serving)
+        async with (
+            listen(web.AppRunner(for_operators, access_log=None), private),
+            admin_socket_path(os.environ) as path,
+            listen_unix(web.AppRunner(for_commands, access_log=None), path),
+            listen(web.ServerRunner(hooks, shutdown_timeout=drain), public),
+        ):
+            house.addresses = {"public": shown(public), "admin": shown(private)}
+            house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
+            tasks.start("audit", self._audit.run())
+            tasks.start("dispatcher", self._dispatcher.run())
+            tasks.start("watch", self._watch())
+            tasks.start("prune", self._prune())
+            tasks.start("watchdog", self._notifier.watch())
+            self._on_signals()
+            self._serving = True
+            announce(house)
+            self._notifier.ready(self._status())
+            await tasks.wait()
+            self._serving = False
+            self._notifier.stopping()
+            log.info("stopping")
+        # No more deliveries come in from here on; what was accepted is on disk.
+        (house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+        await self._dispatcher.stop(drain)
+        await tasks.cancel()
+        await self._admission.close()
+        await self._audit.close()
+        return not tasks.failed
+
+    def _is_serving(self) -> bool:
+        return self._serving
+
+    async def _run_agent(self, work: Work, run_log: RunLog) -> None:
+        """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
+        generation = self._house.generation
         assert generation is not None
         async with generation.pinned():
             agent = generation.agent(work.agent)
@@ -111,38 +135,33 @@ def _runner(house: House, tasks: Supervisor) -> Callable[[Work, RunLog], Awaitab
                 await act(agent, work, run_log, store)
             except FsyncFailed as error:
                 # What the kernel could not write is lost to every later fsync; only a restart reads the truth again.
-                tasks.fail(str(error))
+                self._tasks.fail(str(error))
                 raise
 
-    return run
+    async def _watch(self) -> None:
+        house = self._house
 
+        def ignored() -> list[Path]:
+            return [house.root.state, *(house.generation.folders if house.generation else ())]
 
-async def _watch(house: House) -> None:
-    def ignored() -> list[Path]:
-        return [house.root.state, *(store.folder for store in house.memories.values())]
+        async for _ in changes(house.paths, ignored):
+            await house.reload()
 
-    async for _ in changes(house.paths, ignored):
-        await house.reload()
+    async def _prune(self) -> None:
+        while True:
+            await self._dispatcher.prune(keep_seconds=self._house.settings.keep_days * 86_400)
+            await self._house.clock.sleep(PRUNE_SECONDS)
 
+    def _on_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._tasks.stop)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.start("reload", self._reload()))
 
-async def _prune(house: House, dispatcher: Dispatcher, settings: Settings) -> None:
-    while True:
-        await dispatcher.prune(keep_seconds=settings.keep_days * 86_400)
-        await house.clock.sleep(_PRUNE_SECONDS)
+    async def _reload(self) -> None:
+        self._notifier.reloading()
+        await self._house.reload(force=True)
+        self._notifier.ready(self._status())
 
-
-def _on_signals(house: House, tasks: Supervisor, notifier: Notifier) -> None:
-    loop = asyncio.get_running_loop()
-
-    async def reload() -> None:
-        notifier.reloading()
-        await house.reload(force=True)
-        notifier.ready(_status(house))
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, tasks.stop)
-    loop.add_signal_handler(signal.SIGHUP, lambda: tasks.start("reload", reload()))
-
-
-def _status(house: House) -> str:
-    return f"{len(house.table)} webhooks on {house.addresses['public']}"
+    def _status(self) -> str:
+        return f"{len(self._house.table)} webhooks on {self._house.addresses['public']}"

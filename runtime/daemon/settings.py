@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -41,7 +41,7 @@ class Settings(BaseSettings):
     database: str | None = Field(None, repr=False, description="postgresql://…; default: SQLite in the root")
     master_key: str | None = Field(None, repr=False, description="where the master key is from: secret://…")
     log_format: Literal["auto", "text", "json"] = Field("auto", description="auto: text on a terminal, else JSON")
-    inbox_capacity: int = Field(10_000, ge=1, description="deliveries that may wait for admission before 503")
+    inbox_capacity: int = Field(4096, ge=1, description="deliveries that may wait for admission before 503")
     workers: int = Field(8, ge=1, le=256, description="runs at the same time")
     drain_seconds: float = Field(20, ge=0, description="how long a stop waits for what is under way")
     keep_days: int = Field(30, ge=1, description="days that finished deliveries and their bodies are kept")
@@ -60,7 +60,7 @@ class Settings(BaseSettings):
             raise UsageError(f"{where}: {reason[0].lower()}{reason[1:]}") from None
 
 
-def runtime_folder(environ: dict[str, str] | os._Environ[str]) -> Path | None:
+def runtime_folder(environ: Mapping[str, str]) -> Path | None:
     """Where short-lived sockets belong: systemd's RUNTIME_DIRECTORY, else XDG_RUNTIME_DIR, else None."""
     named = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0] or environ.get("XDG_RUNTIME_DIR")
     return Path(named) if named and Path(named).is_dir() else None

@@ -39,7 +39,7 @@ class Notifier:
         self._send("STOPPING=1", "STATUS=draining")
 
     async def watch(self) -> None:
-        """Tell the watchdog that the event loop turns, twice per interval; returns at once when there is no watchdog."""
+        """Tell the watchdog twice per interval that the event loop turns; returns at once when there is none."""
         if not self._address or self._watchdog is None:
             return
         while True:

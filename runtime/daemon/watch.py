@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -50,7 +50,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
             yield
 
 
-async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncIterator[bool]:
+async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncGenerator[bool, None]:
     def wanted(_change: Change, path: str) -> bool:
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 

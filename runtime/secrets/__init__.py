@@ -1,4 +1,4 @@
-"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. One file and one row a backend."""
+"""Secrets are references, `secret://BACKEND/PATH`, resolved when a generation is built. A backend is one file."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ async def _make(name: str, context: Context) -> bytes:
     return value
 
 
-def _query(name: str) -> Select[tuple[bytes]]:
+def _query(name: str) -> Select[bytes]:
     return select(table.c.value).where(table.c.user_id == OWNER, table.c.name == name)
 
 

@@ -47,7 +47,9 @@ def _field(answer: Any, field: str, place: str) -> bytes:
         raise Unresolved(f"Vault's answer for {place} is not a KV version 2 secret") from None
     if not field:
         if "value" not in fields and len(fields) != 1:
-            raise Unresolved(f"{place} in Vault has {len(fields)} fields", hint="say which one: secret://vault/PATH#FIELD")
+            raise Unresolved(
+                f"{place} in Vault has {len(fields)} fields", hint="say which one: secret://vault/PATH#FIELD"
+            )
         field = "value" if "value" in fields else next(iter(fields))
     value = fields.get(field)
     if not isinstance(value, str):

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 import structlog
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, StreamReader, web
 
 from runtime.clock import Clock
 from runtime.database import Unavailable
@@ -174,7 +174,7 @@ class Receiver:
         return provider.answer or Answer(202, _JSON, b'{"delivery_id":"%s"}' % decision.delivery_id.encode())
 
 
-async def _read(content: web.StreamReader, limit: int) -> bytes:
+async def _read(content: StreamReader, limit: int) -> bytes:
     """At most a little over `limit` bytes. Raises `Refused` `timeout` when they take too long."""
     parts: list[bytes] = []
     size = 0

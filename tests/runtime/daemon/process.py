@@ -102,7 +102,13 @@ class Daemon:
         until(ready, START_SECONDS, "the daemon's start")
 
     def request(
-        self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None, *, to: str = "public"
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: list[tuple[str, str]] | None = None,
+        *,
+        to: str = "public",
     ) -> Answer:
         host, _, port = str(self.addresses[to]).rpartition(":")
         connection = HTTPConnection(host, int(port), timeout=30)
@@ -150,7 +156,7 @@ class Daemon:
 
 
 @contextmanager
-def running(root: Path, *arguments: str, wait: bool = True, **extra: str) -> Iterator[Daemon]:
+def running(root: Path, *arguments: str, **extra: str) -> Iterator[Daemon]:
     """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed."""
     log = root / "daemon.log"
     with log.open("ab") as output:
@@ -164,8 +170,7 @@ def running(root: Path, *arguments: str, wait: bool = True, **extra: str) -> Ite
         )
     daemon = Daemon(root, process, log)
     try:
-        if wait:
-            daemon.wait_until_ready()
+        daemon.wait_until_ready()
         yield daemon
         if process.poll() is None:
             assert daemon.stop() == 0, log.read_text()

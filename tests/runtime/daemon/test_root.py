@@ -81,8 +81,7 @@ def test_a_root_that_takes_no_files_is_refused(tmp_path: Path) -> None:
 def test_the_filesystem_of_a_folder_is_that_of_its_nearest_mount(tmp_path: Path) -> None:
     mountinfo = tmp_path / "mountinfo"
     mountinfo.write_text(
-        "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-        f"30 22 0:40 / {tmp_path} rw,relatime shared:5 - nfs4 server:/export rw\n"
+        f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / {tmp_path} rw,relatime shared:5 - nfs4 server:/export rw\n"
     )
     assert filesystem(tmp_path / "deep/er", mountinfo) == "nfs4"
     assert filesystem(Path("/etc"), mountinfo) == "ext4"

@@ -49,7 +49,13 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     assert len(steps) > 8
     with (checkout / "up.log").open("wb") as log:
         daemon = subprocess.Popen(
-            ["make", "run"], cwd=checkout, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            ["make", "run"],
+            cwd=checkout,
+            env=env,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
     try:
         until(lambda: "/hooks/github" in (checkout / "up.log").read_text(), 60, "the daemon's start")

@@ -1,0 +1,56 @@
+"""Kill -9 under load: every 202 is in the inbox, and each of those deliveries is remembered at least once."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import threading
+import time
+from http.client import HTTPException
+from pathlib import Path
+
+from tests.runtime.daemon.process import Daemon, running, until, write_program
+
+ROUNDS = 20
+
+
+def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    acknowledged: dict[str, str] = {}
+    chance = random.Random(7)
+    for turn in range(ROUNDS):
+        with running(tmp_path, "program") as daemon:
+            workers = [threading.Thread(target=_send, args=(daemon, f"{turn}-{n}", acknowledged)) for n in range(4)]
+            for worker in workers:
+                worker.start()
+            time.sleep(chance.uniform(0.05, 0.4))
+            daemon.kill()
+            for worker in workers:
+                worker.join()
+    assert len(acknowledged) > ROUNDS
+    with running(tmp_path, "program") as daemon:
+        accepted = until(lambda: _all_done(daemon), 120, "every run's end")
+        assert acknowledged.items() <= accepted.items()
+        text = "".join(file.read_text() for file in (tmp_path / "data/agents/reviewer/logs").glob("*.md"))
+        remembered = set(re.findall(r"- number: (\S+)", text))
+        assert set(acknowledged) <= remembered
+
+
+def _send(daemon: Daemon, worker: str, acknowledged: dict[str, str]) -> None:
+    number = 0
+    while daemon.process.poll() is None:
+        number += 1
+        name = f"{worker}-{number}"
+        body = b'{"action":"opened","number":"%s"}' % name.encode()
+        with contextlib.suppress(OSError, HTTPException):
+            answer = daemon.github(body, name)
+            if answer.status == 202:
+                acknowledged[name] = answer.json()["delivery_id"]
+
+
+def _all_done(daemon: Daemon) -> dict[str, str]:
+    rows = [row for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"]
+    if any(row["run_state"] != "done" for row in rows):
+        return {}
+    return {row["provider_delivery_id"]: row["delivery_id"] for row in rows}
