@@ -14,13 +14,6 @@ class Frame:
 
     brace: Token
     head: tuple[Token, ...]
-    nested: bool = False
-
-    @property
-    def name(self) -> str:
-        """What to call it in a message. A setting goes by its key alone: its value may be a secret."""
-        shown = self.head[:1] if self.nested else self.head
-        return " ".join(token[:80] for token in shown) or "block"
 
 
 @dataclass
@@ -71,7 +64,7 @@ class Scene:
         if token.type in {"LSQB", "RSQB"} or self.lists:
             self._take_in_list(token)
         elif token.type == "LBRACE":
-            self.frames.append(Frame(token, tuple(self.head), bool(self.frames)))
+            self.frames.append(Frame(token, tuple(self.head)))
             self.head = []
         elif token.type == "RBRACE":
             self.closed, self.closing = (self.frames.pop() if self.frames else None), token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from lark import Token, UnexpectedInput, UnexpectedToken
 
@@ -84,7 +84,7 @@ def _spaced(here: Scene) -> bool:
     return here.text[start - 1 : start].isspace() or here.text[end : end + 1].isspace()
 
 
-def _brace_on_next_line(here: Scene, findings: Findings, _: Vocabulary) -> bool:
+def _brace_on_next_line(here: Scene, findings: Findings, vocabulary: Vocabulary) -> bool:
     if not here.head or here.lists:
         return False
     rest = here.text[here.bad.start_pos or 0 :] if here.bad.type in {"_NL", "LBRACE"} else ""
@@ -94,9 +94,9 @@ def _brace_on_next_line(here: Scene, findings: Findings, _: Vocabulary) -> bool:
     elif here.bad.type != "_NL" or rest[brace : brace + 1] != "{":
         return False
     at = (here.bad.start_pos or 0) + brace
-    findings.add(
-        "S109", "`{` does not stand on the line of its head", Place(at, at + 1), hint=f"write `{_head(here)} {{`"
-    )
+    head = _head(here.head, vocabulary, nested=bool(here.frames))
+    shown = f"{head} … {{" if here.frames and len(here.head) > 1 else f"{head} {{"
+    findings.add("S109", "`{` does not stand on the line of its head", Place(at, at + 1), hint=f"write `{shown}`")
     return True
 
 
@@ -143,13 +143,14 @@ def _unclosed_block(here: Scene, findings: Findings, vocabulary: Vocabulary) -> 
     if here.bad.type != "$END" or not here.frames:
         return False
     culprit, shown_by = _culprit(here, vocabulary)
+    message = f"`{_head(culprit.head, vocabulary, nested=culprit is not here.frames[0])}` is not closed"
     if shown_by is None:
-        findings.add("S103", f"`{culprit.name}` is not closed", culprit.brace, hint="add `}` at the end of the file")
+        findings.add("S103", message, culprit.brace, hint="add `}` at the end of the file")
         return True
     what = "this closes an outer block" if shown_by.type == "RBRACE" else "the next block begins here"
     hint = f"add `}}` before line {here.line_of(shown_by)}"
     label = findings.label(what, shown_by)
-    findings.add("S103", f"`{culprit.name}` is not closed", culprit.brace, hint=hint, labels=[label])
+    findings.add("S103", message, culprit.brace, hint=hint, labels=[label])
     return True
 
 
@@ -173,12 +174,13 @@ def _culprit(here: Scene, vocabulary: Vocabulary) -> tuple[Frame, Token | None]:
     return here.frames[-1], None
 
 
-def _stray_brace(here: Scene, findings: Findings, _: Vocabulary) -> bool:
+def _stray_brace(here: Scene, findings: Findings, vocabulary: Vocabulary) -> bool:
     if here.bad.type != "RBRACE" or here.frames or here.head:
         return False
     labels = []
     if here.closed and here.closing:
-        labels = [findings.label(f"`{here.closed.name}` is already closed here", here.closing)]
+        name = _head(here.closed.head, vocabulary, nested=False)
+        labels = [findings.label(f"`{name}` is already closed here", here.closing)]
     findings.add("S104", "this `}` closes nothing", here.bad, hint="remove it", labels=labels)
     return True
 
@@ -219,8 +221,7 @@ def _incomplete_head(here: Scene, findings: Findings, vocabulary: Vocabulary) ->
         return False
     word, end = here.head[0][:64], here.head[-1].end_pos or 0
     place = here.bad if here.bad.type not in {"_NL", "$END"} else Place(end, end + 1)
-    # Only a block's name is shown: what stands after a setting may be a secret.
-    head = _head(here) if word in vocabulary.kinds else word
+    head = _head(here.head, vocabulary, nested=False)
     hint = f"a block is `{head} {{ … }}`" if len(here.head) > 1 else f"a block is `{head} name {{ … }}`"
     owner = next((kind for kind, settings in vocabulary.kinds.items() if word in settings), None)
     if word not in vocabulary.kinds:
@@ -263,10 +264,12 @@ def _shown(token: Token) -> str:
     return f"the character U+{ord(token[0]):04X}"
 
 
-def _head(here: Scene) -> str:
-    """The current head as a message may show it: the value of a setting may be a secret."""
-    shown = [token[:80] for token in here.head]
-    return f"{shown[0]} …" if here.frames and len(shown) > 1 else " ".join(shown)
+def _head(head: Sequence[Token], vocabulary: Vocabulary, *, nested: bool) -> str:
+    """A head as a message may show it. Only a block's name is shown: the value of a setting may be a secret."""
+    if not head:
+        return "block"
+    named = not nested and head[0] in vocabulary.kinds
+    return " ".join(token[:80] for token in head) if named else str(head[0][:80])
 
 
 def _to_line_end(here: Scene, token: Token) -> Place:

@@ -102,10 +102,10 @@ def _bound(setting: Setting, bound: Any) -> Any:
 
 
 def _lengths(setting: Setting, what: str) -> str:
-    low, high = setting.min_length, setting.max_length
-    return " and ".join(
-        filter(None, [f"at least {low} {what}" if low else "", f"at most {high} {what}" if high else ""])
-    )
+    low, high = setting.min_length or 0, setting.max_length
+    if high is None:
+        return f"at least {low} {what.removesuffix('s') if low == 1 else what}"
+    return f"{low} to {high} {what}"
 
 
 def _string(_: Context, __: Setting, token: Token, text: str) -> str:

@@ -1,7 +1,8 @@
 """Hides secrets in what a report shows of a file.
 
-It goes by the text alone, for a file that cannot be read may hold a secret too, and it rather hides too much: after a
-key that sounds like a secret, everything but a reference is hidden up to the end of its line.
+It goes by the text alone, for a file that cannot be read may hold a secret too, and it rather hides too much: what
+follows a key that sounds like a secret is hidden unless it is a reference; when it is no closed string, up to the
+end of its line.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _PIECE = re.compile(
     r"|(?P<other>[^\s])"
 )
 _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault)://""")
+_CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
+_WORD_END = re.compile(r"\s")
+_LINE_END = re.compile(r"\n")
 _KEY = re.compile(r"secret|token$|passw|credential|api_?key|private_?key|signing_?key", re.IGNORECASE)
 
 
@@ -30,32 +34,40 @@ def _is_secret(key: str) -> bool:
 def hidden(text: str) -> list[tuple[int, int]]:
     """The stretches of `text` that may be secrets, in order."""
     found: list[tuple[int, int]] = []
-    awaits, depth, at = False, 0, 0
+    awaits, more, depth, at = False, False, 0, 0
     while match := _PIECE.search(text, at):
         at = match.end()
         kind, piece = match.lastgroup, match.group()
-        if not awaits:
-            awaits, depth = kind == "word" and _is_secret(piece), 0
+        # A second string where only one belongs is hidden like the first.
+        if not awaits and not (more and (kind == "string" or piece == ",")):
+            awaits, more, depth = kind == "word" and _is_secret(piece), False, 0
         elif kind == "mark" and piece in "[]":
             depth += 1 if piece == "[" else -1
             awaits = depth > 0
         elif kind in {"mark", "comment"}:
-            awaits = piece in "=:," or (depth > 0 and piece not in "{}")
+            awaits = (awaits and piece in "=:,") or (depth > 0 and piece not in "{}")
         else:
             at = _value(text, match, found)
-            awaits = depth > 0
+            awaits, more = depth > 0, depth == 0
     return found
 
 
 def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int:
     """Hide what stands here, unless it is a reference. Returns where to go on."""
     if _REFERENCE.match(text, match.start()):
-        space = re.compile(r"\s|\Z").search(text, match.start())
-        return match.end() if match.lastgroup == "string" or space is None else space.start()
-    end = text.find("\n", match.end())
-    end = len(text) if end < 0 else end
+        return match.end() if match.lastgroup == "string" else _end_of(_WORD_END, text, match.end())
+    end = _end_of(_LINE_END, text, match.end())
+    # A string that is closed ends there; when quotes do not pair up, nobody knows where the secret ends.
+    rest = text[match.end() : end]
+    if match.lastgroup == "string" and _CLEAN_REST.match(rest) and rest.count('"') % 2 == 0:
+        end = match.end()
     found.append((match.start(), end))
     return end
+
+
+def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.search(text, at)
+    return match.start() if match else len(text)
 
 
 def masked(text: str) -> str:

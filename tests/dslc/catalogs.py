@@ -1,0 +1,58 @@
+"""A catalogue of the tests' own: what the runtime adds to the language must not change what these tests expect."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from dslc.blocks import Duration, Relation, SecretReference, Size, settings_of
+from dslc.catalog import Catalog, Row
+
+
+class Custom(BaseModel):
+    """Options of the provider `custom`."""
+
+    header: str = Field(default="X-Signature", min_length=1, max_length=100)
+    encoding: Literal["hex", "base64"] = "hex"
+    timestamp_header: str | None = None
+    tolerance: Annotated[Duration, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))] = timedelta(minutes=5)
+    max_age: Annotated[Duration | None, Relation(needs=("timestamp_header",), excludes=("tolerance",))] = None
+
+
+class Strict(BaseModel):
+    """Options of a provider that needs one."""
+
+    audience: str
+
+
+class Records(BaseModel):
+    """Options of the store `records`."""
+
+    gates: tuple[Literal["tdd_proof", "review"], ...] = Field(default=(), min_length=1, max_length=2)
+    segment: Annotated[Size, Field(le=1_000_000)] = 1000
+
+
+class Remote(BaseModel):
+    """Options of an embedding that has a secret of its own."""
+
+    url: str
+    api_key: SecretReference | None = None
+
+
+CATALOG = Catalog(
+    families={
+        "provider": (
+            Row(name="custom", options=settings_of(Custom)),
+            Row(name="github", signed=("body",)),
+            Row(name="stripe", signed=("timestamp", "body")),
+            Row(name="strict", options=settings_of(Strict)),
+            Row(name="token", signed=()),
+        ),
+        "store": (Row(name="markdown"), Row(name="records", options=settings_of(Records))),
+        "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),
+        "embedding": (Row(name="remote", options=settings_of(Remote)),),
+        "tool": (Row(name="search"), Row(name="remember")),
+    }
+)

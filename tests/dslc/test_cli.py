@@ -1,0 +1,144 @@
+"""The command: what it prints and how it exits, as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_GOOD = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
+_WARNS = _GOOD.replace("secret://env/A", "hunter2")
+_BAD = "memory m { retention 90 }\n"
+
+
+def dslc(*arguments: str, cwd: Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from dslc.cli import main; main()", *arguments],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+    )
+
+
+def test_a_good_folder_exits_0_and_says_how_much_was_checked(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_GOOD)
+    done = dslc("check", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 file, 1 block checked: no problems\n", "")
+
+
+def test_an_error_exits_1_and_names_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_BAD)
+    done = dslc("check", "a.symbiont", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a.symbiont:1:22" in done.stdout
+
+
+def test_a_warning_exits_0_unless_warnings_are_denied(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_WARNS)
+    assert dslc("check", cwd=tmp_path).returncode == 0
+    assert dslc("check", "--deny-warnings", cwd=tmp_path).returncode == 1
+
+
+def test_standard_input_is_checked(tmp_path: Path) -> None:
+    done = dslc("check", "-", "--format", "json", cwd=tmp_path, stdin=_BAD)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["diagnostics"][0]["file"] == "<stdin>"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["check", "nowhere"], ["check"], ["check", "--frobnicate"], ["check", "--format", "yaml"], ["frobnicate"], []],
+)
+def test_what_cannot_run_exits_2_without_a_traceback(arguments: list[str], tmp_path: Path) -> None:
+    done = dslc(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["check", "nowhere"], ["check"], ["check", "--frobnicate"]])
+def test_json_is_one_object_even_when_nothing_could_be_checked(arguments: list[str], tmp_path: Path) -> None:
+    done = dslc(*arguments, "--format", "json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert set(report) >= {"version", "files", "blocks", "errors", "warnings", "diagnostics"}
+
+
+def test_a_file_is_checked_once_however_it_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_GOOD)
+    (tmp_path / "link.symbiont").symlink_to("a.symbiont")
+    done = dslc("check", ".", "a.symbiont", str(tmp_path / "a.symbiont"), cwd=tmp_path)
+    assert done.stdout == "1 file, 1 block checked: no problems\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text("x\n" + "# long\n" * 1000 + _BAD)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from dslc.cli import main; main()", "check"]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_colour_stays_out_of_pipes_and_files(tmp_path: Path) -> None:
+    assert "\x1b" not in dslc("check", "-", cwd=tmp_path, stdin=_BAD).stdout
+
+
+def test_a_source_cannot_send_escapes_to_the_terminal(tmp_path: Path) -> None:
+    done = dslc("check", "-", cwd=tmp_path, stdin='memory m { path \x1b[31m"\u202ex" retention 90 }\n')
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    done = dslc("check", "-", cwd=tmp_path, stdin="memory ü {}\n", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_compile_prints_the_program_without_the_secrets_written_in_it(tmp_path: Path) -> None:
+    done = dslc("compile", "-", cwd=tmp_path, stdin=_WARNS)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["webhooks"]["w"]["secret"] == ["[literal]"]
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_compile_prints_no_program_that_has_errors(tmp_path: Path) -> None:
+    done = dslc("compile", "-", cwd=tmp_path, stdin=_BAD)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "T401" in done.stderr
+
+
+def test_version_is_that_of_the_package(tmp_path: Path) -> None:
+    from importlib.metadata import version
+
+    assert dslc("--version", cwd=tmp_path).stdout == f"dslc {version('symbiont')}\n"
+
+
+def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_GOOD)
+    script = (
+        "import sys\nfrom dslc.cli import _run\nassert _run(['check']) == 0\n"
+        "heavy = {'rich', 'aiohttp', 'sqlalchemy', 'jsonpath', 'asyncio', 'runtime', 'humanfriendly'}\n"
+        "print(*sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_the_blocks_load_without_the_compiler(tmp_path: Path) -> None:
+    script = (
+        "import sys, dslc.blocks, dslc.program\n"
+        "print(*sorted({'lark', 'click', 'dslc.compiler', 'jsonpath'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

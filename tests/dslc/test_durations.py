@@ -1,0 +1,84 @@
+"""Durations: what they mean, what is refused, and that writing is the inverse of reading."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dslc.blocks import Invalid
+from dslc.blocks.duration import read_duration, write_duration
+
+_SECONDS = {
+    "y": 31_557_600, "year": 31_557_600, "years": 31_557_600,
+    "month": 2_630_016, "months": 2_630_016,
+    "w": 604_800, "week": 604_800, "weeks": 604_800,
+    "d": 86_400, "day": 86_400, "days": 86_400,
+    "h": 3_600, "hour": 3_600, "hours": 3_600,
+    "m": 60, "minute": 60, "minutes": 60,
+    "s": 1, "second": 1, "seconds": 1,
+    "ms": 0.001, "millisecond": 0.001, "milliseconds": 0.001,
+}  # fmt: skip
+_SHORT = ("y", "months", "w", "d", "h", "m", "s", "ms")
+
+
+@pytest.mark.parametrize("unit", _SECONDS)
+def test_a_unit_is_as_long_as_the_page_says(unit: str) -> None:
+    assert read_duration(f"3{unit}") == timedelta(seconds=3 * _SECONDS[unit])
+
+
+@given(st.dictionaries(st.sampled_from(_SHORT), st.integers(0, 999), min_size=1), st.sampled_from(["", " "]))
+def test_descending_parts_add_up(parts: dict[str, int], space: str) -> None:
+    text = space.join(f"{parts[unit]}{unit}" for unit in _SHORT if unit in parts)
+    assert read_duration(text) == sum((timedelta(seconds=n * _SECONDS[unit]) for unit, n in parts.items()), timedelta())
+
+
+@given(st.lists(st.sampled_from(_SHORT), min_size=2, max_size=4))
+def test_units_that_rise_or_repeat_are_refused(units: list[str]) -> None:
+    text = "".join(f"1{unit}" for unit in units)
+    ranks = [_SHORT.index(unit) for unit in units]
+    if ranks == sorted(set(ranks)):
+        read_duration(text)
+        return
+    with pytest.raises(Invalid):
+        read_duration(text)
+
+
+@given(st.integers(0, timedelta.max // timedelta(milliseconds=1)))
+def test_what_is_written_reads_back(milliseconds: int) -> None:
+    duration = timedelta(milliseconds=milliseconds)
+    assert read_duration(write_duration(duration)) == duration
+
+
+@given(st.integers(0, 10**30))
+def test_a_number_without_a_unit_is_refused(number: int) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_duration(str(number))
+    assert refused.value.fault == "type"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-5d", "-1", "1M", "1mo", "1Y", "90dd", "1.5h", "1e5", "", " ", "d", "1h-30m", "1d ", " 1d", "1h,2m", "٣d", "１d"],
+)
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_duration(text)
+    assert refused.value.fault == "type"
+
+
+@pytest.mark.parametrize("text", ["9" * 5000 + "d", "999999999999y", f"{10**18}ms" + "", "300000000y"])
+def test_what_no_timedelta_can_hold_is_outside_the_bounds(text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_duration(text)
+    assert refused.value.fault == "bounds"
+
+
+@given(st.text(alphabet="0123456789._-smhdwy MKB", max_size=30))
+def test_any_text_is_a_duration_or_is_refused(text: str) -> None:
+    try:
+        assert read_duration(text) >= timedelta(0)
+    except Invalid as refused:
+        assert refused.fault in {"type", "bounds"}  # noqa: PT017 - either outcome is right

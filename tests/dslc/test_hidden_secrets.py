@@ -1,0 +1,114 @@
+"""A secret written in a file is shown nowhere: no report, no repr, no error, however the file is broken around it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from dslc.blocks import Choice, SecretReference, Webhook
+from dslc.compiler import analyse
+from dslc.program import Program
+from dslc.report import FORMATS
+from dslc.report.mask import masked
+from dslc.report.program import render
+from dslc.source import Source
+from dslc.vocabulary import Vocabulary
+from tests.dslc.catalogs import CATALOG
+
+_SECRET = "hunter2Zq"
+_LINES = (
+    f'secret "{_SECRET}"',
+    f'secret = "{_SECRET}"',
+    f'secret: "{_SECRET}"',
+    f"secret '{_SECRET}'",
+    f"secret {_SECRET}",
+    f'secret "{_SECRET}',
+    f'secret """{_SECRET}"""',
+    f'secret """\n{_SECRET}\n"""',
+    f'secret """\n{_SECRET}',
+    f'secret ["{_SECRET}" "secret://env/A"]',
+    f'secret [\n  "secret://env/A"\n  "{_SECRET}"\n]',
+    f'secret ["{_SECRET}"',
+    f'secret "{_SECRET}" "{_SECRET}"',
+    f'secret "a\\q{_SECRET}"',
+    f'secret "x"{_SECRET}"',
+    f'secret "x" {_SECRET}"',
+    f'secret "{_SECRET}" {{ x 1 }}',
+    f'secret "{_SECRET}"\n{{',
+    f'secret "{_SECRET}" secret "{_SECRET}"',
+    f'secrt "{_SECRET}"',
+    f'secret "{_SECRET}" path "/v1" colour 5',
+    f'provider custom {{ secret "{_SECRET}" }}',
+    f"secret 5{_SECRET}",
+    f'secret "secret://{_SECRET}"',
+)
+
+
+def _reports(text: str) -> str:
+    done = analyse([Source("a.symbiont", text)], CATALOG)
+    shown = [form(done, colour=colour) for form in FORMATS.values() for colour in (False, True)]
+    return "\n".join(
+        [*shown, repr(done), repr(done.program), repr(done.diagnostics), render(done.program, Vocabulary(CATALOG))]
+    )
+
+
+@pytest.mark.parametrize("line", [line for line in _LINES if "secret://hunter" not in line])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "webhook w {\n    %s\n}\n",
+        "webhook w { path 5 %s }",
+        "%s",
+        'webhook w {\n    path "/w"\n    %s\n    nothing\n}}\n',
+    ],
+)
+def test_no_report_shows_it(line: str, around: str) -> None:
+    assert _SECRET not in _reports(around % line)
+
+
+# A bare word behind a closed string is a key, and keys are shown.
+_WHOLE = [line for line in _LINES[:-1] if not line.startswith('secret "x"')]
+
+
+@given(st.sampled_from(_WHOLE), st.data())
+def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObject) -> None:
+    text = f'webhook w {{\n    path "/w" colour 5\n    {line}\n}}\n'
+    end = data.draw(st.integers(text.rindex(_SECRET) + len(_SECRET), len(text)))
+    assert _SECRET not in _reports(text[:end])
+
+
+def test_a_reference_is_shown() -> None:
+    text = 'secret ["secret://env/A" "vault://b"] path "/w"'
+    assert masked(text) == text
+
+
+def test_columns_stay_where_they_are() -> None:
+    text = f'a\nsecret "{_SECRET}" path "/w"\n'
+    assert masked(text) == re.sub(f'"{_SECRET}"', "*" * (len(_SECRET) + 2), text)
+
+
+def test_no_repr_of_a_definition_shows_it() -> None:
+    class Options(BaseModel):
+        api_key: SecretReference
+
+    webhook = Webhook(
+        name="w",
+        path="/w",
+        secret=(_SECRET,),
+        provider=Choice(name="custom", options={"key": _SECRET, "in": [{"x": _SECRET}]}),
+    )
+    program = Program(webhooks={"w": webhook})
+    assert _SECRET not in f"{webhook!r}{webhook}{program!r}{webhook.provider.options!r}{webhook.provider}"
+    assert Options(api_key="vault://a").api_key == "secret://vault/a"
+
+
+def test_no_error_of_a_definition_shows_it() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Webhook.model_validate(
+            {"name": "w", "path": "/w", "secret": _SECRET, "provider": {"name": "x", "options": _SECRET}}
+        )
+    assert _SECRET not in f"{refused.value}"
