@@ -6,23 +6,24 @@ as the visible form is the one that was made of it: a person's edit of the line 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated
 
-from runtime.memory.item import Item, delivery_key, rfc3339
+import msgspec
+
+from runtime.memory.item import Item, delivery_key
 
 _OPEN = "<!-- symbi {"
 _CLOSE = "} -->"
 _UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
 
 
-class Annotation(NamedTuple):
+class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of an item that its lines do not show; None or empty where there is nothing to say."""
 
-    at: datetime | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     tags: tuple[str, ...] = ()
     source: str | None = None
     project: str | None = None
@@ -30,19 +31,24 @@ class Annotation(NamedTuple):
     sources: tuple[str, ...] = ()
     text: str | None = None
 
+    def saying(self, *, at: datetime | None, text: str | None) -> Annotation:
+        """The same with this time and this exact text."""
+        return msgspec.structs.replace(self, at=at, text=text)
+
     def render(self) -> str:
         """The comment, or nothing when there is nothing to say. It is one line and holds no `<` or `>` but its own."""
-        at = rfc3339(self.at) if self.at is not None else None
-        said = {key: value for key, value in (self._asdict() | {"at": at}).items() if value not in (None, ())}
-        if not said:
+        if self == NOTHING:
             return ""
-        encoded = json.dumps(said, ensure_ascii=False, separators=(", ", ": "))
-        return f"<!-- symbi {_escape(encoded)} -->"
+        encoded = msgspec.json.encode(self).decode()
+        return f"<!-- symbi {_UNSAFE.sub(_escaped, encoded)} -->"
 
 
-def _escape(encoded: str) -> str:
-    """JSON in which no character ends the comment, the line, or what some editor takes for a line."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded)
+NOTHING = Annotation()
+"""Nothing to say."""
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> Annotation:
@@ -59,7 +65,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
 
 def take(text: str) -> tuple[str, Annotation]:
     """A text without its annotations, and the last of them. What only looks like one stays in the text."""
-    found, pieces, at = Annotation(), [], 0
+    found, pieces, at = NOTHING, [], 0
     for start, end, annotation in _comments(text):
         found = annotation
         pieces.append(text[at:start].rstrip(" \t"))
@@ -92,36 +98,7 @@ def _comments(text: str) -> Iterator[tuple[int, int, Annotation]]:
 def _read(encoded: str) -> Annotation | None:
     """What a comment says, or None when it is not one of ours (a person may have changed it)."""
     try:
-        said = json.loads(encoded)
-        return Annotation(
-            at=_time(said.get("at")),
-            tags=_texts(said.get("tags", ())),
-            source=_text(said.get("source")),
-            project=_text(said.get("project")),
-            user=_text(said.get("user")),
-            sources=_texts(said.get("sources", ())),
-            text=_text(said.get("text")),
-        )
-    except (ValueError, TypeError, OverflowError, RecursionError):
+        read = msgspec.json.decode(encoded, type=Annotation)
+        return read if read.at is None else read.saying(at=read.at.astimezone(UTC), text=read.text)
+    except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
         return None
-
-
-def _time(value: Any) -> datetime | None:
-    if value is None:
-        return None
-    time = datetime.fromisoformat(value)
-    if time.tzinfo is None:
-        raise ValueError("a time without an offset")
-    return time.astimezone(UTC)
-
-
-def _text(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise TypeError("not a list of texts")
-    return tuple(values)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from runtime.memory.annotation import Annotation, take
+from runtime.memory.annotation import NOTHING, Annotation, take
 from runtime.memory.lines import BLANK, body, is_blank, visible
 
 _MARKER = re.compile(r"([-*+])([ \t]+|$)")
@@ -37,15 +37,15 @@ def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
         text = text.strip(BLANK)
         if annotation.text is not None and _shown(annotation.text) == text:
             text = annotation.text
-        if text or annotation != Annotation():
-            yield Bullet(at, end, text, annotation._replace(text=None))
+        if text or annotation != NOTHING:
+            yield Bullet(at, end, text, annotation.saying(at=annotation.at, text=None))
         at = end
 
 
 def write(text: str, annotation: Annotation, newline: str, marker: str = "-") -> list[str]:
     """The lines of a bullet that `read` gives back as this text and annotation."""
     lines = _lines(text, marker)
-    comment = annotation._replace(text=text if _shown(text) != text else None).render()
+    comment = annotation.saying(at=annotation.at, text=text if _shown(text) != text else None).render()
     if comment and len(lines) == 1:
         lines = [f"{lines[0]} {comment}"]
     elif comment:

@@ -26,6 +26,7 @@ _HINTS = {
     errno.EROFS: "the file system is mounted read-only; mount it read-write or choose another path",
     errno.ELOOP: "symbolic links are not followed inside a memory; move what it points to here",
     errno.EMFILE: "raise the limit of open files",
+    errno.EFBIG: "raise the largest file size this process may write (ulimit -f)",
     errno.EIO: "the disk reports an error; check it",
 }
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

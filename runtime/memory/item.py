@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from datetime import UTC, datetime
@@ -92,7 +91,7 @@ def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int) 
 
     `occurrence` counts from 0 the items with this chunk_hash before it in the same section.
     """
-    return str(uuid5(_NAMESPACE, json.dumps([agent_id, section, hash_of_chunk, occurrence])))
+    return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence)))))
 
 
 def delivery_uri(delivery_id: str, part: str | None = None) -> str:

@@ -93,7 +93,7 @@ def _write(at: datetime, text: str, note: Annotation, end: str) -> list[str]:
     whole_minute = at.second == 0 and at.microsecond == 0
     lines = _lines(at, text)
     shown = _shown(lines)
-    said = note._replace(at=None if whole_minute else at, text=None if shown == text else text).render()
+    said = note.saying(at=None if whole_minute else at, text=None if shown == text else text).render()
     return [f"{line}{end}" for line in ([*lines, said] if said else lines)]
 
 
@@ -131,7 +131,7 @@ def _entry(start: int, end: int, at: datetime, lines: list[str]) -> Entry:
         text = note.text
     if note.at is not None and note.at.replace(second=0, microsecond=0) == at:
         at = note.at
-    return Entry(start, end, at, text, note._replace(at=None, text=None))
+    return Entry(start, end, at, text, note.saying(at=None, text=None))
 
 
 def days(names: Iterable[str]) -> list[date]:

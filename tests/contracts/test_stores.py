@@ -1,0 +1,285 @@
+"""What every row of the table of stores promises, run over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from dslc.blocks import Choice, Memory, settings_of
+from runtime.errors import UsageError
+from runtime.memory import (
+    STORES,
+    Item,
+    NoSuchItem,
+    RefusedItem,
+    Scan,
+    Store,
+    StoreRow,
+    Unsupported,
+    delivery_uri,
+    identity_of,
+    open_store,
+    table,
+)
+from runtime.memory.store import LARGEST_TEXT
+from tests.runtime.memory.texts import WHEN, fact, item, items
+
+SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+@pytest.fixture(params=STORES.values(), ids=lambda row: row.name)
+def row(request: pytest.FixtureRequest) -> StoreRow:
+    """Every row of the table."""
+    found = request.param
+    assert isinstance(found, StoreRow)
+    return found
+
+
+@pytest.fixture
+def memory(row: StoreRow) -> Memory:
+    """A memory of that store, as a program declares it."""
+    return Memory(name="m", store=Choice(name=row.name))
+
+
+@pytest.fixture
+async def store(memory: Memory, tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await open_store(memory, tmp_path)
+    yield opened
+    await opened.close()
+
+
+async def everything(store: Store, wanted: Scan | None = None) -> list[Item]:
+    return [found async for found in store.scan(wanted)]
+
+
+def plain(found: Item) -> Item:
+    """Without the id, which is the store's to give."""
+    return found.changed(memory_id="")
+
+
+def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
+    assert row.title
+    assert row.doc.endswith(".")
+    assert all(setting.doc for setting in settings_of(row.options))
+
+
+def test_a_row_that_is_there_twice_is_named_at_start(row: StoreRow) -> None:
+    with pytest.raises(ValueError, match=row.name):
+        table([row, row])
+
+
+async def test_a_store_that_holds_nothing_has_nothing_to_show(store: Store, tmp_path: Path) -> None:
+    assert await everything(store) == []
+    assert await store.agents() == ()
+    assert (await store.stats())[:3] == (0, 0, 0)
+    assert not await store.remove("reviewer")
+    shown = await store.inspect("reviewer")
+    assert (shown.memory, shown.log) == (None, None)
+
+
+async def test_what_is_appended_is_what_a_scan_yields(store: Store) -> None:
+    given_items = [
+        item("Review\n- one", tags=("a", "b"), source_uri="https://example.com/1", project_id="p", user_id="u"),
+        fact("User prefers dark mode", source_memory_ids=("x", "y")),
+        fact("Asks about metrics", tags=("pattern", "z")),
+        item("Deploy with care", "procedural"),
+    ]
+    written = await store.append(given_items)
+    assert [plain(one) for one in written] == given_items
+    found = await everything(store)
+    assert {one.memory_id: one for one in found} == {one.memory_id: one for one in written}
+    assert len({one.memory_id for one in written}) == len(written)
+    assert all(one.memory_id for one in written)
+
+
+async def test_a_store_that_is_opened_again_remembers(memory: Memory, tmp_path: Path) -> None:
+    first = await open_store(memory, tmp_path)
+    written = await first.append([item(), fact()])
+    await first.close()
+    second = await open_store(memory, tmp_path)
+    assert {one.memory_id for one in await everything(second)} == {one.memory_id for one in written}
+    await second.close()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=items())
+async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, memory: Memory, tmp_path: Path) -> None:
+    store = await open_store(memory, tmp_path)
+    try:
+        written = await store.append([one])
+        assert await everything(store) == list(written)
+        if "REDACTED" not in repr(written):
+            assert [plain(found) for found in written] == [one]
+    finally:
+        await store.remove(one.agent_id)
+        await store.close()
+
+
+async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: Path) -> None:
+    await store.append(
+        [
+            item(f"Title {SECRET}\n- {SECRET}", tags=(SECRET,), source_uri=f"https://bob:{SECRET}@example.com/"),
+            fact(f"The token is {SECRET}"),
+        ]
+    )
+    if "edit" in store.capabilities:
+        await store.edit((await everything(store))[0].memory_id, f"now {SECRET}")
+    assert SECRET not in repr(await everything(store))
+    assert "[REDACTED:github_token]" in repr(await everything(store))
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+
+
+async def test_an_item_that_cannot_be_redacted_is_not_stored(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> str:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("runtime.memory.store.redact", fail)
+    with pytest.raises(RefusedItem, match="redacted"):
+        await store.append([fact()])
+    assert await everything(store) == []
+
+
+async def test_a_delivery_that_is_done_again_leaves_nothing_twice(store: Store) -> None:
+    one = item(source_uri=delivery_uri("d1"))
+    part = item("Another part", source_uri=delivery_uri("d1", "2"))
+    known = fact(source_uri=delivery_uri("d1", "3"))
+    assert len(await store.append([one, part, known])) == 3
+    assert await store.append([one, part, known, one.changed(text="Told otherwise", chunk_hash="")]) == ()
+    assert await store.append([one.changed(timestamp=WHEN + timedelta(days=1))]) == ()
+    assert len(await everything(store)) == 3
+
+
+async def test_appends_that_happen_at_once_are_all_kept(store: Store) -> None:
+    many = [item(f"Delivery {number}", source_uri=delivery_uri(str(number))) for number in range(60)]
+    facts = [fact(f"Fact {number}") for number in range(20)]
+    await asyncio.gather(*(store.append([one]) for one in (*many, *facts, *many)))
+    assert sorted(one.text for one in await everything(store)) == sorted(one.text for one in (*many, *facts))
+
+
+async def test_a_scan_gives_what_was_asked_for_and_nothing_else(store: Store) -> None:
+    for day in range(4):
+        await store.append(
+            [item(f"Day {day}", timestamp=WHEN + timedelta(days=day), tags=("even",) if day % 2 == 0 else ())]
+        )
+    await store.append([fact("Known"), item("Elsewhere", agent_id="other")])
+
+    async def texts(**wanted: object) -> list[str]:
+        return [one.text for one in await everything(store, Scan.model_validate(wanted))]
+
+    mine = {"agent_id": "reviewer", "memory_type": "episodic"}
+    assert await texts(**mine) == ["Day 0", "Day 1", "Day 2", "Day 3"]
+    assert await texts(**mine, newest_first=True, limit=2) == ["Day 3", "Day 2"]
+    assert await texts(**mine, since=WHEN + timedelta(days=1), until=WHEN + timedelta(days=3)) == ["Day 1", "Day 2"]
+    assert await texts(tags={"even"}) == ["Day 0", "Day 2"]
+    assert await texts(memory_type="semantic") == ["Known"]
+    assert await texts(agent_id="other") == ["Elsewhere"]
+    assert await texts(agent_id="nobody") == []
+    assert await texts(limit=0) == []
+
+
+async def test_each_agents_memory_is_its_own(store: Store) -> None:
+    await store.append([item(agent_id="a"), item(agent_id="b"), fact(agent_id="b")])
+    assert await store.agents() == ("a", "b")
+    assert (await store.stats()).agents == 2
+    assert (await store.stats("a")).bytes < (await store.stats()).bytes
+    assert await store.remove("b")
+    assert await store.agents() == ("a",)
+    assert {one.agent_id for one in await everything(store)} == {"a"}
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "/etc", "a\x00b", "a b", "é", "x" * 65, "a\n"])
+async def test_an_agent_cannot_leave_the_store_by_its_name(store: Store, name: str, tmp_path: Path) -> None:
+    with pytest.raises(RefusedItem):
+        await store.append([item(), item(agent_id=name)])
+    with pytest.raises(RefusedItem):
+        await everything(store, Scan(agent_id=name))
+    with pytest.raises(RefusedItem):
+        await store.inspect(name)
+    with pytest.raises(RefusedItem):
+        await store.remove(name)
+    assert await everything(store) == []
+
+
+async def test_a_session_is_kept_as_what_it_taught_and_an_account_of_it(store: Store) -> None:
+    taught = [fact(), item("Deploy on Tuesdays", "procedural")]
+    summary = item("Planning\n- agreed on Tuesdays")
+    await store.save_session("reviewer", taught, summary)
+    assert {one.text for one in await everything(store)} == {one.text for one in (*taught, summary)}
+    with pytest.raises(ValueError, match="session"):
+        await store.save_session("someone-else", taught, summary)
+
+
+async def test_an_edit_changes_the_text_and_nothing_else(store: Store) -> None:
+    if "edit" not in store.capabilities:
+        pytest.skip("the store is append-only")
+    for one in await store.append([item(tags=("a",)), fact("Old", tags=("pattern", "b")), fact("Untouched")]):
+        if one.text != "Untouched":
+            edited = await store.edit(one.memory_id, "New\n\n## text ")
+            assert plain(edited) == plain(one.with_text("New\n\n## text "))
+            assert edited in await everything(store)
+    assert len(await everything(store)) == 3
+    with pytest.raises(NoSuchItem):
+        await store.edit("no such id", "x", agent_id="reviewer")
+    with pytest.raises(NoSuchItem):
+        await store.edit("no such id", "x")
+
+
+async def test_a_deleted_item_is_gone_and_no_other(store: Store) -> None:
+    if "delete" not in store.capabilities:
+        pytest.skip("the store is append-only")
+    written = await store.append([item("One"), item("Two"), fact("Three"), fact("Four")])
+    for one in written[::2]:
+        await store.delete(one.memory_id)
+    assert {one.text for one in await everything(store)} == {"Two", "Four"}
+    with pytest.raises(NoSuchItem):
+        await store.delete(written[0].memory_id, agent_id="reviewer")
+
+
+async def test_what_a_store_does_not_declare_it_refuses_by_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(store), "capabilities", frozenset())
+    with pytest.raises(Unsupported, match="edit"):
+        await store.edit("x", "y")
+    with pytest.raises(Unsupported, match="delete"):
+        await store.delete("x")
+
+
+async def test_an_item_that_is_too_large_is_refused_and_said_to_be(store: Store) -> None:
+    with pytest.raises(RefusedItem, match="too large"):
+        await store.append([fact("small"), fact("x" * (LARGEST_TEXT + 1))])
+    assert await everything(store) == []
+    large = fact("x" * LARGEST_TEXT)
+    assert [plain(one) for one in await store.append([large])] == [large]
+
+
+async def test_every_item_can_be_located(store: Store) -> None:
+    written = await store.append([item(), fact(), item("Later", timestamp=WHEN + timedelta(days=9))])
+    places = await store.locate(written)
+    assert set(places) == {one.memory_id for one in written}
+    assert all(Path(place.file).is_file() for place in places.values())
+    assert await store.locate([fact("gone")]) == {}
+
+
+async def test_one_place_is_one_identity_before_and_after_opening(memory: Memory, store: Store, tmp_path: Path) -> None:
+    assert identity_of(memory, tmp_path) == store.identity
+    assert identity_of(memory, tmp_path / "x" / "..") == store.identity
+    assert identity_of(memory, tmp_path / "x") != store.identity
+
+
+async def test_options_that_a_store_does_not_take_are_named(row: StoreRow, tmp_path: Path) -> None:
+    memory = Memory(name="m", store=Choice(name=row.name, options={"nonsense": 1}))
+    with pytest.raises(UsageError, match="options") as caught:
+        await open_store(memory, tmp_path)
+    assert caught.value.hint is not None
+    assert "nonsense" in caught.value.hint
+
+
+async def test_times_far_apart_are_kept(store: Store) -> None:
+    ends = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+    written = await store.append([item(timestamp=at, source_uri=delivery_uri(str(at))) for at in ends])
+    assert [one.timestamp for one in await everything(store)] == ends
+    assert len(written) == 2

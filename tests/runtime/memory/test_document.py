@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.memory.annotation import Annotation
+from runtime.memory.document import SECTIONS, Document
+from tests.runtime.memory.texts import files, hard, tags, texts, times
+
+NAMES = [section.name for section in SECTIONS]
+DESIGN = b"""\
+# Agent Memory: reviewer
+Updated: 2026-02-14T10:30:00Z
+
+## Facts
+- User prefers dark mode
+- API rate limit is 100 req/min
+
+## Procedures
+- Deploy via `cargo shuttle deploy`
+
+## Learned Patterns
+- User asks about metrics after every deployment
+"""
+
+
+def read(data: bytes) -> list[tuple[str, str]]:
+    """Section and text of every item."""
+    return [(section.name, bullet.text) for section, bullet in Document.parse(data).items]
+
+
+def test_the_designs_own_example_is_read() -> None:
+    assert read(DESIGN) == [
+        ("Facts", "User prefers dark mode"),
+        ("Facts", "API rate limit is 100 req/min"),
+        ("Procedures", "Deploy via `cargo shuttle deploy`"),
+        ("Learned Patterns", "User asks about metrics after every deployment"),
+    ]
+
+
+@given(files)
+def test_every_file_is_written_as_it_was_read(data: bytes) -> None:
+    assert Document.parse(data).data == data
+
+
+new_items = st.lists(st.tuples(st.sampled_from(NAMES), texts, tags, times), max_size=4)
+
+
+@given(files, new_items)
+def test_what_is_added_to_any_file_is_read_back_exactly_and_no_byte_of_the_file_is_lost(
+    data: bytes, new: list[tuple[str, str, tuple[str, ...], datetime]]
+) -> None:
+    before = Document.parse(data)
+    added = {
+        name: [(text, Annotation(at=at, tags=said)) for its, text, said, at in new if its == name] for name in NAMES
+    }
+    after = Document.parse(before.adding(added).data)
+    found = sorted((section.name, bullet.text, bullet.annotation.tags) for section, bullet in after.items)
+    kept = [(section.name, bullet.text, bullet.annotation.tags) for section, bullet in before.items]
+    assert found == sorted([*kept, *((name, text, said) for name, text, said, _ in new)])
+    rest = iter(after.data)
+    assert all(byte in rest for byte in data)
+
+
+@given(files, st.lists(texts, min_size=1, max_size=3), texts, st.data())
+def test_an_edit_or_a_deletion_changes_one_item_and_no_other_line(
+    data: bytes, old: list[str], new: str, choice: st.DataObject
+) -> None:
+    notes = [(text, Annotation(at=datetime(2026, 2, 14, tzinfo=UTC))) for text in old]
+    before = Document.parse(Document.parse(data).adding({"Facts": notes}).data)
+    number = choice.draw(st.integers(0, len(before.items) - 1))
+    _, bullet = before.items[number]
+    edited, without = before.replacing(bullet, new), before.without(bullet)
+    texts_before = [bullet.text for _, bullet in before.items]
+    assert [bullet.text for _, bullet in Document.parse(edited.data).items] == [
+        new if at == number else text for at, text in enumerate(texts_before)
+    ]
+    del texts_before[number]
+    assert [bullet.text for _, bullet in Document.parse(without.data).items] == texts_before
+    assert without.lines == before.lines[: bullet.start] + before.lines[bullet.end :]
+
+
+@given(files, times)
+def test_the_stamp_touches_the_header_only(data: bytes, at: datetime) -> None:
+    before = Document.parse(data)
+    after = before.stamped("reviewer", at)
+    assert after.stamped("reviewer", at).data == after.data
+    changed = set(after.lines) - set(before.lines)
+    assert all(
+        line.startswith(("Updated:", "# Agent Memory:", "\ufeff# Agent")) for line in changed
+    ) or not data.endswith(b"\n")
+
+
+def test_an_empty_memory_gets_the_designs_header_and_sections_in_order() -> None:
+    at = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
+    new = {
+        "Learned Patterns": [("c", Annotation())],
+        "Facts": [("a", Annotation())],
+        "Procedures": [("b", Annotation())],
+    }
+    assert Document.parse(b"").stamped("reviewer", at).adding(new).data == (
+        b"# Agent Memory: reviewer\nUpdated: 2026-02-14T10:30:00Z\n\n"
+        b"## Facts\n- a\n\n## Procedures\n- b\n\n## Learned Patterns\n- c\n"
+    )
+
+
+def test_a_missing_section_is_put_where_it_belongs() -> None:
+    data = b"# Agent Memory: a\n\n## Learned Patterns\n- c\n\n## Mine\n- d\n"
+    assert Document.parse(data).adding({"Facts": [("a", Annotation())]}).data == (
+        b"# Agent Memory: a\n\n## Facts\n- a\n\n## Learned Patterns\n- c\n\n## Mine\n- d\n"
+    )
+
+
+def test_a_header_that_a_person_took_away_stays_away() -> None:
+    data = b"My notes\n\n## Facts\n- a\n"
+    assert Document.parse(data).stamped("reviewer", datetime(2026, 2, 14, tzinfo=UTC)).data == data
+
+
+@pytest.mark.parametrize(
+    ("source", "items"),
+    [
+        ("## Facts\n* star\n+ plus\n- dash\n", ["star", "plus", "dash"]),
+        ("## facts ##\n- found\n", ["found"]),
+        ("## Facts\n- one\n  two\n\n  three\n- four\n", ["one\ntwo\n\nthree", "four"]),
+        ("## Facts\n- one\nlazily continued\n\nprose\n", ["one\nlazily continued"]),
+        ("## Facts\n-\twith a tab\n\tand one more\n", ["with a tab\nand one more"]),
+        ("## Facts\n- code:\n  ```\n  ## Facts\n    - no item\n  ```\n", ["code:\n```\n## Facts\n  - no item\n```"]),
+        ("## Facts\n- a\n\n### Sub\n- b\n\n## Other\n- no\n\n# Third\n- no\n", ["a", "b"]),
+        ("## Facts\n```\n- no item\n## Procedures\n```\n- item\n", ["item"]),
+        ("## Facts\n```\n- never closed\n", ["never closed"]),
+        ("## Facts\n<!--\n- hidden\n-->\n- seen\n", ["seen"]),
+        ("## Facts\n* * *\n- - -\n- real\n", ["real"]),
+        ("## Facts\r\n- one\r\n  two\r\n", ["one\ntwo"]),
+        ("\ufeff## Facts\n- after a mark\n", ["after a mark"]),
+        ("## Facts\n- \n-\n- full\n", ["full"]),
+        ("## Facts\n- no newline at the end", ["no newline at the end"]),
+        ("- before any section\n", []),
+        ("##Facts\n- no heading\n", []),
+        ("## Facts\n1. no bullet\n", []),
+        ("", []),
+    ],
+)
+def test_a_persons_markdown_is_read_as_commonmark_reads_it(source: str, items: list[str]) -> None:
+    assert [text for _, text in read(source.encode())] == items
+
+
+def test_bytes_that_are_no_utf8_stay_in_the_file_round_an_edit() -> None:
+    before = Document.parse(b"## Facts\n- caf\xe9\n- b\n")
+    after = before.replacing(before.items[1][1], "c")
+    assert after.data == b"## Facts\n- caf\xe9\n- c\n"
+
+
+def test_an_edit_keeps_the_bullet_and_the_line_ends_a_person_chose() -> None:
+    before = Document.parse(b"## Facts\r\n* a\r\n* b")
+    assert before.replacing(before.items[1][1], "c\nd").data == b"## Facts\r\n* a\r\n* c\r\n  d"
+
+
+def test_a_person_who_edits_the_line_edits_the_item_whatever_is_said_behind_it() -> None:
+    written = Document.parse(b"").adding({"Facts": [("two  \nlines ", Annotation(tags=("x",)))]}).data
+    assert read(written) == [("Facts", "two  \nlines ")]
+    edited = Document.parse(written.replace(b"- two", b"- 2"))
+    assert [(bullet.text, bullet.annotation.tags) for _, bullet in edited.items] == [("2\nlines", ("x",))]
+
+
+@given(hard)
+def test_no_text_becomes_two_items_or_hides_what_comes_after(text: str) -> None:
+    notes = [(text, Annotation(tags=("x",))), ("after", Annotation())]
+    assert read(Document.parse(b"").adding({"Facts": notes}).data) == [("Facts", text), ("Facts", "after")]

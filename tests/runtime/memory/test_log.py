@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+
+from runtime.memory.item import Item
+from runtime.memory.log import Log, days, entry_of, header, mended
+from runtime.memory.reading import log_items
+from tests.runtime.memory.texts import WHEN, files, hard, item, items, texts
+
+DAY = date(2026, 2, 14)
+DESIGN = """\
+# Session Log: 2026-02-14
+
+## 10:30 — Deployment Review
+- Deployed v1.3.2
+- User confirmed metrics looked normal
+
+## 14:15 — Bug Report
+- Issue #42: Memory leak in context manager
+- Assigned to backlog
+""".encode()
+
+
+def test_the_designs_own_example_is_read() -> None:
+    first, second = log_items("reviewer", Log.parse(DAY, DESIGN))
+    assert first.text == "Deployment Review\n- Deployed v1.3.2\n- User confirmed metrics looked normal"
+    assert first.timestamp == datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
+    assert second.text.startswith("Bug Report\n- Issue #42")
+
+
+def test_the_designs_own_example_is_written() -> None:
+    first = item("Deployment Review\n- Deployed v1.3.2\n- User confirmed metrics looked normal")
+    second = item("Bug Report\n- Issue #42: Memory leak in context manager\n- Assigned to backlog")
+    times = [datetime(2026, 2, 14, 10, 30, tzinfo=UTC), datetime(2026, 2, 14, 14, 15, tzinfo=UTC)]
+    written = [one.changed(timestamp=at) for one, at in zip((first, second), times, strict=True)]
+    assert header(DAY) + b"".join(map(entry_of, written)) == DESIGN
+
+
+@given(files)
+def test_every_file_is_written_as_it_was_read(data: bytes) -> None:
+    assert Log.parse(DAY, data).data == data
+
+
+@given(files, items())
+def test_an_entry_behind_any_file_is_read_back_exactly(data: bytes, one: Item) -> None:
+    one = one.changed(memory_type="episodic")
+    log = Log.parse(one.timestamp.date(), data + mended(data) + entry_of(one) + entry_of(one, "\r\n"))
+    for found in log_items(one.agent_id, log)[-2:]:
+        assert found.changed(memory_id="") == one
+
+
+@given(files, hard, texts)
+def test_an_edit_or_a_deletion_changes_one_entry_and_no_other_line(data: bytes, old: str, new: str) -> None:
+    whole = data + mended(data) + entry_of(item(old, tags=("x",))) + entry_of(item("after"))
+    log = Log.parse(DAY, whole)
+    entry = log.entries[-2]
+    edited = Log.parse(DAY, log.replacing(entry, new).data)
+    assert [found.text for found in edited.entries[-2:]] == [new, "after"]
+    assert edited.entries[-2].annotation == entry.annotation
+    assert edited.entries[-2].at == WHEN
+    assert log.without(entry).lines == log.lines[: entry.start] + log.lines[entry.end :]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("## 9:05 - hyphen\n- a\n", [("09:05", "hyphen\n- a")]),
+        ("## 10:30\n- no title\n", [("10:30", "\n- no title")]),
+        ("## 10:30 no dash\n", [("10:30", "no dash")]),
+        ("## 10:30 — one\n### deeper\n# up\n\n## Notes\n- no entry\n", [("10:30", "one\n### deeper\n# up")]),
+        ("## 25:00 — no time\n## 10:61 — none either\n", []),
+        ("## 10:30 — \r\n\r\n- crlf\r\n", [("10:30", "\n- crlf")]),
+        ("## 10:30 — no newline", [("10:30", "no newline")]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_what_a_person_logs_is_read(source: str, found: list[tuple[str, str]]) -> None:
+    entries = Log.parse(DAY, source.encode()).entries
+    assert [(entry.at.strftime("%H:%M"), entry.text) for entry in entries] == found
+
+
+def test_a_time_that_a_person_changes_is_the_entrys_time() -> None:
+    written = (header(DAY) + entry_of(item("a"))).replace(b"## 10:30", b"## 11:45")
+    assert Log.parse(DAY, written).entries[0].at == datetime(2026, 2, 14, 11, 45, tzinfo=UTC)
+
+
+def test_an_entry_with_nothing_more_to_say_has_no_annotation() -> None:
+    assert b"symbi" not in entry_of(item("a", timestamp=WHEN.replace(second=0, microsecond=0)))
+
+
+def test_only_dates_that_exist_name_a_log() -> None:
+    names = ["2026-02-14.md", "2026-02-30.md", "notes.md", "2026-02-13.md", "2026-02-14.md~", "٢٠٢٦-02-14.md"]
+    assert days(names) == [DAY - timedelta(days=1), DAY]

@@ -1,0 +1,62 @@
+"""Texts that a Markdown file finds hard to keep, and items that hold them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import strategies as st
+
+from runtime.memory.item import Item, MemoryType
+
+WHEN = datetime(2026, 2, 14, 10, 30, 7, 250_000, tzinfo=UTC)
+
+_FRAGMENTS = [
+    "## ", "# ", "### Facts", "## Facts", "- ", "* ", "+ ", "1. ", "> ", "\n", "\n\n", "\r", "\r\n", "\t", "  ",
+    " ", "a", "b", "é", "日本", "```", "~~~", "```python", "---", "***", "- - -", "===", "<!--", "-->",
+    "<!-- symbi {", "} -->", '"text": "x"', '<!-- symbi {"tags":["x"]} -->', "## 10:30 — x", "[fact] ", "\\\\",
+    "\\## ", "&lt;!--", "\x00", "\x0b", "\x0c", "\x1b[0m", "\x7f", "\x85", "\u2028", "\u2029", "\ufeff", "\ufffd",
+    "\u200b", "Updated: 2026", "**bold**", "[ ] task",
+]  # fmt: skip
+
+hard = st.lists(st.sampled_from(_FRAGMENTS), max_size=12).map("".join)
+"""Pieces of Markdown, of our own annotations and of what editors stumble over, in any order."""
+
+texts = st.one_of(hard, st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+
+files = st.one_of(
+    st.lists(hard, max_size=8).map(lambda pieces: "\n".join(pieces).encode()),
+    st.lists(hard, max_size=8).map(lambda pieces: "\r\n".join(pieces).encode()),
+    st.binary(max_size=120),
+)
+"""Whatever a person's file may hold, text or not."""
+
+times = st.datetimes(timezones=st.just(UTC))
+tags = st.frozensets(texts, max_size=3).map(lambda found: tuple(sorted(found)))
+
+
+def item(
+    text: str = "Deployment Review\n- Deployed v1.3.2", memory_type: MemoryType = "episodic", **fields: object
+) -> Item:
+    """An item of the agent `reviewer` at WHEN, unless said otherwise."""
+    values = {"agent_id": "reviewer", "memory_type": memory_type, "timestamp": WHEN, "text": text} | fields
+    return Item.model_validate(values)
+
+
+def fact(text: str = "User prefers dark mode", **fields: object) -> Item:
+    """A semantic item."""
+    return item(text, "semantic", **fields)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Item:
+    """Any item at all, of one agent."""
+    return item(
+        draw(texts),
+        draw(st.sampled_from(["episodic", "semantic", "procedural"])),
+        timestamp=draw(times),
+        tags=draw(tags | st.just(("pattern",))),
+        source_uri=draw(st.none() | texts),
+        project_id=draw(st.none() | texts),
+        user_id=draw(st.just("owner") | texts),
+        source_memory_ids=draw(st.lists(texts, max_size=2)),
+    )
