@@ -26,7 +26,7 @@ async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
 def entry(agent: Agent, work: Work) -> Item:
     """The log entry for `work`: its first line is the title, then one bullet a fact."""
     payload = find_provider(work.provider).payload(work.body, work.content_type).value_or_none()
-    summary = describe(work.provider, work.event, payload)
+    summary = describe(work.provider, work.event or work.webhook, payload)
     return Item(
         agent_id=agent.name,
         user_id=work.user_id,

@@ -9,6 +9,7 @@ from runtime.clock import Clock
 from runtime.database import Database
 from runtime.memory import Store
 from runtime.secrets import Context
+from runtime.webhooks.audit import Audit
 from runtime.webhooks.route import Mount
 
 
@@ -20,6 +21,8 @@ class House(Protocol):
     secrets: Context
     addresses: dict[str, str]
     """The listeners' addresses by name (`public`, `admin`); empty when no daemon runs."""
+    audit: Audit | None
+    """Where the running daemon notes what it did not accept; None when no daemon runs."""
 
     @property
     def mounts(self) -> Mapping[str, Mount]:

@@ -42,6 +42,9 @@ async def log(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The newest `tail` attempts (of the webhook `name`), oldest first."""
     name = optional_text(parameters, "name")
     tail = integer(parameters, "tail", 20, 1, 10_000)
+    if house.audit is not None:
+        # What came in a moment ago is there to be seen.
+        await house.audit.flush()
     rows = await audit.recent(house.database, name=name, limit=tail)
     if name is not None and not rows and name not in house.mounts:
         raise unknown("webhook", name, house.mounts)

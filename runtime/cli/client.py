@@ -93,10 +93,15 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
 
 
 async def _own_and_call(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    import logging
+
     from runtime.api import OPERATIONS
+    from runtime.daemon import log
     from runtime.daemon.house import House
     from runtime.daemon.settings import Settings
 
+    # A command answers what it was asked; what the daemon would log of the same program is not its business.
+    log.configure("auto", logging.ERROR)
     with own(root):
         async with House.open(root, Settings.read({})) as house:
             await house.load_last_program()

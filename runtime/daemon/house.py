@@ -22,6 +22,7 @@ from runtime.database import Database
 from runtime.errors import SymbiontError
 from runtime.memory import Store
 from runtime.secrets import Context
+from runtime.webhooks.audit import Audit
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
@@ -44,6 +45,7 @@ class House:
         self.problem: Problem | None = None
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
+        self.audit: Audit | None = None
         self._digest = b""
         self._loading = asyncio.Lock()
         self._retiring: set[Generation] = set()

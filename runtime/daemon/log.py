@@ -9,8 +9,8 @@ from typing import Any, Literal
 import structlog
 
 
-def configure(form: Literal["auto", "text", "json"]) -> None:
-    """Send every log line, those of libraries too, through structlog to standard error."""
+def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) -> None:
+    """Send every log line from `level` on, those of libraries too, through structlog to standard error."""
     readable = sys.stderr.isatty() if form == "auto" else form == "text"
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
@@ -37,7 +37,7 @@ def configure(form: Literal["auto", "text", "json"]) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(level)
     # Malformed HTTP is the sender's fault, answered with 400; its traceback is nobody's business.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)

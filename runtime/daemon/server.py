@@ -76,7 +76,7 @@ class Daemon:
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
         database.commits.on_fatal = lambda error: self._tasks.fail(str(error))
-        self._audit = Audit(database, clock)
+        self._audit = house.audit = Audit(database, clock)
         self._dispatcher = Dispatcher(database, clock, self._run_agent, workers=settings.workers)
         self._admission = Admission(
             database, clock, capacity=settings.inbox_capacity, on_admitted=self._dispatcher.wake

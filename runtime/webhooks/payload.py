@@ -16,6 +16,7 @@ Decoder = Callable[[bytes, str], object]
 _FORM_FIELDS = 1000
 
 _FORM = "application/x-www-form-urlencoded"
+_JSON_BEGINNINGS = (b"{", b"[")
 
 _decode = msgspec.json.Decoder().decode
 
@@ -58,10 +59,14 @@ def decode_form(body: bytes, content_type: str = _FORM) -> object:
 
 
 def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
-    """JSON, or a form whose `field` holds JSON. `plain`: a form without that field is its own fields."""
+    """JSON, or a form whose `field` holds JSON.
+
+    `plain`: a form without that field is its own fields, and what begins as JSON is JSON whatever the header says:
+    no form begins so, and `curl --data` calls everything a form.
+    """
 
     def decode(body: bytes, content_type: str) -> object:
-        if content_type != _FORM:
+        if content_type != _FORM or (plain and body[:1] in _JSON_BEGINNINGS):
             return decode_json(body)
         fields = decode_form(body)
         assert isinstance(fields, dict)
