@@ -81,12 +81,14 @@ def entry_of(item: Item, end: str = "\n") -> bytes:
 
 def mended(tail: bytes, end: str = "\n") -> bytes:
     """What must follow the last bytes of a log before an entry may: a write that was cut off is closed, not cut away,
-    for it may as well be a person's unfinished line. A comment that is left open would hide what comes after it.
+    for it may as well be a person's unfinished line. A comment that is left open would hide what comes after it, and
+    the first half of a heading's mark would become the last line of the entry before.
     """
     if not tail or tail.endswith(b"\n"):
         return b""
     line = tail[tail.rfind(b"\n") + 1 :]
-    return (" -->" if line.rfind(b"<!--") > line.rfind(b"-->") else "").encode() + end.encode()
+    closing = " -->" if line.rfind(b"<!--") > line.rfind(b"-->") else "#" if line == b"#" else ""
+    return f"{closing}{end}".encode()
 
 
 def _write(at: datetime, text: str, note: Annotation, end: str) -> list[str]:

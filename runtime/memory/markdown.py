@@ -102,17 +102,17 @@ class MarkdownStore(Store):
         wanted = wanted or Scan()
         agents = await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),)
         left = wanted.limit if wanted.limit is not None else -1
+        alone = wanted.agent_id is not None
         for agent in agents:
-            files = await self._in_thread(self._archive.files, agent, wanted)
-            for file in files:
-                for item in await self._items(file.read, alone=wanted.agent_id is not None):
+            for file in await self._readable(partial(self._archive.files, agent, wanted), alone=alone):
+                for item in await self._readable(file.read, alone=alone):
                     if left == 0:
                         return
                     if wanted.wants(item):
                         left -= 1
                         yield item
 
-    async def _items(self, read: Callable[[], Sequence[Item]], *, alone: bool) -> Sequence[Item]:
+    async def _readable(self, read: Callable[[], Sequence[T]], *, alone: bool) -> Sequence[T]:
         try:
             return await self._in_thread(read)
         except StoreError as error:
