@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -56,14 +57,14 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
+def postgres(testrun_uid: str) -> str:
     """The URL of a real PostgreSQL server, one for the whole run, with a migrated template database.
 
     The `pgserver` package's own server where it has a wheel, else what SYMBIONT_TEST_POSTGRES names, else a skip.
     """
-    base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
-    url = _own_server(shared) or os.environ.get("SYMBIONT_TEST_POSTGRES")
+    # Not below pytest's own folder: each run takes other users' rights on that away, and the server is one of them.
+    folder = Path(tempfile.gettempdir()) / f"symbiont-postgres-{testrun_uid}"
+    url = _own_server(folder) or os.environ.get("SYMBIONT_TEST_POSTGRES")
     if url is None:
         pytest.skip("no PostgreSQL: pgserver has no wheel here; name a server in SYMBIONT_TEST_POSTGRES")
     asyncio.run(_make_template(url))
@@ -78,9 +79,9 @@ def _own_server(folder: Path) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import pgserver
+            from pgserver import get_server  # type: ignore[attr-defined]
 
-            server = pgserver.get_server(folder / "postgres", cleanup_mode="delete")
+            server = get_server(folder, cleanup_mode="delete")
     except ImportError:
         return None
     return str(server.get_uri())

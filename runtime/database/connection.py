@@ -16,7 +16,7 @@ from runtime.database.failure import opening, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.migrate import migrate
 from runtime.database.seal_check import check_key
-from runtime.database.sqlite import WriterThread, async_engine, make_file
+from runtime.database.sqlite import WriterThread, async_engine, make_file, refuse_other
 from runtime.database.url import Kind, Location, locate
 from runtime.errors import SymbiontError
 
@@ -147,6 +147,7 @@ class _Translated:
 def _sqlite(location: Location, key: MasterKey) -> Database:
     assert location.path is not None
     make_file(location.path)
+    refuse_other(location.path)
     return Database(
         location,
         key,

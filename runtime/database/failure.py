@@ -59,6 +59,9 @@ def opening(error: BaseException, location: Location) -> UsageError | None:
             if name.startswith(prefix):
                 return UsageError(f"{location.shown}: {what}", hint=hint)
         return UsageError(f"{location.shown}: {cause}")
+    if location.kind == "postgresql" and isinstance(cause, ValueError):
+        # Its text may quote any part of the URL.
+        return UsageError(f"{location.shown}: this URL cannot be read", hint="write postgresql://USER@HOST:PORT/NAME")
     if location.kind == "postgresql" and (isinstance(error, (DBAPIError, OSError)) or _is_asyncpg(cause)):
         name = type(getattr(cause, "__cause__", None) or cause).__name__
         hint = next((hint for part, hint in _POSTGRESQL if part in name), "is the server running, and the URL right?")

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
@@ -25,9 +26,19 @@ GROUP = 256
 COLLISIONS = 10
 """How often a group that collided with another daemon's is decided again before it is taken apart."""
 
-Store = Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
-"""Stores several pieces of work over one connection and answers each, in order: a result, or an exception for its
-waiter alone. What it raises fails the whole group, which is then tried piece by piece. It may run in another thread."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage(Generic[Item, Result]):
+    """One kind of work.
+
+    `apply` stores several pieces of it over one connection and answers each, in order: a result, or an exception for
+    its waiter alone. What it raises fails the whole group, which is then tried piece by piece. It may run in another
+    thread. Within a transaction the stages come in the order of their `rank`, in every process alike: what must see
+    another stage's rows comes after it, and no two transactions lock rows crosswise.
+    """
+
+    rank: int
+    apply: Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
 
 
 class Transact(Protocol):
@@ -38,7 +49,7 @@ class Transact(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    store: Store[Any, Any]
+    stage: Stage[Any, Any]
     item: Any
     answer: asyncio.Future[Any]
 
@@ -61,21 +72,21 @@ class GroupCommit:
         """How many pieces of work wait for the next transaction."""
         return len(self._waiting)
 
-    async def store(self, store: Store[Item, Result], item: Item) -> Result:
-        """Store `item` with whatever else waits, and return what `store` answered, once it is committed.
+    async def store(self, stage: Stage[Item, Result], item: Item) -> Result:
+        """Store `item` with whatever else waits, and return what the stage answered, once it is committed.
 
-        Raises what `store` returned or raised for it, and `Unavailable` when the database fails. A caller that is
+        Raises what the stage returned or raised for it, and `Unavailable` when the database fails. A caller that is
         cancelled has its item stored all the same.
         """
-        answer: asyncio.Future[Result] = self.put(store, item)
+        answer: asyncio.Future[Result] = self.put(stage, item)
         return await answer
 
-    def put(self, store: Store[Item, Result], item: Item) -> asyncio.Future[Result]:
+    def put(self, stage: Stage[Item, Result], item: Item) -> asyncio.Future[Result]:
         """Like `store`, without waiting: the future is done after the commit. Work put later is stored no earlier."""
         if self._closed:
             raise Unavailable("the database is closed")
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(store, item, answer))
+        self._waiting.append(_Waiting(stage, item, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._drain(), name="database group commit")
         return answer
@@ -122,23 +133,16 @@ class GroupCommit:
 
 
 def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:
-    """Let each kind of work store its own pieces together; the answers stand in the order of `group`.
-
-    Kinds go in the order of their names, in every process, so that no two transactions lock rows crosswise.
-    """
-    kinds: dict[Store[Any, Any], list[int]] = {}
+    """Let each stage store its own pieces together; the answers stand in the order of `group`."""
+    stages: dict[Stage[Any, Any], list[int]] = {}
     for index, waiting in enumerate(group):
-        kinds.setdefault(waiting.store, []).append(index)
+        stages.setdefault(waiting.stage, []).append(index)
     answers: list[Any] = [None] * len(group)
-    for store in sorted(kinds, key=_name):
-        places = kinds[store]
-        for place, answer in zip(places, store(connection, [group[i].item for i in places]), strict=True):
+    for stage in sorted(stages, key=attrgetter("rank")):
+        places = stages[stage]
+        for place, answer in zip(places, stage.apply(connection, [group[i].item for i in places]), strict=True):
             answers[place] = answer
     return answers
-
-
-def _name(store: Store[Any, Any]) -> str:
-    return getattr(store, "__qualname__", "")
 
 
 def _answer(group: Sequence[_Waiting], answers: Sequence[Any]) -> None:

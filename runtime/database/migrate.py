@@ -21,21 +21,16 @@ _LOCK = zlib.crc32(b"symbiont migrations")
 def migrate(connection: Connection, shown: str) -> None:
     """Run the missing migrations in this connection's transaction.
 
-    `shown` names the database in errors. Raises UsageError for a database that a newer program made, and for a
-    file that belongs to something else.
+    `shown` names the database in errors. Raises UsageError for a database that a newer program made.
     """
-    postgresql = connection.dialect.name == "postgresql"
-    if postgresql:
+    if connection.dialect.name == "postgresql":
         # Daemons that start together wait here, one by one.
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-    tables = set(inspect(connection).get_table_names())
-    if "alembic_version" in tables:
+    if inspect(connection).has_table("alembic_version"):
         current = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
         if current == HEAD:
             return
         _refuse_newer(str(current), shown)
-    elif tables and not postgresql:
-        raise UsageError(f"{shown}: this database belongs to another program", hint="name another file")
     _upgrade(connection)
 
 

@@ -37,7 +37,7 @@ def locate(url: str | Path) -> Location:
     if scheme in _POSTGRESQL:
         return Location("postgresql", _masked(url), dsn=url)
     if scheme == "sqlite":
-        path = unquote(url.partition(":")[2].removeprefix("///"))
+        path = unquote(url.partition(":///")[2])
         if not path or path == ":memory:":
             raise UsageError("the database URL names no file", hint="write sqlite:///PATH")
         return Location("sqlite", path, path=Path(path))

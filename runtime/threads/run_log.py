@@ -11,10 +11,13 @@ import msgspec
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import SealedBytes
 from runtime.database import Database
+from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
 from runtime.threads.step import DONE, FAILED, INTENDED, Recorded, StepUncertain, StepWrite, recorded_steps, store_steps
+
+_STEPS = Stage(3, store_steps)
 
 Act = Callable[[], Awaitable[object]]
 
@@ -86,7 +89,7 @@ class RunLog:
             await future
 
     def _put(self, write: StepWrite) -> None:
-        future = self._database.commits.put(store_steps, write)
+        future = self._database.commits.put(_STEPS, write)
         future.add_done_callback(_seen)
         self._unsettled.append(future)
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import Database, bulk
 from runtime.database.failure import Collision
+from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
@@ -81,6 +82,7 @@ class Admission:
         self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
+        self._stage = Stage(1, self._admit)
 
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
@@ -93,7 +95,7 @@ class Admission:
         entry = self._entry(candidate)
         self._bytes += size
         try:
-            decision: Decision = await self._commits.store(self._admit, entry)
+            decision: Decision = await self._commits.store(self._stage, entry)
         finally:
             self._bytes -= size
         if decision.verdict == "accepted" or decision.queued_again:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import Unsealable
 from runtime.database import Database, bulk
+from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.threads import Superseded, run
@@ -58,6 +59,9 @@ class Inbox:
         self._database = database
         self._clock = clock
         self._seal = Seal(database.master_key, bodies.c.body)
+        self._claiming = Stage(2, self._claim)
+        # After the steps: the last ones of a run are most often stored with its end, and before it they count.
+        self._finishing = Stage(4, self._finish)
         self._headers = msgspec.json.Decoder(Headers)
 
     async def recover(self) -> None:
@@ -67,12 +71,12 @@ class Inbox:
 
     async def claim(self, limit: int) -> list[Work]:
         """Take up to `limit` deliveries whose time has come; they are this caller's until finished or superseded."""
-        claimed: list[Work] = await self._database.commits.store(self._claim, limit)
+        claimed: list[Work] = await self._database.commits.store(self._claiming, limit)
         return claimed
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Store how `work` ended. Raises `Superseded` when a newer attempt has begun; then nothing is stored."""
-        await self._database.commits.store(self._finish, Ending(work, outcome, milliseconds(self._clock)))
+        await self._database.commits.store(self._finishing, Ending(work, outcome, milliseconds(self._clock)))
 
     async def renew(self, works: Sequence[Work]) -> set[str]:
         """Renew the leases of `works`; return the ids of those that are still this caller's."""

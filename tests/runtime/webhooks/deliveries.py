@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Table, select, text
 
 from runtime.database import Database
 from runtime.webhooks.delivery import Candidate, Decision
@@ -37,3 +37,13 @@ async def rows(database: Database, table: Table, *columns: str) -> Sequence[Any]
 
 def verdicts(decisions: Sequence[Decision]) -> list[str]:
     return [decision.verdict for decision in decisions]
+
+
+async def cut_off(database: Database) -> None:
+    """Take the server's side of every other connection to this PostgreSQL database away."""
+    others = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    async with database.read() as connection:
+        await connection.execute(others)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, update
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
@@ -16,7 +16,7 @@ from runtime.database.sealed import Seal
 from runtime.webhooks.admission import Admission, Busy, First, decide, storable
 from runtime.webhooks.delivery import Decision
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows, verdicts
+from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
 
 
 @pytest.fixture
@@ -230,9 +230,7 @@ async def test_a_lost_connection_is_told_and_the_next_delivery_is_stored(
     database = await Database.open(postgres_url, master_key)
     admission = Admission(database, ManualClock())
     await admission.admit(candidate("1"))
-    async with database.read() as connection:
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
-        await connection.execute(text(others))
+    await cut_off(database)
     results = [await _tried(admission, str(number)) for number in range(2, 6)]
     assert isinstance(results[-1], Decision)
     stored = {row.provider_delivery_id for row in await rows(database, deliveries)}

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text, update
+from sqlalchemy import update
 
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
@@ -22,7 +22,7 @@ from runtime.webhooks.backoff import delay
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import candidate, rows
+from tests.runtime.webhooks.deliveries import candidate, cut_off, rows
 
 Run = Callable[[Work, RunLog], Awaitable[None]]
 
@@ -269,13 +269,7 @@ async def test_a_run_is_recorded_when_the_database_comes_back(
     await Admission(database, clock).admit(candidate())
     async with dispatching(database, clock, run):
         await begun.wait()
-        async with database.read() as connection:
-            await connection.execute(
-                text(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
-                )
-            )
+        await cut_off(database)
         go.set()
         async with asyncio.timeout(20):
             while await states(database) != ["done"]:

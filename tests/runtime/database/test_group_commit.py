@@ -1,0 +1,118 @@
+"""Work that waits is stored together; each piece is answered for itself, after the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import Connection, insert, select
+
+from runtime.database import Database, Unavailable
+from runtime.database.failure import Collision
+from runtime.database.group_commit import GroupCommit, Stage
+from runtime.database.schema import meta
+
+groups: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_groups() -> None:
+    groups.clear()
+
+
+def store(connection: Connection, names: Sequence[str]) -> list[str | Exception]:
+    """Stores names; "refused" is answered with an error, "poison" spoils the transaction it is in."""
+    groups.append(len(names))
+    wanted = [name for name in names if name != "refused"]
+    if wanted:
+        connection.execute(insert(meta), [{"name": name, "value": ""} for name in wanted])
+    if "poison" in names:
+        raise ValueError("poison")
+    return [ValueError("refused") if name == "refused" else name.upper() for name in names]
+
+
+STORE = Stage(1, store)
+
+
+async def stored(database: Database) -> set[str]:
+    async with database.read() as connection:
+        return set((await connection.execute(select(meta.c.name))).scalars()) - {"master_key_id"}
+
+
+async def test_what_waits_is_stored_together_and_answered_in_order(database: Database) -> None:
+    names = [f"name {number}" for number in range(300)]
+    assert await asyncio.gather(*(database.commits.store(STORE, name) for name in names)) == [n.upper() for n in names]
+    assert await stored(database) == set(names)
+    assert groups == [256, 44]
+
+
+async def test_a_refused_piece_concerns_its_waiter_only(database: Database) -> None:
+    answers = await asyncio.gather(
+        *(database.commits.store(STORE, name) for name in ("a", "refused", "b")), return_exceptions=True
+    )
+    assert [str(answer) for answer in answers] == ["A", "refused", "B"]
+    assert await stored(database) == {"a", "b"}
+    assert groups == [3]
+
+
+async def test_a_piece_that_spoils_its_group_fails_alone(database: Database) -> None:
+    answers = await asyncio.gather(
+        *(database.commits.store(STORE, name) for name in ("a", "poison", "b")), return_exceptions=True
+    )
+    assert [str(answer) for answer in answers] == ["A", "poison", "B"]
+    assert await stored(database) == {"a", "b"}
+
+
+async def test_a_collision_is_decided_again(database: Database) -> None:
+    collisions = 3
+
+    def collide(connection: Connection, names: Sequence[str]) -> Sequence[str | Exception]:
+        nonlocal collisions
+        result = store(connection, names)
+        if collisions:
+            collisions -= 1
+            raise Collision
+        return result
+
+    assert await database.commits.store(Stage(1, collide), "a") == "A"
+    assert len(groups) == 4
+    assert await stored(database) == {"a"}
+
+
+async def test_collisions_without_end_are_told(database: Database) -> None:
+    def collide(connection: Connection, names: Sequence[str]) -> list[str | Exception]:
+        raise Collision
+
+    answers = await asyncio.gather(
+        *(database.commits.store(Stage(1, collide), name) for name in ("a", "b")), return_exceptions=True
+    )
+    assert [isinstance(answer, Unavailable) for answer in answers] == [True, True]
+
+
+async def test_stages_share_a_transaction_in_the_order_of_their_ranks(database: Database) -> None:
+    seen: list[str] = []
+
+    def note(connection: Connection, names: Sequence[str]) -> list[str | Exception]:
+        seen.extend(connection.execute(select(meta.c.name).where(meta.c.name != "master_key_id")).scalars())
+        return list(names)
+
+    late = Stage(2, note)
+    pairs = [(late, "x"), (STORE, "a"), (late, "y"), (STORE, "b")]
+    assert await asyncio.gather(*(database.commits.store(stage, name) for stage, name in pairs)) == ["x", "A", "y", "B"]
+    assert sorted(seen) == ["a", "b"]
+    assert groups == [2]
+
+
+async def test_a_disk_that_failed_is_reported_once() -> None:
+    async def transact(function: object) -> None:
+        raise Unavailable("the disk failed", fatal=True)
+
+    commits = GroupCommit(transact)  # type: ignore[arg-type]
+    reported: list[Unavailable] = []
+    commits.on_fatal = reported.append
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="the disk failed"):
+            await commits.store(STORE, "a")
+    assert [str(error) for error in reported] == ["the disk failed"]
+    await commits.close()

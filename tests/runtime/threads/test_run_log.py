@@ -1,0 +1,156 @@
+"""Intent before the act, result after it; what is done is not done again, and what is uncertain is said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+from sqlalchemy import Connection, select
+
+from runtime.database import Database
+from runtime.database.group_commit import Stage
+from runtime.database.schema import runs, steps
+from runtime.errors import GiveUp, Retry
+from runtime.threads import RunLog, StepUncertain, Superseded, run
+from tests.clocks import ManualClock
+
+RUN = "00000000-0000-7000-8000-000000000000"
+Begin = Callable[[int], Awaitable[RunLog]]
+
+
+def _nothing(connection: Connection, items: Sequence[None]) -> Sequence[None]:
+    return items
+
+
+@pytest.fixture
+def begin(database: Database, clock: ManualClock) -> Begin:
+    """Begins an attempt, as a claim does."""
+
+    async def attempt(number: int) -> RunLog:
+        # Claims come after everything that was put before.
+        await database.commits.store(Stage(9, _nothing), None)
+
+        def claimed(connection: Connection) -> None:
+            run.begin(connection, [run.Begin(RUN, "owner", "delivery", "agent", number, 1, new=number == 1)])
+
+        await database.transact(claimed)
+        return RunLog(database, clock, RUN, number)
+
+    return attempt
+
+
+class Act:
+    """An act that counts how often it was done."""
+
+    def __init__(self, *results: object) -> None:
+        self.results = list(results)
+        self.done = 0
+
+    async def __call__(self) -> object:
+        self.done += 1
+        result = self.results.pop(0)
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+
+async def test_a_step_is_intended_before_it_acts_and_done_after(database: Database, begin: Begin) -> None:
+    log = await begin(1)
+    states: list[str] = []
+
+    async def act() -> dict[str, int]:
+        async with database.read() as connection:
+            states.extend((await connection.execute(select(steps.c.state))).scalars())
+        return {"status": 200}
+
+    assert await log.step("request", {"url": "https://example.com"}, act) == {"status": 200}
+    await log.settle()
+    async with database.read() as connection:
+        [row] = (await connection.execute(select(steps))).all()
+    assert states == ["intended"]
+    assert (row.run_id, row.position, row.kind, row.state) == (RUN, 0, "request", "done")
+    assert b"example" not in row.intent
+    assert b"status" not in row.result
+
+
+async def test_a_retry_goes_on_after_the_last_step_that_is_done(begin: Begin) -> None:
+    first, second = Act({"n": [1, None]}), Act(Retry("busy"), "two")
+    log = await begin(1)
+    assert await log.step("one", {}, first) == {"n": [1, None]}
+    with pytest.raises(Retry):
+        await log.step("two", {}, second)
+    log = await begin(2)
+    assert await log.step("one", {}, first) == {"n": [1, None]}
+    assert await log.step("two", {}, second) == "two"
+    assert (first.done, second.done) == (1, 2)
+
+
+async def test_a_result_is_the_same_on_the_first_try_and_on_a_retry(begin: Begin) -> None:
+    answers = [await (await begin(number)).step("one", {}, Act((1, 2))) for number in (1, 2)]
+    assert answers == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("error", [OSError("connection reset"), asyncio.CancelledError()])
+async def test_a_step_that_may_have_happened_is_reported_and_not_done_again(begin: Begin, error: BaseException) -> None:
+    act = Act(error, "again")
+    with pytest.raises(type(error)):
+        await (await begin(1)).step("pay", {}, act)
+    with pytest.raises(StepUncertain, match=r"step 1 \(pay\) was begun and may have happened"):
+        await (await begin(2)).step("pay", {}, act)
+    assert act.done == 1
+
+
+async def test_a_repeatable_step_that_may_have_happened_is_done_again(begin: Begin) -> None:
+    act = Act(OSError("connection reset"), "again")
+    with pytest.raises(OSError, match="reset"):
+        await (await begin(1)).step("remember", {}, act, repeatable=True)
+    assert await (await begin(2)).step("remember", {}, act, repeatable=True) == "again"
+    assert await (await begin(3)).step("remember", {}, act, repeatable=True) == "again"
+    assert act.done == 2
+
+
+async def test_an_agent_that_was_changed_in_between_is_given_up_on(begin: Begin) -> None:
+    await (await begin(1)).step("one", {}, Act(1))
+    with pytest.raises(GiveUp, match="step 1 was 'one' in an earlier try and is 'two' now"):
+        await (await begin(2)).step("two", {}, Act(1))
+
+
+async def test_an_old_attempt_acts_no_more_once_another_has_begun(begin: Begin, database: Database) -> None:
+    old = await begin(1)
+    await old.step("one", {}, Act(1))
+    new = await begin(2)
+    act = Act(2)
+    with pytest.raises(Superseded):
+        await old.step("two", {}, act)
+    assert act.done == 0
+    assert await new.step("one", {}, Act()) == 1
+
+
+async def test_what_an_old_attempt_did_late_is_not_recorded(begin: Begin, database: Database) -> None:
+    old = await begin(1)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        begun.set()
+        await go.wait()
+        return "late"
+
+    task = asyncio.create_task(old.step("one", {}, slow))
+    await begun.wait()
+    await begin(2)
+    go.set()
+    assert await task == "late"
+    with pytest.raises(Superseded):
+        await old.settle()
+    async with database.read() as connection:
+        assert (await connection.execute(select(steps.c.state))).scalar_one() == "intended"
+
+
+async def test_a_run_that_ended_takes_no_more_steps(begin: Begin, database: Database) -> None:
+    log = await begin(1)
+    await database.transact(lambda connection: run.end(connection, [run.End(RUN, 1, run.DONE, 2, None)]))
+    with pytest.raises(Superseded):
+        await log.step("one", {}, Act(1))
+    async with database.read() as connection:
+        assert (await connection.execute(select(runs.c.finished_at))).scalar_one() == 2

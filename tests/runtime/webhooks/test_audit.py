@@ -1,0 +1,157 @@
+"""Every attempt leaves a trace; a flood of refusals leaves few, and nobody's body or secret."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from runtime.database import Database, Unavailable
+from runtime.database.schema import attempts, metadata
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.audit import Audit, chosen_headers, recent
+from runtime.webhooks.delivery import Attempt
+from runtime.webhooks.inbox import Inbox, Outcome
+from tests.clocks import ManualClock, until
+from tests.runtime.webhooks.deliveries import candidate, rows
+
+
+def attempt(verdict: str = "refused", reason: str = "signature_mismatch", **more: Any) -> Attempt:
+    given: dict[str, Any] = {"status": 401, "size": 10, "webhook": "github-events", "source": "192.0.2.1", **more}
+    return Attempt(verdict=verdict, reason=reason, **given)
+
+
+@pytest.fixture
+def audit(database: Database, clock: ManualClock) -> Audit:
+    return Audit(database, clock, kept=20)
+
+
+async def test_accepted_and_refused_are_told_together_newest_first(
+    audit: Audit, database: Database, clock: ManualClock
+) -> None:
+    audit.put(attempt())
+    clock.advance(1)
+    await Admission(database, clock).admit(candidate("1", event="push", source="192.0.2.7", verified=False))
+    [work] = await Inbox(database, clock).claim(1)
+    await Inbox(database, clock).finish(work, Outcome("dead", "no"))
+    clock.advance(1)
+    audit.put(attempt("filtered", "filtered", status=200, webhook="other", headers=(("user-agent", "x"),)))
+    await audit.close()
+    newest, accepted, oldest = await recent(database)
+    assert (newest.verdict, newest.status, newest.headers, newest.count) == ("filtered", 200, (("user-agent", "x"),), 1)
+    assert (oldest.verdict, oldest.reason, oldest.source) == ("refused", "signature_mismatch", "192.0.2.1")
+    assert (accepted.verdict, accepted.reason, accepted.status, accepted.verified) == (
+        "accepted",
+        "unverified",
+        202,
+        False,
+    )
+    assert (accepted.event, accepted.provider_delivery_id, accepted.size) == ("push", "1", len(work.body))
+    assert (accepted.state, accepted.error, accepted.run_id, accepted.run_state) == ("dead", "no", work.run_id, "dead")
+    assert [row.webhook for row in await recent(database, "other")] == ["other"]
+    assert await recent(database, limit=2) == [newest, accepted]
+
+
+async def test_alike_refusals_of_a_minute_are_one_row_with_their_count(
+    audit: Audit, database: Database, clock: ManualClock
+) -> None:
+    for _ in range(3):
+        audit.put(attempt())
+        audit.put(attempt(reason="stale"))
+        clock.advance(1)
+        await audit.flush()
+    audit.put(attempt(source="192.0.2.2"))
+    clock.advance(60)
+    audit.put(attempt())
+    await audit.flush()
+    counted = [(row.reason, row.source, row.count) for row in await rows(database, attempts)]
+    assert sorted(counted) == [
+        ("signature_mismatch", "192.0.2.1", 1),
+        ("signature_mismatch", "192.0.2.1", 3),
+        ("signature_mismatch", "192.0.2.2", 1),
+        ("stale", "192.0.2.1", 3),
+    ]
+    assert (await recent(database))[0].received_at == int(clock.now() * 1000)
+
+
+async def test_what_was_not_wanted_or_repeated_has_a_row_each(audit: Audit, database: Database) -> None:
+    for number in range(3):
+        audit.put(attempt("repeated", "repeated", provider_delivery_id=str(number)))
+    await audit.flush()
+    assert [row.count for row in await rows(database, attempts)] == [1, 1, 1]
+
+
+async def test_a_flood_keeps_the_newest_of_each_reason_only(
+    audit: Audit, database: Database, clock: ManualClock
+) -> None:
+    audit.put(attempt(reason="stale"))
+    for number in range(200):
+        audit.put(attempt(source=f"192.0.2.{number}"))
+        clock.advance(0.01)
+        await audit.flush()
+    kept = [row.source for row in await rows(database, attempts) if row.reason == "signature_mismatch"]
+    assert 20 <= len(kept) <= 25
+    assert kept[-1] == "192.0.2.199"
+    assert "stale" in {row.reason for row in await rows(database, attempts)}
+
+
+async def test_what_waits_to_be_written_is_bounded(database: Database, clock: ManualClock) -> None:
+    audit = Audit(database, clock, waiting=5)
+    for number in range(9):
+        audit.put(attempt(source=str(number)))
+    await audit.flush()
+    assert len(await rows(database, attempts)) == 5
+
+
+async def test_it_writes_by_itself(audit: Audit, database: Database, clock: ManualClock) -> None:
+    task = asyncio.create_task(audit.run())
+    audit.put(attempt())
+    await until(lambda: clock.sleepers == 1)
+    clock.advance(0.5)
+    async with asyncio.timeout(20):
+        while not await rows(database, attempts):
+            await asyncio.sleep(0.005)
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_failing_database_does_not_end_it(
+    audit: Audit, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(function: object) -> None:
+        raise Unavailable("away")
+
+    audit.put(attempt())
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "transact", away)
+        await audit.flush()
+    audit.put(attempt())
+    await audit.flush()
+    assert [row.count for row in await rows(database, attempts)] == [1]
+
+
+async def test_text_from_outside_is_cut_and_storable(audit: Audit, database: Database) -> None:
+    audit.put(attempt(event="x" * 5000, provider_delivery_id="\x00\ud800", source="\x00"))
+    await audit.flush()
+    [row] = await rows(database, attempts)
+    assert (row.event, row.provider_delivery_id, row.source) == ("x" * 200, "��", "�")
+
+
+def test_headers_that_speak_of_a_secret_are_never_kept() -> None:
+    headers = [
+        ("Content-Type", "application/json"),
+        ("User-Agent", "x" * 5000),
+        ("X-GitHub-Event", "push"),
+        ("X-Hub-Signature-256", "sha256=…"),
+        ("Authorization", "Bearer …"),
+        ("Cookie", "…"),
+        ("X-Other", "…"),
+    ]
+    chosen = chosen_headers(headers, "x-github-event", "x-hub-signature-256", "authorization", None)
+    assert [name for name, _ in chosen] == ["content-type", "user-agent", "x-github-event"]
+    assert {len(value) for _, value in chosen} == {16, 200, 4}
+
+
+def test_the_audit_has_no_place_for_a_body() -> None:
+    assert "body" not in metadata.tables["attempts"].c
