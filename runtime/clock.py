@@ -7,7 +7,6 @@ import os
 import time
 from datetime import UTC, datetime
 from typing import Protocol
-from uuid import UUID
 
 
 class Clock(Protocol):
@@ -62,4 +61,5 @@ def uuid7(clock: Clock) -> str:
     value = (milliseconds(clock) & ((1 << 48) - 1)) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=value))
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

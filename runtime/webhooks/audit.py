@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -62,12 +63,16 @@ class AuditRow(Struct, frozen=True, kw_only=True):
 def chosen_headers(headers: Iterable[tuple[str, str]], *also: str | None) -> Headers:
     """The headers that the audit keeps: content type and length, user agent, and `also` (a provider's event and id
     headers, in lower case), each cut to 200 characters. Never one whose name speaks of a secret."""
-    wanted = _PLAIN_HEADERS.union(name for name in also if name)
+    wanted = _wanted(also)
     return tuple(
-        (name, value[:_SHOWN_LENGTH])
-        for name, value in ((name.lower(), value) for name, value in headers)
-        if name in wanted and not any(part in name for part in _SECRET_PARTS)
+        [(lower, value[:_SHOWN_LENGTH]) for name, value in headers if (lower := name.lower()) in wanted],
     )
+
+
+@lru_cache(maxsize=512)
+def _wanted(also: tuple[str | None, ...]) -> frozenset[str]:
+    names = _PLAIN_HEADERS.union(name for name in also if name)
+    return frozenset(name for name in names if not any(part in name for part in _SECRET_PARTS))
 
 
 class Audit:
