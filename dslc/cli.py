@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -53,7 +53,7 @@ def check(paths: tuple[str, ...], form: str, *, deny_warnings: bool) -> int:
     from dslc.report import FORMATS
 
     done = _compile(paths)
-    _print(FORMATS[form](done, colour=_colour(sys.stdout.isatty())))
+    _print(FORMATS[form](done, colour=_colour(sys.stdout)))
     return _exit_code(done, deny_warnings=deny_warnings)
 
 
@@ -70,7 +70,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     done = _compile(paths)
     code = _exit_code(done, deny_warnings=deny_warnings)
     if done.diagnostics:
-        _print(FORMATS["text"](done, colour=_colour(sys.stderr.isatty())), to_stderr=True)
+        _print(FORMATS["text"](done, colour=_colour(sys.stderr)), to_stderr=True)
     if code == 0:
         _print(render(done.program, Vocabulary(Catalog.installed())))
     return code
@@ -91,6 +91,8 @@ def _sources(paths: Sequence[str]) -> list[Source]:
     sources = []
     try:
         if _STDIN in paths:
+            if sys.stdin is None:
+                raise CannotRun("standard input is closed")
             sources.append(Source("<stdin>", sys.stdin.buffer.read(LARGEST + 1)))
         found = files.find(path for path in paths if path != _STDIN)
         sources += [Source(str(path), files.read(path)) for path in found]
@@ -111,20 +113,25 @@ def _exit_code(done: Compilation, *, deny_warnings: bool) -> int:
     return 1 if any(diagnostic.severity in bad for diagnostic in done.diagnostics) else 0
 
 
-def _colour(terminal: bool) -> bool:
+def _colour(stream: TextIO | None) -> bool:
     """Colour on a terminal only; https://no-color.org."""
+    terminal = stream is not None and stream.isatty()
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _print(text: str, *, to_stderr: bool = False) -> None:
     """Write a whole report. A reader that has gone away is no error; letters the terminal lacks are escaped."""
-    stream = sys.stderr if to_stderr else sys.stdout
+    stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
+    if stream is None:  # closed before the start
+        return
     try:
         stream.buffer.write(text.encode(stream.encoding or "utf-8", "backslashreplace"))
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # Python flushes once more at exit, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError) and not to_stderr:
+            raise CannotRun(f"cannot write: {error.strerror}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -8,6 +8,8 @@ from typing import Protocol
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.source import Source
 
+_CROWD = 200
+
 
 class Placed(Protocol):
     """Anything that knows where in the text it stands: tokens and nodes of the tree."""
@@ -34,6 +36,11 @@ class Findings:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found: list[Diagnostic] = []
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more than any report shows: then no more time goes into looking for the nearest name."""
+        return len(self.found) > _CROWD
 
     def add(
         self,

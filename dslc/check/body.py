@@ -17,6 +17,7 @@ from dslc.vocabulary import by_name
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
     """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
     given, known = Given(), by_name(settings)
+    repeated: dict[str, list[Any]] = {}
     for entry in body.entries if body else ():
         setting = known.get(entry.key)
         if setting is None:
@@ -33,23 +34,20 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
         if isinstance(value, Missing):
             given.good = False
         elif setting.many and setting.type == "group":
-            given.values[setting.name] = (*_tuple(given.values.get(setting.name)), value)
+            repeated.setdefault(setting.name, []).append(value)
         else:
             given.values[setting.name] = value
+    given.values |= {name: tuple(values) for name, values in repeated.items()}
     _complete(context, settings, given, head)
     return given
 
 
-def _tuple(value: object) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else ()
-
-
 def _unknown(context: Context, entry: Entry, known: dict[str, Setting] | Any, head: Head) -> None:
-    near = nearest(entry.key, known)
+    near = None if context.findings.crowded else nearest(entry.key, known)
     what = "group" if entry.value is None else "setting"
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
-    hint = suggestion(entry.key, known, what="settings here")
+    hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")
     context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
 
 

@@ -57,10 +57,10 @@ def _other_kind(findings: Findings, node: BlockNode, vocabulary: Vocabulary) -> 
         hint = "the blocks beside it are compiled"
         findings.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
         return
-    near = nearest(node.kind, vocabulary.kinds)
+    near = None if findings.crowded else nearest(node.kind, vocabulary.kinds)
     start, end = node.kind.start_pos or 0, node.kind.end_pos or 0
     fix = findings.fix(f"write `{near}`", (start, end, near)) if near else None
-    hint = suggestion(node.kind, vocabulary.kinds, what="blocks")
+    hint = f"did you mean `{near}`?" if near else suggestion("", vocabulary.kinds, what="blocks")
     findings.add("N201", f"no block is called `{node.kind[:64]}`", node.kind, hint=hint, fix=fix)
 
 

@@ -99,14 +99,18 @@ def references(files: Sequence[CheckedFile], known: dict[tuple[str, str], Checke
         return
     perhaps = frozenset().union(*(file.perhaps for file in files))
     uses = [use for file in files for use in file.uses]
+    declared: dict[str, list[str]] = {kind: [] for kind in _PLURALS}
+    for kind, name in known:
+        declared.setdefault(kind, []).append(name)
     for use in uses:
         if (use.kind, use.name) not in known and use.name not in perhaps:
-            _undeclared(use, [name for kind, name in known if kind == use.kind])
+            _undeclared(use, declared[use.kind])
     _unused(known, {(use.kind, use.name) for use in uses}, complete=not perhaps)
 
 
 def _undeclared(use: Use, names: list[str]) -> None:
-    hint = suggestion(use.name, names, what=f"declared {_PLURALS.get(use.kind, use.kind)}")
+    what = f"declared {_PLURALS.get(use.kind, use.kind)}"
+    hint = None if use.findings.crowded else suggestion(use.name, names, what=what)
     if use.kind == "agent":
         message = f"no agent is called `{use.name}`: it will only record"
         use.findings.add("R301", message, use.token, hint=hint, severity=Severity.WARNING)
@@ -121,7 +125,8 @@ def _unused(known: dict[tuple[str, str], Checked], used: set[tuple[str, str]], *
     """A memory that is the only one, or is called `default`, is used by whoever names none."""
     memories = [name for kind, name in known if kind == "memory"]
     implied = {("memory", name) for name in memories if len(memories) == 1 or name == "default"}
+    used = used | implied
     for (kind, name), block in known.items():
-        if complete and kind in _PLURALS and (kind, name) not in used | implied:
+        if complete and kind in _PLURALS and (kind, name) not in used:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
             block.findings.add("R302", f"`{kind} {name}` is never used", _name(block), hint=hint)

@@ -209,11 +209,11 @@ def _variant(context: Context, setting: Setting, token: Token, text: str) -> str
 
 def _no_choice(context: Context, setting: Setting, token: Token, text: str, known: list[str]) -> Missing:
     shown = text[:64] if text.isprintable() else "…"
+    near = None if context.findings.crowded else nearest(text, known)
+    message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
     if known:
-        message, hint = f"`{setting.name}` cannot be `{shown}`", suggestion(text, known, what="choices")
-    else:
-        message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
-    near = nearest(text, known)
+        message = f"`{setting.name}` cannot be `{shown}`"
+        hint = f"did you mean `{near}`?" if near else suggestion("", known, what="choices")
     fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
     context.findings.add("T403", message, token, hint=hint, fix=fix)
     return MISSING

@@ -21,6 +21,7 @@ _PIECE = re.compile(
 )
 _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault)://""")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
+_ENDLESS = 4000
 _WORD_END = re.compile(r"\s")
 _LINE_END = re.compile(r"\n")
 _KEY = re.compile(r"secret|token$|passw|credential|api_?key|private_?key|signing_?key", re.IGNORECASE)
@@ -57,10 +58,12 @@ def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int
     if _REFERENCE.match(text, match.start()):
         return match.end() if match.lastgroup == "string" else _end_of(_WORD_END, text, match.end())
     end = _end_of(_LINE_END, text, match.end())
-    # A string that is closed ends there; when quotes do not pair up, nobody knows where the secret ends.
-    rest = text[match.end() : end]
-    if match.lastgroup == "string" and _CLEAN_REST.match(rest) and rest.count('"') % 2 == 0:
-        end = match.end()
+    # A string that is closed ends there; when quotes do not pair up, or the line is endless, nobody knows where the
+    # secret ends.
+    if match.lastgroup == "string" and end - match.end() < _ENDLESS:
+        rest = text[match.end() : end]
+        if _CLEAN_REST.match(rest) and rest.count('"') % 2 == 0:
+            end = match.end()
     found.append((match.start(), end))
     return end
 

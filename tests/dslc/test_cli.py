@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,40 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_an_interrupt_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from dslc.cli import main; main()", "check", "-"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        # More than any pipe holds: once it is written, the command is reading.
+        process.stdin.write(b"#" * 2_000_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_GOOD)
+    command = [sys.executable, "-c", "from dslc.cli import main; main()", "check"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"dslc: cannot write: ")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_traceback(closed: str, tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_GOOD)
+    where = "-" if closed == "<&-" else "."
+    command = f'"{sys.executable}" -c "from dslc.cli import main; main()" check {where} {closed}'
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == (2 if where == "-" else 0)
+    assert "Traceback" not in done.stderr
 
 
 def test_colour_stays_out_of_pipes_and_files(tmp_path: Path) -> None:
