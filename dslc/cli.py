@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
 if TYPE_CHECKING:
+    from io import BufferedReader
+
     from dslc.compiler import Compilation
     from dslc.source import Source
 
@@ -91,9 +93,7 @@ def _sources(paths: Sequence[str]) -> list[Source]:
     sources = []
     try:
         if _STDIN in paths:
-            if sys.stdin is None:
-                raise CannotRun("standard input is closed")
-            sources.append(Source("<stdin>", sys.stdin.buffer.read(LARGEST + 1)))
+            sources.append(Source("<stdin>", _stdin(LARGEST + 1)))
         found = files.find(path for path in paths if path != _STDIN)
         sources += [Source(str(path), files.read(path)) for path in found]
     except FileNotFoundError as error:
@@ -104,6 +104,16 @@ def _sources(paths: Sequence[str]) -> list[Source]:
     if not sources:
         raise CannotRun(f"no .symbiont file found in {', '.join(paths)}")
     return sources
+
+
+def _stdin(most: int) -> bytes:
+    """Standard input, up to `most` bytes; piece by piece, for one long read would not hear an interrupt between two."""
+    if sys.stdin is None:  # closed before the start
+        raise CannotRun("standard input is closed")
+    stream, data = cast("BufferedReader", sys.stdin.buffer), bytearray()
+    while len(data) < most and (piece := stream.read1(most - len(data))):
+        data += piece
+    return bytes(data)
 
 
 def _exit_code(done: Compilation, *, deny_warnings: bool) -> int:
