@@ -67,8 +67,7 @@ class Database:
         except Exception as error:
             raise opening(error, location) or error from None
         try:
-            await database.transact(lambda connection: migrate(connection, location.shown))
-            await database.transact(lambda connection: check_key(connection, master_key, location.shown))
+            await database.transact(lambda connection: _ready(connection, master_key, location.shown))
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
@@ -142,6 +141,12 @@ class _Translated:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, Exception) and (known := unavailable(error, self._location)) not in (None, error):
             raise known from error
+
+
+def _ready(connection: Connection, key: MasterKey, shown: str) -> None:
+    """In one transaction, so that daemons that start together do it one after the other."""
+    migrate(connection, shown)
+    check_key(connection, key, shown)
 
 
 def _sqlite(location: Location, key: MasterKey) -> Database:
