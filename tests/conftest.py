@@ -17,7 +17,8 @@ from runtime.crypto import MasterKey
 from runtime.database import Database
 from tests.clocks import ManualClock
 
-KEY = MasterKey(bytes(range(32)))
+KEY_BYTES = bytes(range(32))
+KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
 
 

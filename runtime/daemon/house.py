@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -144,6 +145,10 @@ class House:
         self.generation, self._digest, self.problem = generation, compiled.digest, None
         if previous is not None:
             await previous.retire()
+        # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
         for warning in generation.warnings:
             log.warning(warning)
         for entry in generation.mounts.values():

@@ -55,7 +55,8 @@ async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 
     async for burst in awatch(
-        *folders,
+        *_open_folders(folders, ignored()),
+        recursive=False,
         watch_filter=wanted,
         step=STEP_MS,
         debounce=DEBOUNCE_MS,
@@ -63,6 +64,17 @@ async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]
         yield_on_timeout=True,
     ):
         yield bool(burst)
+
+
+def _open_folders(folders: Sequence[Path], ignored: Sequence[Path]) -> list[Path]:
+    """Every folder below `folders` that may hold programs. What is hidden or ignored is not even listened to: a busy
+    database or memory below a program's folder would cost a wake-up for each write."""
+    found: list[Path] = []
+    for folder in folders:
+        for here, names, _ in os.walk(folder):
+            names[:] = [name for name in names if not name.startswith(".") and Path(here, name) not in ignored]
+            found.append(Path(here))
+    return found
 
 
 def _identities(folders: Sequence[Path]) -> tuple[tuple[int, int] | None, ...]:

@@ -1,7 +1,8 @@
 """One statement for many rows, the same on both databases.
 
 The driver is called once per statement: on SQLite each call gives the interpreter's lock away and has to win it back
-from a busy event loop, on PostgreSQL each is a round trip. Rows go in powers of two, so few statements are prepared.
+from a busy event loop, on PostgreSQL each is a round trip. Many rows go in powers of two, so that the statements
+which are prepared stay few.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 LARGEST = 256
 """Rows in one statement, at most."""
+
+EXACT = 64
+"""Up to so many rows there is a statement for each number of them: one call to the driver."""
 
 PARAMETERS = 30_000
 """Parameters in one statement: SQLite takes 32,766 and PostgreSQL 32,767."""
@@ -70,7 +74,10 @@ def find(
 
 
 def _parts(rows: Rows, width: int) -> Iterator[Rows]:
-    """Cut `rows` into runs whose lengths are powers of two, longest first."""
+    """Cut `rows` into runs: one when there are few, else of lengths that are powers of two, longest first."""
+    if 0 < len(rows) <= EXACT:
+        yield rows
+        return
     start = 0
     size = LARGEST
     while size * width > PARAMETERS:

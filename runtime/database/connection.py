@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from runtime.database.failure import opening, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.migrate import migrate
 from runtime.database.seal_check import check_key
-from runtime.database.sqlite import WriterThread, async_engine, make_file, refuse_other
+from runtime.database.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.url import Kind, Location, locate
 from runtime.errors import SymbiontError
 
@@ -47,7 +48,7 @@ class Database:
         self.kind: Kind = location.kind
         self.shown = location.shown
         self.master_key = master_key
-        self.commits = GroupCommit(self.transact)
+        self.commits = GroupCommit(self.transact, self.series)
         self._location = location
         self._writer = writer
         self._reader = reader
@@ -122,6 +123,26 @@ class Database:
                     return await self._thread.run(function)
                 async with self._writer.begin() as connection:
                     return await connection.run_sync(function)
+
+    async def series(
+        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None]
+    ) -> None:
+        """Transactions one after the other for as long as `next_one` gives a function, for a turn of a tenth second.
+
+        Everything is called in the event loop: `next_one` when a transaction may begin, what it gives in that
+        transaction, so it must be quick, and `done` after each commit. The first error ends the series: its
+        transaction is rolled back. Raises `Unavailable` when the database fails.
+        """
+        async with self._lock:
+            with self._translated():
+                if self._thread is not None:
+                    return await self._thread.series(next_one, done)
+                end = time.monotonic() + TURN_SECONDS
+                while time.monotonic() < end and (function := next_one()) is not None:
+                    async with self._writer.begin() as connection:
+                        result = await connection.run_sync(function)
+                    done(result)
+        return None
 
     def _translated(self) -> _Translated:
         return _Translated(self._location)

@@ -7,6 +7,7 @@ next one. Under load the groups grow by themselves; alone, a piece of work never
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,12 @@ from runtime.database.failure import Collision, Unavailable
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GROUP = 256
-"""The most pieces of work in one transaction."""
+SMALLEST, LARGEST = 16, 256
+"""Between these bounds a group is as large as what the sync to disk is worth: about as long in storing as in syncing.
+
+A larger one would keep everybody waiting for its last piece; a smaller one would spend the time on syncs. So answers
+go out, and new work comes in, while the next group is being stored.
+"""
 
 COLLISIONS = 10
 """How often a group that collided with another daemon's is decided again before it is taken apart."""
@@ -47,11 +52,55 @@ class Transact(Protocol):
     def __call__(self, function: Callable[[Connection], Result], /) -> Awaitable[Result]: ...
 
 
+class Series(Protocol):
+    """Runs transactions one after the other for as long as `next_one` gives a function: `Database.series`.
+
+    Everything is called in the event loop: `next_one` when a transaction may begin, `done` after each commit with what
+    the function returned. The first error ends the series and is raised; that transaction is rolled back.
+    """
+
+    def __call__(
+        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None], /
+    ) -> Awaitable[None]: ...
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     stage: Stage[Any, Any]
     item: Any
     answer: asyncio.Future[Any]
+
+
+class _Pace:
+    """How large groups are: learned from how long storing a piece and how long a commit takes."""
+
+    def __init__(self) -> None:
+        self.size = SMALLEST
+        self._piece = 0.0
+        self._commit = 0.0
+        self._stored_at = 0.0
+
+    def committed(self) -> None:
+        """Learn how long the commit took, when there was one."""
+        if self._stored_at:
+            self._commit += (time.perf_counter() - self._stored_at - self._commit) / 8
+            self._stored_at = 0.0
+            self.size = max(SMALLEST, min(int(self._commit / self._piece), LARGEST))
+
+    def timed(self, group: list[_Waiting]) -> Callable[[Connection], _Stored]:
+        """Store `group`, and learn from it."""
+
+        def store(connection: Connection) -> _Stored:
+            began = time.perf_counter()
+            answers = _store(connection, group)
+            self._stored_at = time.perf_counter()
+            self._piece += ((self._stored_at - began) / len(group) - self._piece) / 8
+            return group, answers
+
+        return store
+
+
+_Stored = tuple[Sequence[_Waiting], Sequence[Any]]
 
 
 class GroupCommit:
@@ -60,9 +109,11 @@ class GroupCommit:
     `on_fatal` is called once with the error when the disk itself fails.
     """
 
-    def __init__(self, transact: Transact) -> None:
+    def __init__(self, transact: Transact, series: Series) -> None:
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._transact = transact
+        self._series = series
+        self._pace = _Pace()
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -100,10 +151,25 @@ class GroupCommit:
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
-                await self._commit(group)
+                await self._store_all()
         finally:
             self._task = None
+
+    async def _store_all(self) -> None:
+        """Store group after group; one that fails is looked at alone."""
+        group: list[_Waiting] = []
+
+        def next_one() -> Callable[[Connection], _Stored] | None:
+            nonlocal group
+            self._pace.committed()
+            # What waits at this very moment; only one transaction takes from the queue at a time.
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._pace.size))]
+            return self._pace.timed(group) if group else None
+
+        try:
+            await self._series(next_one, lambda stored: _answer(*stored))
+        except Exception:
+            await self._commit(group)
 
     async def _commit(self, group: list[_Waiting]) -> None:
         """Store one group; take it apart when a piece of it spoils the rest."""

@@ -51,17 +51,16 @@ deliveries = Table(
     _id(),
     _user(),
     Column("webhook", String(64), nullable=False),
-    Column("agent", String(64)),
+    Column("agent", String(64), nullable=False),
     Column("provider", String(64), nullable=False),
     Column("provider_delivery_id", Text),
     Column("event", Text),
     Column("received_at", BigInteger, nullable=False),
     Column("source", Text),
     Column("size", BigInteger, nullable=False),
-    Column("body_sha256", String(64), nullable=False),
+    Column("body_sha256", String(64)),  # NULL while the body is kept: it can be had from there
     Column("content_type", Text),
     Column("headers", Text, nullable=False),  # JSON: [[name, value], …], the chosen ones
-    Column("answer", Text),  # JSON that the receiver gave back; repeats get it again
     Column("verified", Boolean, nullable=False),
     Column("secret_index", Integer),
     Column("keep_body", Boolean, nullable=False),

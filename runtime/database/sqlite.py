@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +21,9 @@ Result = TypeVar("Result")
 
 BUSY_SECONDS = 10
 """How long a statement waits for another process's lock."""
+
+TURN_SECONDS = 0.1
+"""How long transactions may follow on one another before other writers have their turn."""
 
 STATEMENTS = 512
 """Prepared statements a connection keeps; bulk statements have one form for each power of two."""
@@ -54,13 +58,32 @@ class WriterThread:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="symbiont database writer")
         self._engine = create_engine(
             "sqlite://",
-            creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, cached_statements=STATEMENTS),
+            creator=lambda: sqlite3.connect(
+                path, timeout=BUSY_SECONDS, cached_statements=STATEMENTS, check_same_thread=False
+            ),
             poolclass=StaticPool,
         )
         _prepare(self._engine, begin="BEGIN IMMEDIATE", query_only=False)
 
     async def run(self, function: Callable[[Connection], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, function)
+
+    async def series(
+        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None]
+    ) -> None:
+        """Transactions one after the other, each made in the event loop and committed in the writer's thread.
+
+        The statements of a group take less time than a thread needs to win the interpreter's lock for each of them
+        from a busy loop; the sync to disk, which takes the most, is what the loop goes on beside.
+        """
+        loop = asyncio.get_running_loop()
+        end = time.monotonic() + TURN_SECONDS
+        with self._engine.connect() as connection:
+            while time.monotonic() < end and (function := next_one()) is not None:
+                with connection.begin() as transaction:
+                    result = function(connection)
+                    await loop.run_in_executor(self._thread, transaction.commit)
+                done(result)
 
     async def close(self) -> None:
         """Close the connection, in the thread that made it, and end the thread."""

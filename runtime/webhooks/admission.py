@@ -16,7 +16,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
-from runtime.webhooks.delivery import DEAD, KEPT, QUEUED, Candidate, Decision, Verdict
+from runtime.webhooks.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
 
 CAPACITY = 1024
 """Deliveries that may wait for a transaction."""
@@ -31,7 +31,7 @@ _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
 _COLUMNS = (
     *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
-    *("size", "body_sha256", "content_type", "headers", "answer", "verified", "secret_index", "keep_body"),
+    *("size", "body_sha256", "content_type", "headers", "verified", "secret_index", "keep_body"),
     *("state", "attempt", "tries", "next_attempt_at"),
 )
 _json = msgspec.json.Encoder()
@@ -48,7 +48,6 @@ class First(NamedTuple):
 
     delivery_id: str
     state: str
-    answer: str | None
 
 
 class _Entry(NamedTuple):
@@ -113,9 +112,9 @@ class Admission:
         row = (
             *(delivery_id, user, webhook, candidate.agent, candidate.provider, provider_id),
             *(storable(candidate.event), now, storable(candidate.source), len(candidate.body), candidate.body_sha256),
-            *(storable(candidate.content_type), headers_json(candidate.headers), candidate.answer),
+            *(storable(candidate.content_type), headers_json(candidate.headers)),
             *(candidate.verified, candidate.secret_index, candidate.keep_body),
-            *(QUEUED if candidate.agent is not None else KEPT, 0, 0, now),
+            *(QUEUED, 0, 0, now),
         )
         identity = None if provider_id is None else (user, webhook, provider_id)
         key = None if candidate.replay_key is None else (user, webhook, candidate.replay_key)
@@ -123,6 +122,8 @@ class Admission:
 
     def _admit(self, connection: Connection, entries: Sequence[_Entry]) -> list[Decision]:
         """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
+        if self._all_new(connection, entries):
+            return [Decision("accepted", entry.delivery_id) for entry in entries]
         firsts = _firsts(connection, entries)
         seen = _seen(connection, entries)
         decisions: list[Decision] = []
@@ -133,13 +134,13 @@ class Admission:
             verdict = decide(first, seen=entry.key in seen)
             if verdict == "accepted":
                 accepted.append(entry)
-                decision = Decision("accepted", entry.delivery_id, entry.candidate.answer)
+                decision = Decision("accepted", entry.delivery_id)
                 if entry.identity:
-                    firsts[entry.identity] = First(entry.delivery_id, QUEUED, entry.candidate.answer)
+                    firsts[entry.identity] = First(entry.delivery_id, QUEUED)
                 if entry.key:
                     seen[entry.key] = entry.delivery_id
             elif verdict == "repeated" and first is not None:
-                decision = Decision("repeated", first.delivery_id, first.answer, first.state == DEAD)
+                decision = Decision("repeated", first.delivery_id, first.state == DEAD)
                 if first.state == DEAD and entry.identity:
                     again.append((first.delivery_id, entry))
                     firsts[entry.identity] = first._replace(state=QUEUED)
@@ -150,6 +151,18 @@ class Admission:
         if again:
             self._queue_again(connection, again)
         return decisions
+
+    def _all_new(self, connection: Connection, entries: Sequence[_Entry]) -> bool:
+        """Store all entries when not one of them is a repeat or a replay, as is nearly always so: the unique keys say
+        it without a look beforehand. Otherwise store nothing."""
+        attempt = connection.begin_nested()
+        try:
+            self._insert(connection, list(entries))
+        except Collision:
+            attempt.rollback()
+            return False
+        attempt.commit()
+        return True
 
     def _insert(self, connection: Connection, accepted: list[_Entry]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
@@ -222,8 +235,8 @@ def _storable_id(provider_id: str | None) -> str | None:
 
 def _firsts(connection: Connection, entries: Sequence[_Entry]) -> dict[tuple[str, str, str] | None, First]:
     wanted = [entry.identity for entry in entries if entry.identity]
-    rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state", "answer"), wanted)
-    return {(row[0], row[1], row[2]): First(row[3], row[4], row[5]) for row in rows}
+    rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state"), wanted)
+    return {(row[0], row[1], row[2]): First(row[3], row[4]) for row in rows}
 
 
 def _seen(connection: Connection, entries: Sequence[_Entry]) -> dict[tuple[str, str, bytes] | None, str]:

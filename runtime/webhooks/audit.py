@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,10 +15,13 @@ from sqlalchemy import Connection, case, delete, literal, null, select
 from sqlalchemy.sql import Select
 
 from runtime.clock import Clock, milliseconds, uuid7
+from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable, bulk
-from runtime.database.schema import attempts, deliveries, runs
+from runtime.database.schema import attempts, bodies, deliveries, runs
+from runtime.database.sealed import Seal
 from runtime.webhooks.admission import headers_json, storable
 from runtime.webhooks.delivery import Attempt, Headers
+from runtime.webhooks.headers import Headers as Received
 
 log = structlog.get_logger("symbiont.audit")
 
@@ -30,7 +34,7 @@ WAITING = 4096
 FLUSH_SECONDS = 0.5
 ROLL_UP_MS = 60_000
 _SHOWN_LENGTH = 200
-_PLAIN_HEADERS = frozenset({"content-type", "content-length", "user-agent"})
+_PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
 _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
 
 
@@ -60,19 +64,17 @@ class AuditRow(Struct, frozen=True, kw_only=True):
     count: int
 
 
-def chosen_headers(headers: Iterable[tuple[str, str]], *also: str | None) -> Headers:
-    """The headers that the audit keeps: content type and length, user agent, and `also` (a provider's event and id
-    headers, in lower case), each cut to 200 characters. Never one whose name speaks of a secret."""
-    wanted = _wanted(also)
-    return tuple(
-        [(lower, value[:_SHOWN_LENGTH]) for name, value in headers if (lower := name.lower()) in wanted],
-    )
-
-
 @lru_cache(maxsize=512)
-def _wanted(also: tuple[str | None, ...]) -> frozenset[str]:
-    names = _PLAIN_HEADERS.union(name for name in also if name)
-    return frozenset(name for name in names if not any(part in name for part in _SECRET_PARTS))
+def noted_names(*also: str) -> tuple[str, ...]:
+    """The names, in lower case, of the headers that the audit keeps: content type and length, user agent, and `also`
+    (a provider's event and id headers); never one whose name speaks of a secret."""
+    names = dict.fromkeys((*_PLAIN_HEADERS, *(name.lower() for name in also)))
+    return tuple(name for name in names if not any(part in name for part in _SECRET_PARTS))
+
+
+def chosen_headers(headers: Received, names: Sequence[str]) -> Headers:
+    """The headers of `names` that were sent, each cut to 200 characters."""
+    return tuple([(name, value[:_SHOWN_LENGTH]) for name in names if (value := headers.get(name)) is not None])
 
 
 class Audit:
@@ -195,15 +197,32 @@ def _write(
 async def recent(database: Database, name: str | None = None, limit: int = 100) -> list[AuditRow]:
     """The newest `limit` attempts, accepted or not, newest first; only those of the webhook `name` when given."""
     async with database.read() as connection:
-        accepted = (await connection.execute(_accepted(name, limit))).all()
-        others = (await connection.execute(_others(name, limit))).all()
+        found = (await connection.execute(_accepted(name, limit))).all()
+        found = [*found, *(await connection.execute(_others(name, limit))).all()]
+        found = sorted(found, key=lambda row: row.received_at, reverse=True)[:limit]
+        digests = await connection.run_sync(lambda connection: _digests(connection, database.master_key, found))
     decoder = msgspec.json.Decoder(Headers)
-    rows = [
-        AuditRow(**{**row._asdict(), "headers": decoder.decode(row.headers), "verified": bool(row.verified)})
-        for row in (*accepted, *others)
+    return [
+        AuditRow(
+            **{
+                **row._asdict(),
+                "headers": decoder.decode(row.headers),
+                "verified": bool(row.verified),
+                "body_sha256": row.body_sha256 or digests.get(row.delivery_id),
+            }
+        )
+        for row in found
     ]
-    rows.sort(key=lambda row: row.received_at, reverse=True)
-    return rows[:limit]
+
+
+def _digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict[str, str]:
+    """The digests of the kept bodies by delivery: worked out when somebody asks, not for each delivery."""
+    wanted = [(row.delivery_id,) for row in rows if row.verdict == "accepted" and row.body_sha256 is None]
+    seal = Seal(key, bodies.c.body)
+    return {
+        delivery_id: hashlib.sha256(seal.open(body, row=delivery_id, user_id=user_id)).hexdigest()
+        for delivery_id, user_id, body in bulk.find(connection, bodies, ("delivery_id",), ("user_id", "body"), wanted)
+    }
 
 
 _SHARED = ("webhook", "source", "event", "provider_delivery_id", "size", "body_sha256", "headers", "verified")

@@ -17,8 +17,6 @@ DEAD: Final = "dead"
 """Given up on; can be sent again."""
 AGENT_GONE: Final = "agent_gone"
 """The agent it is for is not declared any more; can be sent again."""
-KEPT: Final = "kept"
-"""Accepted by a webhook without an agent: nothing runs."""
 
 Verdict = Literal["accepted", "repeated", "replayed"]
 
@@ -40,10 +38,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
     provider: str
     body: bytes
     """As received, before anything parsed it."""
-    body_sha256: str
-    """Hexadecimal."""
-    agent: str | None = None
-    """Who it is for; None: it is only kept."""
+    body_sha256: str | None = None
+    """Hexadecimal; only needed when the body itself is not kept."""
+    agent: str
+    """Who it is for."""
     event: str | None = None
     provider_delivery_id: str | None = None
     """The sender's own id; the same one again gets the first one's answer."""
@@ -56,8 +54,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """The chosen ones, see `runtime.webhooks.audit.chosen_headers`."""
     source: str | None = None
     """The sender's address."""
-    answer: str | None = None
-    """What the receiver will answer, as it wants it back for a repeat."""
     verified: bool = True
     """False for a webhook that accepts unverified requests."""
     secret_index: int | None = None
@@ -73,8 +69,6 @@ class Decision(Struct, frozen=True):
     verdict: Verdict
     delivery_id: str
     """The accepted delivery's id; for a repeat or a replay that of the first one (not for the sender of a replay)."""
-    answer: str | None = None
-    """The accepted delivery's `answer`; for a repeat the first one's."""
     queued_again: bool = False
     """A repeat of a dead letter, which will run once more."""
 

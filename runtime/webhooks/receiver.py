@@ -18,11 +18,12 @@ from runtime.clock import Clock
 from runtime.database import Unavailable
 from runtime.webhooks.admission import Admission, Busy
 from runtime.webhooks.answer import Answer
-from runtime.webhooks.audit import Audit, chosen_headers
+from runtime.webhooks.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.delivery import Attempt, Candidate
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
+from runtime.webhooks.response import Response
 from runtime.webhooks.route import Route, RouteTable
 from runtime.webhooks.verification import Verified
 
@@ -41,31 +42,33 @@ _encode = msgspec.json.Encoder().encode
 class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
-    __slots__ = ("body", "digest", "headers", "raw", "route", "verified")
+    __slots__ = ("body", "event", "headers", "id", "raw", "route", "verified")
 
     def __init__(self, raw: web.BaseRequest) -> None:
         self.raw = raw
         self.headers = Headers(raw.headers.items())
         self.route: Route | None = None
         self.body = b""
-        self.digest: str | None = None
-        self.verified: Verified | None = None
+        self.verified = False
+        self.event: str | None = None
+        self.id: str | None = None
 
     def attempt(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> Attempt:
-        known = self.verified
+        """What the audit keeps of a request that was not accepted."""
+        route = self.route
         return Attempt(
             verdict=verdict,
             reason=reason,
             status=status,
             size=len(self.body),
-            webhook=self.route.name if self.route else None,
-            body_sha256=self.digest,
+            webhook=route.name if route else None,
+            body_sha256=hashlib.sha256(self.body).hexdigest() if self.body else None,
             source=self.raw.remote,
-            event=known.event if known else None,
-            provider_delivery_id=known.delivery_id if known else None,
+            event=self.event,
+            provider_delivery_id=self.id,
             delivery_id=delivery_id,
-            headers=chosen_headers(self.headers.pairs),
-            verified=known is not None,
+            headers=chosen_headers(self.headers, route.noted_headers if route else noted_names()),
+            verified=self.verified,
         )
 
 
@@ -82,7 +85,7 @@ class Receiver:
         """Answer one request; whatever is not accepted goes to the audit."""
         arrival = _Arrival(raw)
         try:
-            answer = await self._receive(arrival)
+            return Response(await self._receive(arrival))
         except Refused as refused:
             self._audit.put(arrival.attempt("refused", refused.reason, refused.status))
             return _refusal(refused, arrival.route)
@@ -92,10 +95,9 @@ class Receiver:
         except Unavailable as error:
             log.error("a delivery could not be stored", webhook=arrival.route and arrival.route.name, reason=str(error))
             return _refusal(Refused("unavailable"), arrival.route, retry_after=5)
-        return web.Response(body=answer.body, status=answer.status, headers={"Content-Type": answer.content_type})
 
     async def _receive(self, arrival: _Arrival) -> Answer:
-        raw = arrival.raw
+        raw, headers = arrival.raw, arrival.headers
         path = raw.rel_url.raw_path
         route = arrival.route = self._table().by_path.get(path)
         if route is None:
@@ -104,78 +106,59 @@ class Receiver:
             raise Refused("not_found")
         if raw.method not in route.methods:
             raise Refused("method_not_allowed")
-        await self._read_body(arrival, route)
-        request = Request(arrival.headers, arrival.body, raw.method, route.public_url)
-        payload = route.verifier.payload(request)
-        greeting = route.verifier.greet(request, payload, signed=False)
+        await _read_body(arrival, route.body_limit)
+        verifier = route.verifier
+        request = Request(headers, arrival.body, raw.method, route.public_url)
+        payload = verifier.payload(request)
+        greeting = verifier.greet(request, payload, signed=False)
         if greeting is not None:
             return self._greeted(arrival, greeting)
-        if raw.method not in route.verifier.provider.methods:
+        if raw.method not in verifier.provider.methods:
             raise Refused("method_not_allowed")
-        match = route.verifier.check(request, self._clock.now())
-        verified = arrival.verified = Verified(match.mac, match.timestamp, match.secret_index, None, None)
-        greeting = route.verifier.greet(request, payload, signed=True)
+        match = verifier.check(request, self._clock.now())
+        arrival.verified = True
+        greeting = verifier.greet(request, payload, signed=True)
         if greeting is not None:
             return self._greeted(arrival, greeting)
-        verified = arrival.verified = route.verifier.identify(match, request, payload)
+        verified = verifier.identify(match, request, payload)
+        arrival.event, arrival.id = verified.event, verified.delivery_id
         if route.wanted is not None and not route.wanted(payload.value()):
             self._audit.put(arrival.attempt("filtered", "filtered", 200))
             return _FILTERED
-        return await self._admit(arrival, route, verified)
-
-    async def _read_body(self, arrival: _Arrival, route: Route) -> None:
-        """The raw body, never more of it than the route's limit. Raises `Refused`."""
-        raw, limit = arrival.raw, route.body_limit
-        encoding = arrival.headers.get("content-encoding")
-        if encoding is not None and encoding.lower() != "identity":
-            raise Refused("compressed_body")
-        if (raw.content_length or 0) > limit:
-            raise Refused("body_too_large")
-        if arrival.headers.get("expect") is not None and raw.version == HttpVersion11:
-            await raw.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        content = raw.content
-        body = content.read_nowait(limit + 1) if content.is_eof() else await _read(content, limit)
-        if len(body) > limit:
-            raise Refused("body_too_large")
-        arrival.body = body
-        arrival.digest = hashlib.sha256(body).hexdigest()
+        decision = await self._admission.admit(_candidate(arrival, route, verified))
+        if decision.verdict == "replayed":
+            raise Refused("replayed")
+        if decision.verdict == "repeated":
+            self._audit.put(arrival.attempt("repeated", "repeated", 202, decision.delivery_id))
+        return verifier.provider.answer or Answer(202, _JSON, b'{"delivery_id":"%b"}' % decision.delivery_id.encode())
 
     def _greeted(self, arrival: _Arrival, greeting: Answer) -> Answer:
         self._audit.put(arrival.attempt("handshake", "handshake", greeting.status))
         return greeting
 
-    async def _admit(self, arrival: _Arrival, route: Route, verified: Verified) -> Answer:
-        provider, tolerance = route.verifier.provider, route.verifier.tolerance
-        timed = verified.timestamp is not None and tolerance is not None
-        assert arrival.digest is not None
-        decision = await self._admission.admit(
-            Candidate(
-                webhook=route.name,
-                provider=provider.name,
-                body=arrival.body,
-                body_sha256=arrival.digest,
-                agent=route.agent,
-                event=verified.event,
-                provider_delivery_id=verified.delivery_id,
-                replay_key=verified.mac if timed else None,
-                replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
-                content_type=arrival.headers.get("content-type"),
-                headers=chosen_headers(arrival.headers.pairs),
-                source=arrival.raw.remote,
-                verified=route.verified,
-                secret_index=verified.secret_index if route.verified else None,
-                keep_body=route.keep_body,
-            )
-        )
-        if decision.verdict == "replayed":
-            raise Refused("replayed")
-        if decision.verdict == "repeated":
-            self._audit.put(arrival.attempt("repeated", "repeated", 202, decision.delivery_id))
-        return provider.answer or Answer(202, _JSON, b'{"delivery_id":"%s"}' % decision.delivery_id.encode())
+
+async def _read_body(arrival: _Arrival, limit: int) -> None:
+    """The raw body, never more of it than `limit` bytes. Raises `Refused`."""
+    raw, headers = arrival.raw, arrival.headers
+    encoding = headers.get("content-encoding")
+    if encoding is not None and encoding.lower() != "identity":
+        raise Refused("compressed_body")
+    if (raw.content_length or 0) > limit:
+        raise Refused("body_too_large")
+    content = raw.content
+    if content.is_eof():
+        body = content.read_nowait(limit + 1)
+    else:
+        if headers.get("expect") is not None and raw.version == HttpVersion11:
+            await raw.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await _read_slowly(content, limit)
+    if len(body) > limit:
+        raise Refused("body_too_large")
+    arrival.body = body
 
 
-async def _read(content: StreamReader, limit: int) -> bytes:
-    """At most a little over `limit` bytes. Raises `Refused` `timeout` when they take too long."""
+async def _read_slowly(content: StreamReader, limit: int) -> bytes:
+    """A little over `limit` bytes at most. Raises `Refused` `timeout` when they take too long."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -188,14 +171,35 @@ async def _read(content: StreamReader, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _refusal(refused: Refused, route: Route | None, *, retry_after: int | None = None) -> web.Response:
+def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate:
+    tolerance = route.verifier.tolerance
+    timed = verified.timestamp is not None and tolerance is not None
+    return Candidate(
+        webhook=route.name,
+        provider=route.verifier.provider.name,
+        body=arrival.body,
+        body_sha256=None if route.keep_body else hashlib.sha256(arrival.body).hexdigest(),
+        agent=route.agent,
+        event=verified.event,
+        provider_delivery_id=verified.delivery_id,
+        replay_key=verified.mac if timed else None,
+        replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
+        content_type=arrival.headers.get("content-type"),
+        headers=chosen_headers(arrival.headers, route.noted_headers),
+        source=arrival.raw.remote,
+        verified=route.verified,
+        secret_index=verified.secret_index if route.verified else None,
+        keep_body=route.keep_body,
+    )
+
+
+def _refusal(refused: Refused, route: Route | None, *, retry_after: int | None = None) -> Response:
     body = _encode({"error": refused.shown, "message": refused.message})
-    response = web.Response(body=body, status=refused.status, headers={"Content-Type": _JSON})
+    extra = ""
     if refused.status == 405 and route is not None:
-        response.headers["Allow"] = ", ".join(sorted(route.methods))
+        extra = f"Allow: {', '.join(sorted(route.methods))}\r\n"
     if retry_after is not None:
-        response.headers["Retry-After"] = str(retry_after)
-    if refused.status in {408, 413}:
-        # What is left of the body is not worth reading.
-        response.force_close()
-    return response
+        extra = f"Retry-After: {retry_after}\r\n"
+    # What is left of a body that was not read to its end is not worth reading.
+    close = refused.status in {408, 413}
+    return Response(Answer(refused.status, _JSON, body), extra=extra.encode(), close=close)

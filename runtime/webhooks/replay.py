@@ -8,7 +8,7 @@ from runtime.clock import Clock, milliseconds
 from runtime.database import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import SymbiontError
-from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, KEPT, QUEUED
+from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED
 
 
 async def send_again(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
@@ -24,8 +24,6 @@ async def send_again(database: Database, clock: Clock, delivery_id: str, *, fres
         row = connection.execute(query).first()
         if row is None:
             return "there is no such delivery"
-        if row.state == KEPT:
-            return "its webhook has no agent"
         if row.state not in {DONE, DEAD, AGENT_GONE}:
             return f"it is {row.state} already"
         if connection.execute(select(bodies.c.delivery_id).where(bodies.c.delivery_id == delivery_id)).first() is None:

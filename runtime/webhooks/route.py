@@ -8,8 +8,10 @@ from types import MappingProxyType
 
 from dslc.blocks import Webhook
 from runtime.secrets import Secret
+from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import Wanted, compile_filters
 from runtime.webhooks.signing import sign
+from runtime.webhooks.source import header_name
 from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
 
 
@@ -24,6 +26,7 @@ class Route:
     verifier: Verifier
     secrets: tuple[Secret, ...]
     wanted: Wanted | None
+    noted_headers: tuple[str, ...]
     body_limit: int
     public_url: str | None
     keep_body: bool
@@ -82,15 +85,17 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret]) -> Route:
         verifier = prepare_unverified(provider, options)
     else:
         verifier = prepare(provider, secrets, options)
-    handshake = verifier.provider.handshake
+    row = verifier.provider
+    handshake = row.handshake
     return Route(
         name=webhook.name,
         path=webhook.path,
         agent=agent,
-        methods=frozenset((*verifier.provider.methods, *(handshake.methods if handshake else ()))),
+        methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
         secrets=tuple(secrets),
         wanted=compile_filters(webhook.filter),
+        noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
         body_limit=webhook.limits.body,
         public_url=webhook.public_url,
         keep_body=webhook.keep_body,

@@ -422,7 +422,8 @@ def test_webhook_list_shows_what_is_mounted_and_why_not(daemon: Daemon) -> None:
     assert rows["stripe"]["mounted"]
     assert rows["stripe"]["secret"] == "env STRIPE_SECRET"
     assert not rows["missing"]["mounted"]
-    assert rows["missing"]["declared"].endswith(f"hooks.symbiont:{PROGRAM[: PROGRAM.index('webhook missing')].count(chr(10)) + 1}")
+    line = PROGRAM[: PROGRAM.index("webhook missing")].count("\n") + 1
+    assert rows["missing"]["declared"].endswith(f"hooks.symbiont:{line}")
 
 
 def test_commands_answer_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from runtime.database import Database, Unavailable
 from runtime.database.schema import attempts, metadata
 from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit, chosen_headers, recent
+from runtime.webhooks.audit import Audit, chosen_headers, noted_names, recent
 from runtime.webhooks.delivery import Attempt
+from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox, Outcome
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import candidate, rows
@@ -148,7 +149,7 @@ def test_headers_that_speak_of_a_secret_are_never_kept() -> None:
         ("Cookie", "…"),
         ("X-Other", "…"),
     ]
-    chosen = chosen_headers(headers, "x-github-event", "x-hub-signature-256", "authorization", None)
+    chosen = chosen_headers(Headers(headers), noted_names("X-GitHub-Event", "x-hub-signature-256", "authorization"))
     assert [name for name, _ in chosen] == ["content-type", "user-agent", "x-github-event"]
     assert {len(value) for _, value in chosen} == {16, 200, 4}
 

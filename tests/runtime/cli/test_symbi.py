@@ -1,0 +1,48 @@
+"""The command itself: it says what it is, starts fast, and takes no harm from an impatient reader."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from tests.runtime.daemon.process import BIN, environment, symbi
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    done = symbi("--version", root=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"symbi {metadata.version('symbiont')}\n")
+
+
+def test_help_lists_every_group(tmp_path: Path) -> None:
+    done = symbi("--help", root=tmp_path)
+    assert done.returncode == 0
+    for name in ("up", "webhook", "memory", "secret"):
+        assert f"\n  {name} " in done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; from runtime.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'sqlalchemy', 'aiohttp', 'rich', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_refused_with_2(tmp_path: Path) -> None:
+    assert symbi("nonsense", root=tmp_path).returncode == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {BIN / 'symbi'} --help | true"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,22 @@
+"""The committed catalogue says what the runtime's tables say, and the examples are right by it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from runtime.catalog import FILE, render
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_the_committed_catalogue_is_what_the_tables_say() -> None:
+    assert FILE.read_text(encoding="utf-8") == render(), "run `make catalog`"
+
+
+def test_the_examples_have_no_problems() -> None:
+    dslc = Path(sys.executable).parent / "dslc"
+    done = subprocess.run([dslc, "check", "--deny-warnings", EXAMPLES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "no problems" in done.stdout
