@@ -62,4 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader has seen enough; point stdout elsewhere so that the interpreter's last flush is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        # A full disk, a folder that is gone: what a person can mend, wherever it shows itself.
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        click.echo(f"symbi: {place}{(error.strerror or str(error)).lower()}", err=True)
+        code = 1
     sys.exit(code or 0)

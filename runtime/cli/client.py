@@ -15,6 +15,8 @@ from runtime.daemon.root import Owned, Root, locate, own
 from runtime.errors import SymbiontError, UsageError
 
 TIMEOUT_SECONDS = 30
+# How long a command waits for another one that works on the same root.
+OWN_SECONDS = 10
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -47,14 +49,17 @@ def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> 
     Raises SymbiontError as the operation did, with its exit code.
     """
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
-    address = root.read("daemon.json").get("socket")
-    if address:
-        answer = _ask(str(address), name, given)
+    answer = _ask_daemon(root, name, given)
+    if answer is not None:
+        return answer
+    try:
+        with own(root, seconds=OWN_SECONDS):
+            return asyncio.run(_answer(root, name, given))
+    except Owned:
+        # It may have come up in the meantime.
+        answer = _ask_daemon(root, name, given)
         if answer is not None:
             return answer
-    try:
-        return asyncio.run(_own_and_call(root, name, given))
-    except Owned:
         raise UsageError(
             f"the daemon that owns {root.folder} does not answer on its admin socket",
             hint="is it starting or stopping? try again",
@@ -64,11 +69,15 @@ def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> 
 def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Like `call`, for what only a running daemon can do."""
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
-    address = root.read("daemon.json").get("socket")
-    answer = _ask(str(address), name, given) if address else None
+    answer = _ask_daemon(root, name, given)
     if answer is None:
         raise SymbiontError(f"no daemon is running on {root.folder}", hint="start it with `symbi up`")
     return answer
+
+
+def _ask_daemon(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    address = root.read("daemon.json").get("socket")
+    return _ask(str(address), name, parameters) if address else None
 
 
 def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -92,7 +101,7 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
     return answer
 
 
-async def _own_and_call(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def _answer(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     import logging
 
     from runtime.api import OPERATIONS
@@ -102,7 +111,11 @@ async def _own_and_call(root: Root, name: str, parameters: Mapping[str, Any]) ->
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
     log.configure("auto", logging.ERROR)
-    with own(root):
-        async with House.open(root, Settings.read({})) as house:
-            await house.load_last_program()
-            return await OPERATIONS[name](house, parameters)
+    settings = Settings.read({})
+    last = root.read("program.json").get("database")
+    if settings.database is None and str(last).startswith("postgresql:"):
+        # Its URL may hold a password and is kept nowhere; the file in the root would answer with other secrets.
+        raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
+    async with House.open(root, settings) as house:
+        await house.load_last_program()
+        return await OPERATIONS[name](house, parameters)

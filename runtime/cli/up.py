@@ -38,6 +38,7 @@ def up(
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
     """
+    from dslc import files
     from runtime.daemon import log, server
     from runtime.daemon.root import make
     from runtime.daemon.settings import Settings
@@ -49,6 +50,10 @@ def up(
     for path in given:
         if not path.exists():
             raise UsageError(f"{path}: no such file or folder")
+    if not files.find([path.absolute() for path in given]):
+        # Before a root is made: in the wrong folder, it would be found from every folder below.
+        where = ", ".join(map(str, given))
+        raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format)

@@ -110,6 +110,8 @@ def _post(url: str, headers: list[list[str]], body: bytes) -> tuple[int, str, An
         connection.request("POST", parts.path, body, dict(headers))
         response = connection.getresponse()
         text = response.read().decode("utf-8", "replace")
+    except ValueError:
+        raise UsageError("--event and --delivery-id go into headers: printable text in one line") from None
     except (OSError, http.client.HTTPException) as error:
         raise SymbiontError(
             f"{url} does not answer: {str(error) or type(error).__name__}", hint="is the daemon still running?"
@@ -140,7 +142,7 @@ def logs(name: str | None, tail: int, root: Path | None, as_json: bool) -> None:
             row["webhook"] or "-",
             row["verdict"],
             str(row["status"]),
-            row["reason"] or row["event"] or "",
+            (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or "",
             row["run_state"] or "",
             f"{row['size']:,}",
             row["source"] or "-",

@@ -14,10 +14,16 @@ from runtime.errors import SymbiontError, UsageError
 
 log = structlog.get_logger("symbiont.admin")
 
+# A delivery to be signed comes in base64; more than this is no delivery.
+LARGEST_REQUEST = 64 * 1024 * 1024
 
-def operators(house: House, serving: Callable[[], bool]) -> web.Application:
-    """The operators' listener. Its data stays on the admin socket for as long as there are no tokens to ask for."""
-    application = web.Application()
+
+def operators(house: House, serving: Callable[[], bool], *, largest: int = 1024 * 1024) -> web.Application:
+    """The operators' listener. Its data stays on the admin socket for as long as there are no tokens to ask for.
+
+    `largest` is the largest request in bytes.
+    """
+    application = web.Application(client_max_size=largest)
     application.router.add_get("/healthz", _healthz)
     application.router.add_get("/readyz", _readyz(house, serving))
     return application
@@ -25,7 +31,7 @@ def operators(house: House, serving: Callable[[], bool]) -> web.Application:
 
 def admin(house: House, serving: Callable[[], bool]) -> web.Application:
     """The admin socket: only the root's user can open it, so it asks for nothing."""
-    application = operators(house, serving)
+    application = operators(house, serving, largest=LARGEST_REQUEST)
     application.router.add_post("/v1/{operation}", _operation(house))
     return application
 
@@ -78,6 +84,9 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             return web.json_response(await operation(house, parameters))
+        except web.HTTPRequestEntityTooLarge:
+            answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
+            return web.json_response({"error": answer}, status=413)
         except SymbiontError as error:
             answer = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code}
             return web.json_response({"error": answer}, status=400)

@@ -103,8 +103,9 @@ class House:
             )
 
     def remember_program(self) -> None:
-        """Record the paths, so that commands find the program when no daemon runs."""
-        self.root.write("program.json", {"paths": [str(path) for path in self.paths]})
+        """Record paths and database, so that commands find the same ones when no daemon runs."""
+        paths = [str(path) for path in self.paths]
+        self.root.write("program.json", {"paths": paths, "database": self.database.shown})
 
     async def reload(self, *, force: bool = False) -> bool:
         """Look at the paths again; swap when a file changed (or when `force`, which reads secrets again).
@@ -116,6 +117,9 @@ class House:
             try:
                 compiled = await compile_paths(self.paths)
                 if compiled.digest == self._digest and not force:
+                    if compiled.program is not None:
+                        # What was away is back as it was.
+                        self.problem = None
                     return False
                 if compiled.program is None:
                     # The same broken content is reported once.

@@ -7,6 +7,8 @@ import sys
 from typing import Any, Literal
 
 import structlog
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
 
 
 def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) -> None:
@@ -38,6 +40,14 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # Malformed HTTP is the sender's fault, answered with 400; its traceback is nobody's business.
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+    server = logging.getLogger("aiohttp.server")
+    server.filters[:] = [_is_our_fault]
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # A line for each change would feed itself where the log is written into a watched folder.
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)
+
+
+def _is_our_fault(record: logging.LogRecord) -> bool:
+    """False for malformed HTTP: that is the sender's, answered with 400, and its traceback is nobody's business."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | RequestPayloadError)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,21 +124,46 @@ def filesystem(folder: Path, mountinfo: Path) -> str:
 
 
 @contextmanager
-def own(root: Root) -> Iterator[None]:
-    """Hold `.symbi/lock` while inside. Raises `Owned` at once when another process holds it."""
+def own(root: Root, *, seconds: float = 2) -> Iterator[None]:
+    """Hold `.symbi/lock` while inside.
+
+    Raises `Owned`: at once when a daemon holds it, after `seconds` when it is a command, which needs it for a moment.
+    """
     descriptor = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(descriptor, root, time.monotonic() + seconds):
             pid = root.read("daemon.json").get("pid")
             who = f"a daemon (process {pid})" if pid else "another process"
-            raise Owned(
-                f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root"
-            ) from None
+            raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root")
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, root: Root, end: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if _daemon_lives(root) or time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def _daemon_lives(root: Root) -> bool:
+    """Whether `daemon.json` names a process that is there: a killed daemon leaves its file behind."""
+    pid = root.read("daemon.json").get("pid")
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 class Owned(UsageError):  # noqa: N818 - it is the state of the root

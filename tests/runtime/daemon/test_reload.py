@@ -131,6 +131,8 @@ def test_the_last_file_deleted_never_means_delete_everything(tmp_path: Path) -> 
         error = until(lambda: daemon.readyz().json()["last_error"])
         assert "no .symbiont files under" in error["message"]
         assert mounted(daemon, "/hooks/github")
+        write_program(tmp_path)
+        until(lambda: daemon.readyz().json()["last_error"] is None)
 
 
 def test_a_broken_edit_changes_nothing_and_says_where(tmp_path: Path) -> None:
