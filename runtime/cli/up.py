@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("--listen", metavar="HOST:PORT", help="Where senders post.  [default: 127.0.0.1:8080]")
 @click.option("--admin-listen", metavar="HOST:PORT", help="The operators' listener.  [default: 127.0.0.1:8081]")
-@click.option("--database", metavar="URL", help="postgresql://… instead of the SQLite file in the root.")
+@click.option(
+    "--database",
+    metavar="URL",
+    help="postgresql://… for SQLite; with a password in SYMBIONT_DATABASE.",
+)
 @click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
 @root_option
 def up(

@@ -42,6 +42,7 @@ async def _healthz(_request: web.Request) -> web.Response:
 
 def _readyz(house: House, serving: Callable[[], bool]) -> Callable[[web.Request], Any]:
     async def readyz(_request: web.Request) -> web.Response:
+        await house.probe_storage()
         state = readiness(house, serving())
         return web.json_response(state, status=200 if state["ready"] else 503)
 
@@ -52,7 +53,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
     """The generation that runs, what of it is not mounted and why, and why the last reload changed nothing."""
     problem = house.problem
     return {
-        "ready": serving and house.generation is not None,
+        "ready": serving and house.generation is not None and house.storage_problem is None,
         "generation": house.generation.number if house.generation else 0,
         "webhooks": len(house.table),
         "not_mounted": [
@@ -60,6 +61,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
             for entry in house.mounts.values()
             if entry.problem
         ],
+        "storage": house.storage_problem or "ok",
         "warnings": list(house.generation.warnings) if house.generation else [],
         "last_error": None
         if problem is None

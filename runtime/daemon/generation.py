@@ -12,9 +12,9 @@ from types import MappingProxyType
 from dslc.blocks import Agent, Memory, Webhook
 from dslc.program import Program
 from runtime import secrets
-from runtime.clock import Clock
 from runtime.daemon.pool import Pool
-from runtime.memory import Store, identity_of, open_store, path_of
+from runtime.errors import UsageError
+from runtime.memory import STORES, Store, identity_of, open_store, path_of
 from runtime.secrets import Context, Secret, Unresolved
 from runtime.webhooks.route import Mount, RouteTable, mount
 
@@ -95,7 +95,7 @@ async def build(
     held: list[Hashable] = []
     try:
         declared = _memories(program)
-        memories = {name: await _open(block, root, context.clock, pool, held) for name, block in declared.items()}
+        memories = {name: await _open(block, root, context, pool, held) for name, block in declared.items()}
     except BaseException:
         for identity in held:
             await pool.give_back(identity)
@@ -122,9 +122,14 @@ def _memories(program: Program) -> dict[str, Memory]:
     return declared
 
 
-async def _open(block: Memory, root: Path, clock: Clock, pool: Pool[Store], held: list[Hashable]) -> Store:
+async def _open(block: Memory, root: Path, context: Context, pool: Pool[Store], held: list[Hashable]) -> Store:
     identity = identity_of(block, root)
-    store = await pool.take(identity, lambda: open_store(block, root, clock=clock))
+    if STORES[block.store.name].files and not await context.database.claim_alone():
+        raise UsageError(
+            f"another daemon uses this database, and the memory {block.name} is files on this machine",
+            hint="one daemon at a time can keep them: stop the other one, or name another --database",
+        )
+    store = await pool.take(identity, lambda: open_store(block, root, clock=context.clock))
     held.append(identity)
     return store
 

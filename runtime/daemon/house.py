@@ -17,9 +17,9 @@ from runtime.daemon import master_key
 from runtime.daemon.generation import Generation, build
 from runtime.daemon.pool import Pool
 from runtime.daemon.reload import Compiled, Problem, compile_paths
-from runtime.daemon.root import Root
+from runtime.daemon.root import DATABASE_FILE, Root
 from runtime.daemon.settings import Settings
-from runtime.database import Database
+from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
 from runtime.memory import Store
 from runtime.secrets import Context
@@ -27,8 +27,6 @@ from runtime.webhooks.audit import Audit
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
-
-DATABASE_FILE = "symbiont.db"
 
 
 class House:
@@ -47,6 +45,7 @@ class House:
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
+        self.storage_problem: str | None = None
         self._digest = b""
         self._loading = asyncio.Lock()
         self._retiring: set[Generation] = set()
@@ -132,6 +131,16 @@ class House:
                 return False
         return True
 
+    async def probe_storage(self) -> None:
+        """Try to write when the last attempt failed, so that `storage_problem` says how it is now."""
+        if self.storage_problem is not None:
+            try:
+                await self.database.probe()
+            except Unavailable as error:
+                self.storage_problem = str(error)
+            else:
+                self.storage_problem = None
+
     def _report(self, problems: Sequence[Problem]) -> None:
         if self.problem == problems[0]:
             return
@@ -153,7 +162,7 @@ class House:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        for warning in generation.warnings:
+        for warning in (*generation.warnings, *compiled.warnings):
             log.warning(warning)
         for entry in generation.mounts.values():
             if entry.problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import tempfile
@@ -16,6 +17,7 @@ from runtime.errors import UsageError
 
 BACKLOG = 1024
 SOCKET_NAME = "symbi.sock"
+PREFIX = "symbi-"
 # sun_path has 108 bytes, less the terminating zero (unix(7)).
 _LONGEST_SOCKET = 107
 
@@ -57,13 +59,23 @@ def shown(listener: socket.socket) -> str:
 async def admin_socket_path(environ: Mapping[str, str]) -> AsyncIterator[Path]:
     """A short path for the admin socket, in a folder that only this user can enter; removed at the end."""
     base = runtime_folder(environ)
-    with tempfile.TemporaryDirectory(prefix="symbi-", dir=base) as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=base) as folder:
         path = Path(folder) / SOCKET_NAME
         if len(str(path).encode()) <= _LONGEST_SOCKET:
             yield path
             return
-    with tempfile.TemporaryDirectory(prefix="symbi-") as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         yield Path(folder) / SOCKET_NAME
+
+
+def remove_stale_socket(address: object) -> None:
+    """Remove the folder of a socket that a killed daemon of this root left behind. `address`: its recorded path."""
+    path = Path(address) if isinstance(address, str) else None
+    if path is None or path.name != SOCKET_NAME or not path.parent.name.startswith(PREFIX):
+        return
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
 
 
 @asynccontextmanager

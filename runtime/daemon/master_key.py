@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.crypto import KEY_BYTES, MasterKey
-from runtime.daemon.root import Root
+from runtime.daemon.root import DATABASE_FILE, Root
 from runtime.errors import UsageError
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file
@@ -30,6 +30,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
     file = root.state / FILE
     try:
         if not file.exists():
+            _refuse_orphans(root, file)
             _create(file)
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & 0o077:
@@ -37,6 +38,16 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
         return _parse(read_file(file), str(file))
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+
+
+def _refuse_orphans(root: Root, file: Path) -> None:
+    """A new key beside an old database would open nothing of it."""
+    database = root.state / DATABASE_FILE
+    if database.exists():
+        raise UsageError(
+            f"the master key {file} is gone, and {database} cannot be read without it",
+            hint=f"put it back, or name it in SYMBIONT_MASTER_KEY; to begin anew, move {database} away",
+        )
 
 
 def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dslc import Catalog, Diagnostic, Program, Source, files
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import is_error
+from dslc.diagnostic import Severity, is_error
 from runtime.errors import UsageError
 
 
@@ -46,6 +46,13 @@ class Compiled:
         """The errors, in the compiler's order."""
         sources = self.compilation.sources
         return [_problem(item, sources) for item in self.compilation.diagnostics if is_error(item)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the compiler warns of, a line each with its place."""
+        sources = self.compilation.sources
+        found = [item for item in self.compilation.diagnostics if item.severity is Severity.WARNING]
+        return [_problem(item, sources).text() for item in found]
 
 
 def _problem(item: Diagnostic, sources: Sequence[Source]) -> Problem:

@@ -17,6 +17,7 @@ from typing import Any
 from runtime.errors import UsageError
 
 STATE = ".symbi"
+DATABASE_FILE = "symbiont.db"
 _NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
 )

@@ -15,7 +15,7 @@ from aiohttp import web
 from runtime.agents import act
 from runtime.daemon.admin import admin, operators
 from runtime.daemon.house import House
-from runtime.daemon.listeners import admin_socket_path, bind, listen, listen_unix, shown
+from runtime.daemon.listeners import admin_socket_path, bind, listen, listen_unix, remove_stale_socket, shown
 from runtime.daemon.reload import Compiled
 from runtime.daemon.root import Root, own
 from runtime.daemon.settings import Settings
@@ -33,6 +33,7 @@ from runtime.webhooks.receiver import Receiver
 log = structlog.get_logger("symbiont.daemon")
 
 DAEMON_FILE = "daemon.json"
+GUARD_SECONDS = 1
 PRUNE_SECONDS = 600
 
 
@@ -81,7 +82,9 @@ class Daemon:
         self._admission = Admission(
             database, clock, capacity=settings.inbox_capacity, on_admitted=self._dispatcher.wake
         )
-        self._receiver = Receiver(lambda: house.table, self._admission, self._audit, clock)
+        self._receiver = Receiver(
+            lambda: house.table, self._admission, self._audit, clock, on_stored=self._note_storage
+        )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Callable[[House], None]) -> bool:
         """Serve on the bound sockets until asked to stop; False when something failed."""
@@ -96,11 +99,13 @@ class Daemon:
             listen_unix(web.AppRunner(for_commands, access_log=None), path),
             listen(web.ServerRunner(hooks, shutdown_timeout=drain), public),
         ):
+            remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
             house.addresses = {"public": shown(public), "admin": shown(private)}
             house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
             tasks.start("audit", self._audit.run())
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", self._watch())
+            tasks.start("guard", self._guard())
             tasks.start("prune", self._prune())
             tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
@@ -121,6 +126,14 @@ class Daemon:
 
     def _is_serving(self) -> bool:
         return self._serving
+
+    def _note_storage(self, problem: str | None) -> None:
+        """Say it once when storing begins to fail, and once when it works again."""
+        before, self._house.storage_problem = self._house.storage_problem, problem
+        if problem is not None and before is None:
+            log.error("deliveries cannot be stored and are refused", reason=problem)
+        elif problem is None and before is not None:
+            log.info("deliveries are stored again")
 
     async def _run_agent(self, work: Work, run_log: RunLog) -> None:
         """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
@@ -146,6 +159,16 @@ class Daemon:
 
         async for _ in changes(house.paths, ignored):
             await house.reload()
+
+    async def _guard(self) -> None:
+        """Stop when the database is not there any more, and try a reload again that something outside prevented."""
+        house = self._house
+        while True:
+            await house.clock.sleep(GUARD_SECONDS)
+            if not house.database.intact():
+                self._tasks.fail(f"the database {house.database.shown} was removed or replaced while it was in use")
+            if house.problem is not None and house.problem.file is None:
+                await house.reload()
 
     async def _prune(self) -> None:
         while True:

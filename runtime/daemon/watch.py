@@ -31,29 +31,31 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
     A yield says only "look again": contents decide. A folder that vanishes and comes back is watched again.
     """
     folders = watched(paths)
-    seen = _identities(folders)
     while True:
+        seen = _identities(folders)
         present = [folder for folder in folders if folder.is_dir()]
         if not present:
             await asyncio.sleep(TICK_MS / 1000)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                async with contextlib.aclosing(_bursts(present, ignored)) as bursts:
-                    async for burst in bursts:
-                        if burst:
-                            yield
-                        if _identities(folders) != seen:
-                            break
-        now = _identities(folders)
-        if now != seen:
-            seen = now
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            async with contextlib.aclosing(_bursts(present, ignored)) as bursts:
+                async for burst in bursts:
+                    if burst:
+                        yield
+                    if _identities(folders) != seen:
+                        break
+        if _identities(folders) != seen:
             yield
 
 
 async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncGenerator[bool, None]:
+    """True for a burst of changes, False for a tick without one. Ends when there is a new folder to listen to."""
+
     def wanted(_change: Change, path: str) -> bool:
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 
+    # What changed before anybody listened is in no burst, so the first tick counts as one.
+    first = True
     async for burst in awatch(
         *_open_folders(folders, ignored()),
         recursive=False,
@@ -63,7 +65,10 @@ async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]
         rust_timeout=TICK_MS,
         yield_on_timeout=True,
     ):
-        yield bool(burst)
+        yield first or bool(burst)
+        first = False
+        if any(change is Change.added and os.path.isdir(path) for change, path in burst):  # noqa: PTH112
+            return
 
 
 def _open_folders(folders: Sequence[Path], ignored: Sequence[Path]) -> list[Path]:

@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from runtime.crypto import MasterKey
 from runtime.database.failure import opening, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.migrate import migrate
+from runtime.database.schema import meta
 from runtime.database.seal_check import check_key
 from runtime.database.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.url import Kind, Location, locate
@@ -27,6 +28,11 @@ READERS = 4
 """Connections that read at the same time."""
 
 CONNECT_SECONDS = 10
+
+CLAIM = 0x73796D6269  # "symbi": the advisory lock of the daemon that has the database to itself
+
+
+_PROBE = update(meta).where(meta.c.name == "schema probe").values(value="")
 
 
 class Database:
@@ -54,6 +60,8 @@ class Database:
         self._reader = reader
         self._thread = thread
         self._lock = asyncio.Lock()
+        self._claim: Any = None
+        self._file = _identity(location.path)
 
     @classmethod
     async def open(cls, url: str | Path, master_key: MasterKey) -> Database:
@@ -83,9 +91,37 @@ class Database:
         async with self._lock:
             if self._thread is not None:
                 await self._thread.close()
+            if self._claim is not None:
+                await self._claim.close()
             await self._reader.dispose()
             if self._writer is not self._reader:
                 await self._writer.dispose()
+
+    async def claim_alone(self) -> bool:
+        """Whether no other process has claimed this database for itself; held until `close` or the end of the process.
+
+        A SQLite file is claimed with its root. Raises `Unavailable` when PostgreSQL does not answer.
+        """
+        if self.kind == "sqlite" or self._claim is not None:
+            return True
+        import asyncpg
+
+        with self._translated():
+            # A session's lock ends with its connection, so this one is for nothing else.
+            connection = await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
+            if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM):
+                self._claim = connection
+                return True
+            await connection.close()
+        return False
+
+    async def probe(self) -> None:
+        """Write something and commit it, to see whether that can be done. Raises `Unavailable`."""
+        await self.transact(lambda connection: connection.execute(_PROBE))
+
+    def intact(self) -> bool:
+        """Whether the file that is open is still the one at its path; what is written to a removed file is lost."""
+        return self._file is None or self._file == _identity(self._location.path)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
@@ -146,6 +182,14 @@ class Database:
 
     def _translated(self) -> _Translated:
         return _Translated(self._location)
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status else None
 
 
 class _Translated:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 
-from sqlalchemy import Select, insert, select
+from sqlalchemy import Connection, Select, select
 
 from runtime.clock import milliseconds
+from runtime.database import bulk
+from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
@@ -30,16 +33,24 @@ async def read(path: str, context: Context) -> bytes:
 
 
 async def _make(name: str, context: Context) -> bytes:
-    value = secrets.token_hex(32).encode()
-    sealed = Seal(context.key, table.c.value).close(value, row=name)
-    async with context.database.write() as connection:
-        # Another daemon on the same database may have made it since `find` looked.
-        found = await connection.scalar(_query(name).with_for_update())
-        if found is not None:
-            return _unseal(found, name, context)
-        row = {"user_id": OWNER, "name": name, "value": sealed, "created_at": milliseconds(context.clock)}
-        await connection.execute(insert(table).values(row))
-    return value
+    # A first start may make thousands: those that are asked for together are stored together.
+    return await context.database.commits.store(_MAKING, (name, context))
+
+
+def _store_all(connection: Connection, asked: Sequence[tuple[str, Context]]) -> list[bytes]:
+    """Make and store what is not there yet: another daemon on the same database may have made it a moment ago."""
+    names = sorted({(OWNER, name) for name, _ in asked})
+    context = asked[0][1]
+    now = milliseconds(context.clock)
+    seal = Seal(context.key, table.c.value)
+    rows = [(*key, seal.close(secrets.token_hex(32).encode(), row=key[1]), now) for key in names]
+    bulk.insert(connection, table, ("user_id", "name", "value", "created_at"), rows, ignore=True)
+    kept = bulk.find(connection, table, ("user_id", "name"), ("value",), names)
+    values = {name: _unseal(value, name, context) for _, name, value in kept}
+    return [values[name] for name, _ in asked]
+
+
+_MAKING = Stage(0, _store_all)
 
 
 def _query(name: str) -> Select[bytes]:

@@ -75,7 +75,17 @@ class _Arrival:
 class Receiver:
     """Serves every path of the public listener. `table` gives the routes of the generation that runs now."""
 
-    def __init__(self, table: Callable[[], RouteTable], admission: Admission, audit: Audit, clock: Clock) -> None:
+    def __init__(
+        self,
+        table: Callable[[], RouteTable],
+        admission: Admission,
+        audit: Audit,
+        clock: Clock,
+        *,
+        on_stored: Callable[[str | None], None] = lambda problem: None,
+    ) -> None:
+        """`on_stored` is told None after each delivery that was stored, and the reason when one could not be."""
+        self._on_stored = on_stored
         self._table = table
         self._admission = admission
         self._audit = audit
@@ -93,8 +103,11 @@ class Receiver:
             self._audit.put(arrival.attempt("refused", "overloaded", 503))
             return _refusal(Refused("overloaded"), arrival.route, retry_after=busy.retry_after)
         except Unavailable as error:
-            log.error("a delivery could not be stored", webhook=arrival.route and arrival.route.name, reason=str(error))
+            self._on_stored(str(error))
             return _refusal(Refused("unavailable"), arrival.route, retry_after=5)
+        except Exception:
+            log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
+            return _refusal(Refused("internal"), arrival.route)
 
     async def _receive(self, arrival: _Arrival) -> Answer:
         raw, headers = arrival.raw, arrival.headers
@@ -126,6 +139,7 @@ class Receiver:
             self._audit.put(arrival.attempt("filtered", "filtered", 200))
             return _FILTERED
         decision = await self._admission.admit(_candidate(arrival, route, verified))
+        self._on_stored(None)
         if decision.verdict == "replayed":
             raise Refused("replayed")
         if decision.verdict == "repeated":

@@ -52,6 +52,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "rate_limited": Reason(429, "rate_limited", "too many requests"),
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
+        "internal": Reason(500, "internal_error", "something went wrong here; try again later"),
     }
 )
 

@@ -156,7 +156,7 @@ class Daemon:
 
 
 @contextmanager
-def running(root: Path, *arguments: str, **extra: str) -> Iterator[Daemon]:
+def running(root: Path, *arguments: str, wait: bool = True, **extra: str) -> Iterator[Daemon]:
     """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed."""
     log = root / "daemon.log"
     with log.open("ab") as output:
@@ -170,7 +170,8 @@ def running(root: Path, *arguments: str, **extra: str) -> Iterator[Daemon]:
         )
     daemon = Daemon(root, process, log)
     try:
-        daemon.wait_until_ready()
+        if wait:
+            daemon.wait_until_ready()
         yield daemon
         if process.poll() is None:
             assert daemon.stop() == 0, log.read_text()

@@ -69,7 +69,7 @@ Pairs = list[tuple[str, str]]
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     root = tmp_path_factory.mktemp("daemon")
     write_program(root, PROGRAM)
-    with running(root, "program", **SECRETS) as started:
+    with running(root, "program", wait=True, **SECRETS) as started:
         yield started
 
 
@@ -428,7 +428,7 @@ def test_webhook_list_shows_what_is_mounted_and_why_not(daemon: Daemon) -> None:
 
 def test_commands_answer_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
-    with running(tmp_path, "program", **SECRETS) as daemon:
+    with running(tmp_path, "program", wait=True, **SECRETS) as daemon:
         body = fresh_body()
         assert post(daemon, "github", body, signed("github", body)).status == 202
         until(lambda: all(row["run_state"] == "done" for row in daemon.attempts()))

@@ -15,13 +15,13 @@ def test_a_delivery_survives_a_kill_and_is_remembered(tmp_path: Path, postgres_u
     environ = {**ENVIRON, "SYMBIONT_DATABASE": postgres_url}
     accepted = {}
     for turn in range(3):
-        with running(tmp_path, "program", **environ) as daemon:
+        with running(tmp_path, "program", wait=True, **environ) as daemon:
             for number in range(20):
                 answer = daemon.github(b'{"number":"%d-%d"}' % (turn, number), f"{turn}-{number}")
                 assert answer.status == 202
                 accepted[f"{turn}-{number}"] = answer.json()["delivery_id"]
             daemon.kill()
-    with running(tmp_path, "program", **environ) as daemon:
+    with running(tmp_path, "program", wait=True, **environ) as daemon:
         # What the killed daemons were running is free again when their leases end.
         until(lambda: all(row["run_state"] == "done" for row in daemon.attempts("--tail", "100")), 120)
         rows = {row["provider_delivery_id"]: row["delivery_id"] for row in daemon.attempts("--tail", "100")}
@@ -38,12 +38,12 @@ def test_a_second_daemon_on_the_same_database_is_refused_while_memories_are_file
         root.mkdir()
         write_program(root)
     environ = {**ENVIRON, "SYMBIONT_DATABASE": postgres_url}
-    with running(first, "program", **environ) as daemon:
+    with running(first, "program", wait=True, **environ) as daemon:
         ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
         done = symbi("up", "program", *ports, root=second, **environ)
         assert done.returncode == 2
         assert "another daemon uses this database" in done.stderr
         assert "Traceback" not in done.stderr
         assert daemon.readyz().status == 200
-    with running(second, "program", **environ) as daemon:
+    with running(second, "program", wait=True, **environ) as daemon:
         assert daemon.readyz().status == 200

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,36 @@ def test_a_new_file_and_its_removal_are_seen(tmp_path: Path) -> None:
         second.unlink()
         until(lambda: not mounted(daemon))
         assert mounted(daemon, "/hooks/github")
+
+
+def test_a_file_in_a_new_folder_is_seen(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        deep = tmp_path / "program/new/deeper"
+        deep.mkdir(parents=True)
+        time.sleep(2)
+        (deep / "second.symbiont").write_text(SECOND)
+        until(lambda: mounted(daemon))
+        (deep / "second.symbiont").unlink()
+        until(lambda: not mounted(daemon))
+
+
+def test_an_edit_during_the_start_is_not_missed(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program", wait=False) as daemon:
+        # Recorded once the program has been read, before anything listens.
+        until((tmp_path / ".symbi/program.json").exists)
+        write_program(tmp_path, GITHUB + SECOND)
+        daemon.wait_until_ready()
+        until(lambda: mounted(daemon))
+
+
+def test_what_the_compiler_warns_of_is_logged(tmp_path: Path) -> None:
+    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "written-here"))
+    with running(tmp_path, "program") as daemon:
+        log = daemon.log.read_text()
+        assert "hooks.symbiont:4:14: P501" in log
+        assert "written-here" not in log
 
 
 def test_a_file_that_is_named_itself_is_followed_through_renames(tmp_path: Path) -> None:
