@@ -67,8 +67,12 @@ async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]
     ):
         yield first or bool(burst)
         first = False
-        if any(change is Change.added and os.path.isdir(path) for change, path in burst):  # noqa: PTH112
+        if _new_folder(burst):
             return
+
+
+def _new_folder(burst: set[tuple[Change, str]]) -> bool:
+    return any(change is Change.added and Path(path).is_dir() for change, path in burst)
 
 
 def _open_folders(folders: Sequence[Path], ignored: Sequence[Path]) -> list[Path]:

@@ -32,7 +32,7 @@ CONNECT_SECONDS = 10
 CLAIM = 0x73796D6269  # "symbi": the advisory lock of the daemon that has the database to itself
 
 
-_PROBE = update(meta).where(meta.c.name == "schema probe").values(value="")
+_PROBE = update(meta).values(value=meta.c.value)
 
 
 class Database:
