@@ -85,10 +85,10 @@ def _process(port: int, *command: str, folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def bare() -> Iterator[int]:
-    """Bare aiohttp on the yielded port."""
+def bare(*loop: str) -> Iterator[int]:
+    """Bare aiohttp on the yielded port, on asyncio's own event loop or on `uvloop`."""
     port = _free_port()
-    command = (sys.executable, "-m", "bench.bare", str(port))
+    command = (sys.executable, "-m", "bench.bare", str(port), *loop)
     with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)):
         yield port
 
@@ -134,7 +134,12 @@ def measure(requests: int) -> dict[str, Any]:
     """The whole measurement as a JSON object."""
     with ExitStack() as stack:
         against_bare = compare(
-            {"bare aiohttp": stack.enter_context(bare()), "symbiont": stack.enter_context(daemon(1))}, requests
+            {
+                "bare aiohttp": stack.enter_context(bare()),
+                "bare aiohttp on uvloop": stack.enter_context(bare("uvloop")),
+                "symbiont": stack.enter_context(daemon(1)),
+            },
+            requests,
         )
     with ExitStack() as stack:
         by_size = compare(

@@ -24,20 +24,20 @@ def list_(root: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    from humanfriendly import format_size
+
     rows = [
         (
             row["agent"],
             row["memory"],
             str(row["files"]),
-            f"{row['bytes']:,}",
+            format_size(row["bytes"]),
             row["oldest"] or "-",
             row["newest"] or "-",
         )
         for row in answer["agents"]
     ]
-    print_table(
-        ("agent", "memory", "files", "bytes", "first day", "last day"), rows, empty="Nothing is remembered yet."
-    )
+    print_table(("agent", "memory", "files", "size", "first day", "last day"), rows, empty="Nothing is remembered yet.")
 
 
 @memory.command()

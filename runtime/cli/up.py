@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from importlib import metadata
@@ -42,6 +41,8 @@ def up(
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
     """
+    import uvloop
+
     from dslc import files
     from runtime.daemon import log, server
     from runtime.daemon.root import make
@@ -61,7 +62,7 @@ def up(
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format)
-    stopped_well = asyncio.run(
+    stopped_well = uvloop.run(
         server.serve(make(Path.cwd(), os.environ, root), settings, given, announce=_announce, refuse=_refuse)
     )
     if not stopped_well:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -50,6 +51,8 @@ async def serve(
     `announce` is called once, when everything listens; `refuse` with a first program that has errors, and nothing is
     started then. Raises UsageError for what a person can mend before the start.
     """
+    # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
+    gc.set_threshold(50_000, 20, 50)
     # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
     with (
         own(root),

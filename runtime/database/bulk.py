@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,6 +26,22 @@ PARAMETERS = 30_000
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 
 Rows = Sequence[tuple[Any, ...]]
+
+
+class Statement(NamedTuple):
+    """A statement in the driver's own form, its parameters, and how many rows it is expected to make."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+    rows: int
+
+
+def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) -> list[Statement]:
+    """The statements with which `insert` inserts `rows`, leaving out what a unique key refuses."""
+    return [
+        Statement(_insert(dialect, table, columns, len(part), True), _flat(part), len(part))
+        for part in _parts(_bound(table, columns, rows), len(columns))
+    ]
 
 
 def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows, *, ignore: bool = False) -> int:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from runtime.crypto import MasterKey
 from runtime.database.failure import opening, unavailable
-from runtime.database.group_commit import GroupCommit
+from runtime.database.group_commit import GroupCommit, Transaction
 from runtime.database.migrate import migrate
 from runtime.database.schema import meta
 from runtime.database.seal_check import check_key
@@ -160,9 +160,7 @@ class Database:
                 async with self._writer.begin() as connection:
                     return await connection.run_sync(function)
 
-    async def series(
-        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None]
-    ) -> None:
+    async def series(self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None]) -> None:
         """Transactions one after the other for as long as `next_one` gives a function, for a turn of a tenth second.
 
         Everything is called in the event loop: `next_one` when a transaction may begin, what it gives in that
@@ -174,9 +172,9 @@ class Database:
                 if self._thread is not None:
                     return await self._thread.series(next_one, done)
                 end = time.monotonic() + TURN_SECONDS
-                while time.monotonic() < end and (function := next_one()) is not None:
+                while time.monotonic() < end and (transaction := next_one()) is not None:
                     async with self._writer.begin() as connection:
-                        result = await connection.run_sync(function)
+                        result = await connection.run_sync(transaction.apply)
                     done(result)
         return None
 

@@ -12,16 +12,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from runtime.database.bulk import Statement
 from runtime.database.failure import Collision, Unavailable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SMALLEST, LARGEST = 16, 256
+SMALLEST, LARGEST = 32, 256
 """Between these bounds a group is as large as what the sync to disk is worth: about as long in storing as in syncing.
 
 A larger one would keep everybody waiting for its last piece; a smaller one would spend the time on syncs. So answers
@@ -30,6 +31,20 @@ go out, and new work comes in, while the next group is being stored.
 
 COLLISIONS = 10
 """How often a group that collided with another daemon's is decided again before it is taken apart."""
+
+
+class Plain(NamedTuple, Generic[Result]):
+    """Statements for several pieces of work, and the answers when every one makes the rows it should."""
+
+    statements: Sequence[Statement]
+    answers: Sequence[Result]
+
+
+class Transaction(NamedTuple, Generic[Result]):
+    """One transaction of a series: `plain` is tried first where there is one, `apply` otherwise."""
+
+    apply: Callable[[Connection], Result]
+    plain: tuple[Sequence[Statement], Result] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +59,9 @@ class Stage(Generic[Item, Result]):
 
     rank: int
     apply: Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
+    plain: Callable[[Sequence[Item]], Plain[Result]] | None = None
+    """For work that nearly always only inserts: the same for SQLite as statements that are made beforehand, which hold
+    good when each makes the rows it should. Otherwise they are rolled back and `apply` decides."""
 
 
 class Transact(Protocol):
@@ -53,14 +71,14 @@ class Transact(Protocol):
 
 
 class Series(Protocol):
-    """Runs transactions one after the other for as long as `next_one` gives a function: `Database.series`.
+    """Runs transactions one after the other for as long as `next_one` gives one: `Database.series`.
 
-    Everything is called in the event loop: `next_one` when a transaction may begin, `done` after each commit with what
-    the function returned. The first error ends the series and is raised; that transaction is rolled back.
+    `next_one` is called when a transaction may begin, `done` after each commit with its result, both in the event
+    loop. The first error ends the series and is raised; that transaction is rolled back.
     """
 
     def __call__(
-        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None], /
+        self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None], /
     ) -> Awaitable[None]: ...
 
 
@@ -87,8 +105,8 @@ class _Pace:
             self._stored_at = 0.0
             self.size = max(SMALLEST, min(int(self._commit / self._piece), LARGEST))
 
-    def timed(self, group: list[_Waiting]) -> Callable[[Connection], _Stored]:
-        """Store `group`, and learn from it."""
+    def timed(self, group: list[_Waiting]) -> Transaction[_Stored]:
+        """The transaction that stores `group`; it learns from it."""
 
         def store(connection: Connection) -> _Stored:
             began = time.perf_counter()
@@ -97,7 +115,8 @@ class _Pace:
             self._piece += ((self._stored_at - began) / len(group) - self._piece) / 8
             return group, answers
 
-        return store
+        plain = _plain(group)
+        return Transaction(store, None if plain is None else (plain.statements, (group, plain.answers)))
 
 
 _Stored = tuple[Sequence[_Waiting], Sequence[Any]]
@@ -159,7 +178,7 @@ class GroupCommit:
         """Store group after group; one that fails is looked at alone."""
         group: list[_Waiting] = []
 
-        def next_one() -> Callable[[Connection], _Stored] | None:
+        def next_one() -> Transaction[_Stored] | None:
             nonlocal group
             self._pace.committed()
             # What waits at this very moment; only one transaction takes from the queue at a time.
@@ -196,6 +215,14 @@ class GroupCommit:
         if error.fatal and self.on_fatal is not None:
             on_fatal, self.on_fatal = self.on_fatal, None
             on_fatal(error)
+
+
+def _plain(group: Sequence[_Waiting]) -> Plain[Any] | None:
+    """The group as plain statements, when all of it is one kind of work that can be."""
+    stage = group[0].stage
+    if stage.plain is None or any(waiting.stage is not stage for waiting in group):
+        return None
+    return stage.plain([waiting.item for waiting in group])
 
 
 def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:

@@ -6,21 +6,31 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from runtime.errors import UsageError
 
+if TYPE_CHECKING:
+    from runtime.database.bulk import Statement
+    from runtime.database.group_commit import Transaction
+
 Result = TypeVar("Result")
 
 BUSY_SECONDS = 10
 """How long a statement waits for another process's lock."""
+
+CHECKPOINT_SECONDS = 0.2
+"""How often the log is copied into the database beside the writer, while there is something to copy."""
+
+LONGEST_WAL = 16_384
+"""Pages (64 MiB) of the log after which the writer itself waits for the rest of a copy, and begins the log anew."""
 
 TURN_SECONDS = 0.1
 """How long transactions may follow on one another before other writers have their turn."""
@@ -64,35 +74,114 @@ class WriterThread:
             poolclass=StaticPool,
         )
         _prepare(self._engine, begin="BEGIN IMMEDIATE", query_only=False)
+        self._checkpoints = Checkpoints(path)
 
     async def run(self, function: Callable[[Connection], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, function)
 
-    async def series(
-        self, next_one: Callable[[], Callable[[Connection], Result] | None], done: Callable[[Result], None]
-    ) -> None:
-        """Transactions one after the other, each made in the event loop and committed in the writer's thread.
+    async def series(self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None]) -> None:
+        """Transactions one after the other.
 
-        The statements of a group take less time than a thread needs to win the interpreter's lock for each of them
-        from a busy loop; the sync to disk, which takes the most, is what the loop goes on beside.
+        Statements that were made beforehand run and commit in the thread, beside the event loop. Anything else is made
+        in the loop and only committed in the thread: to win the interpreter's lock from a busy loop for each step of a
+        function would take longer than the function.
         """
         loop = asyncio.get_running_loop()
         end = time.monotonic() + TURN_SECONDS
         with self._engine.connect() as connection:
-            while time.monotonic() < end and (function := next_one()) is not None:
-                with connection.begin() as transaction:
-                    result = function(connection)
-                    await loop.run_in_executor(self._thread, transaction.commit)
+            while time.monotonic() < end and (transaction := next_one()) is not None:
+                if transaction.plain is not None:
+                    statements, result = transaction.plain
+                    if await loop.run_in_executor(self._thread, self._execute, statements):
+                        done(result)
+                        self._checkpoints.look(loop)
+                        continue
+                with connection.begin() as begun:
+                    result = transaction.apply(connection)
+                    await loop.run_in_executor(self._thread, begun.commit)
                 done(result)
+                self._checkpoints.look(loop)
+
+    def _execute(self, statements: Sequence[Statement]) -> bool:
+        """Commit `statements` as one transaction; False, and nothing done, when one makes fewer rows than it should."""
+        connection = self._engine.raw_connection().driver_connection
+        assert connection is not None
+        if self._checkpoints.overdue:
+            self._checkpoints.restart(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for sql, parameters, rows in statements:
+                if connection.execute(sql, parameters).rowcount != rows:
+                    connection.execute("ROLLBACK")
+                    return False
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return True
 
     async def close(self) -> None:
         """Close the connection, in the thread that made it, and end the thread."""
+        await self._checkpoints.close()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
 
     def _transaction(self, function: Callable[[Connection], Result]) -> Result:
         with self._engine.begin() as connection:
             return function(connection)
+
+
+class Checkpoints:
+    """Copies the log into the database in a thread of its own: beside the writer, which then seldom has to wait for it.
+
+    A checkpoint at commit, SQLite's own way, would hold up everything that waits for that commit for tens of
+    milliseconds, several times a second under load (https://sqlite.org/wal.html, "Avoiding Excessively Large WAL
+    Files"). `overdue`: the log has grown long, and only the writer can begin it anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.overdue = False
+        self._path = path
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="symbiont database checkpoints")
+        self._connection: sqlite3.Connection | None = None
+        self._running: asyncio.Future[None] | None = None
+        self._last = 0.0
+
+    def look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a checkpoint when it is time for one. Called in the event loop, after a commit."""
+        if self._running is None and time.monotonic() - self._last > CHECKPOINT_SECONDS:
+            self._running = loop.run_in_executor(self._thread, self._copy)
+            self._running.add_done_callback(self._copied)
+
+    def _copied(self, running: asyncio.Future[None]) -> None:
+        self._running = None
+        self._last = time.monotonic()
+        if not running.cancelled():
+            # A full or failing disk is the writer's to report: it meets it at its next commit.
+            running.exception()
+
+    def _copy(self) -> None:
+        if self._connection is None:
+            self._connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+            self._connection.execute("PRAGMA synchronous=FULL")
+        _, pages, _ = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self.overdue = pages > LONGEST_WAL
+
+    def restart(self, connection: sqlite3.Connection) -> None:
+        """Copy what is left and begin the log anew; not when a reader still needs it. Called in the writer's thread."""
+        self.overdue = False
+        connection.execute("PRAGMA busy_timeout=0")
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+
+    async def close(self) -> None:
+        """Finish, and close the connection in its thread."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+        if self._connection is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        self._thread.shutdown()
 
 
 def async_engine(path: Path, *, readers: int) -> AsyncEngine:
@@ -122,7 +211,7 @@ def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-32768")  # KiB: unique keys lie scattered over their indexes
-        cursor.execute("PRAGMA wal_autocheckpoint=2000")  # pages: 8 MiB are a pause of about 20 ms
+        cursor.execute(f"PRAGMA wal_autocheckpoint={4 * LONGEST_WAL}")
         if query_only:
             cursor.execute("PRAGMA query_only=ON")
         cursor.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import Database, bulk
 from runtime.database.failure import Collision
-from runtime.database.group_commit import Stage
+from runtime.database.group_commit import Plain, Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
@@ -29,6 +29,8 @@ LONGEST_ID = 200
 
 _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
+_KEY_COLUMNS = (*_KEY, "expires_at", "delivery_id")
+_BODY_COLUMNS = ("delivery_id", "user_id", "body")
 _COLUMNS = (
     *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
     *("size", "body_sha256", "content_type", "headers", "verified", "secret_index", "keep_body"),
@@ -81,7 +83,7 @@ class Admission:
         self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
-        self._stage = Stage(1, self._admit)
+        self._stage = Stage(1, self._admit, self._plainly)
 
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
@@ -152,6 +154,15 @@ class Admission:
             self._queue_again(connection, again)
         return decisions
 
+    def _plainly(self, entries: Sequence[_Entry]) -> Plain[Decision]:
+        """The statements that store all entries, when not one of them is a repeat or a replay."""
+        statements = [
+            *bulk.inserting("sqlite", deliveries, _COLUMNS, [entry.row for entry in entries]),
+            *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
+            *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies((e.delivery_id, e) for e in entries)),
+        ]
+        return Plain(statements, [Decision("accepted", entry.delivery_id) for entry in entries])
+
     def _all_new(self, connection: Connection, entries: Sequence[_Entry]) -> bool:
         """Store all entries when not one of them is a repeat or a replay, as is nearly always so: the unique keys say
         it without a look beforehand. Otherwise store nothing."""
@@ -174,24 +185,22 @@ class Admission:
         made = bulk.insert(connection, deliveries, _COLUMNS, [entry.row for entry in accepted], ignore=True)
         if made != len(accepted):
             raise Collision
-        keys = sorted(
-            (*entry.key, int(entry.candidate.replay_until * 1000), entry.delivery_id) for entry in accepted if entry.key
-        )
-        made = bulk.insert(connection, replay_keys, (*_KEY, "expires_at", "delivery_id"), keys, ignore=True)
+        keys = _keys(accepted)
+        made = bulk.insert(connection, replay_keys, _KEY_COLUMNS, keys, ignore=True)
         if made != len(keys):
             raise Collision
-        self._insert_bodies(connection, [(entry.delivery_id, entry) for entry in accepted])
+        self._insert_bodies(connection, ((entry.delivery_id, entry) for entry in accepted))
 
-    def _insert_bodies(self, connection: Connection, rows: list[tuple[str, _Entry]]) -> None:
-        sealed = [
-            (
-                row,
-                entry.candidate.user_id,
-                self._seal.close(entry.candidate.body, row=row, user_id=entry.candidate.user_id),
-            )
-            for row, entry in rows
+    def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, _Entry]]) -> None:
+        bulk.insert(connection, bodies, _BODY_COLUMNS, self._bodies(of), ignore=True)
+
+    def _bodies(self, of: Iterable[tuple[str, _Entry]]) -> list[tuple[Any, ...]]:
+        """Rows of sealed bodies, each with the delivery that it belongs to."""
+        seal = self._seal.close
+        return [
+            (row, entry.candidate.user_id, seal(entry.candidate.body, row=row, user_id=entry.candidate.user_id))
+            for row, entry in of
         ]
-        bulk.insert(connection, bodies, ("delivery_id", "user_id", "body"), sealed, ignore=True)
 
     def _queue_again(self, connection: Connection, again: list[tuple[str, _Entry]]) -> None:
         """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""
@@ -203,6 +212,13 @@ class Admission:
                 .values(state=QUEUED, tries=0, next_attempt_at=entry.now, finished_at=None)
             )
         self._insert_bodies(connection, again)
+
+
+def _keys(entries: Sequence[_Entry]) -> list[tuple[Any, ...]]:
+    """Rows of replay keys, in the order of the keys."""
+    return sorted(
+        (*entry.key, int(entry.candidate.replay_until * 1000), entry.delivery_id) for entry in entries if entry.key
+    )
 
 
 def decide(first: First | None, *, seen: bool) -> Verdict:

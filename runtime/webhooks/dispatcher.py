@@ -24,6 +24,12 @@ Run = Callable[[Work, RunLog], Awaitable[None]]
 letter at once; `AgentGone` when there is nobody to do it."""
 
 WORKERS = 16
+PRESSURE = 8
+"""So many deliveries waiting to be stored are a burst."""
+
+GIVE_WAY_SECONDS = 0.5
+"""How long a claim waits for a burst to end."""
+
 POLL_SECONDS = 1.0
 """How often the inbox is looked at when nothing wakes the dispatcher: for backoffs and other daemons' deliveries."""
 
@@ -97,8 +103,16 @@ class Dispatcher:
         """Forget what ended more than `keep_seconds` ago; see `runtime.webhooks.retention.prune`."""
         await prune(self._database, self._clock, keep_seconds=keep_seconds)
 
+    async def _give_way(self) -> None:
+        """Wait while deliveries come in faster than they are stored, but not for long: receiving goes first, the inbox
+        holds what runs later, and runs go on all the same."""
+        end = self._clock.monotonic() + GIVE_WAY_SECONDS
+        while self._database.commits.depth >= PRESSURE and self._clock.monotonic() < end and not self._stopping:
+            await self._clock.sleep(0.02)
+
     async def _claim(self) -> bool:
         """Fill the free places; True when more may wait."""
+        await self._give_way()
         free = self._workers - len(self._running)
         if free <= 0:
             return False
