@@ -33,6 +33,8 @@ WAITING = 4096
 
 FLUSH_SECONDS = 0.5
 ROLL_UP_MS = 60_000
+ONE_BY_ONE = 20
+"""Alike refusals of one minute that have a row each; the rest are counted in the last one."""
 _SHOWN_LENGTH = 200
 _PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
 _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
@@ -89,7 +91,7 @@ class Audit:
         self._kept = kept
         self._waiting: list[tuple[int, Attempt]] = []
         self._dropped = 0
-        self._current: dict[tuple[Any, ...], str] = {}
+        self._current: dict[tuple[Any, ...], tuple[str, int]] = {}
         self._minute = 0
         self._written: Counter[tuple[str, str]] = Counter()
 
@@ -134,13 +136,12 @@ class Audit:
             if at // ROLL_UP_MS != self._minute:
                 self._minute = at // ROLL_UP_MS
                 self._current.clear()
-            alike = (attempt.user_id, attempt.webhook, attempt.reason, attempt.status, attempt.source)
-            row_id = self._current.get(alike) if attempt.verdict == "refused" else None
-            if row_id is None:
+            alike = (attempt.verdict, attempt.user_id, attempt.webhook, attempt.reason, attempt.status, attempt.source)
+            row_id, seen = self._current.get(alike, ("", 0))
+            if attempt.verdict != "refused" or seen < ONE_BY_ONE:
                 row_id = uuid7(self._clock)
                 new[row_id] = _row(row_id, at, attempt)
-                if attempt.verdict == "refused":
-                    self._current[alike] = row_id
+                self._current[alike] = (row_id, seen + 1)
             elif row_id in new:
                 new[row_id][-2:] = [at, new[row_id][-1] + 1]
             else:

@@ -54,9 +54,10 @@ async def test_accepted_and_refused_are_told_together_newest_first(
     assert await recent(database, limit=2) == [newest, accepted]
 
 
-async def test_alike_refusals_of_a_minute_are_one_row_with_their_count(
-    audit: Audit, database: Database, clock: ManualClock
+async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest_are_counted(
+    audit: Audit, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("runtime.webhooks.audit.ONE_BY_ONE", 1)
     for _ in range(3):
         audit.put(attempt())
         audit.put(attempt(reason="stale"))
