@@ -31,6 +31,7 @@ class Provider:
     `event`, `delivery_id`: sources, `header:NAME` or a JSONPath, first found first. A delivery id is the same for
     every attempt at one delivery. `methods`: what deliveries come by. `content_type`: what the sender usually sends.
     `answer`: what an accepted delivery is answered when it can't be 202 with its id.
+    `sample_event`: what a test delivery says it is, where the event stands in a header and nobody names one.
     `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
     one, so that all else sees plain rows. `extra`: the package extra that it needs installed.
     """
@@ -40,6 +41,7 @@ class Provider:
     doc: str
     scheme: Scheme
     event: tuple[str, ...] = ()
+    sample_event: str | None = None
     delivery_id: tuple[str, ...] = ()
     doc_url: str | None = None
     methods: tuple[str, ...] = ("POST",)

@@ -35,7 +35,8 @@ class Route:
     def signed(self, body: bytes, now: float, delivery_id: str, event: str | None) -> list[tuple[str, str]]:
         """The headers with which this webhook's sender would send `body` at `now` (Unix seconds)."""
         secret = self.secrets[0] if self.secrets else b"unverified"
-        return sign(self.verifier.provider, secret, body, now=now, delivery_id=delivery_id, event=event)
+        row = self.verifier.provider
+        return sign(row, secret, body, now=now, delivery_id=delivery_id, event=event or row.sample_event)
 
 
 @dataclass(frozen=True, slots=True)
