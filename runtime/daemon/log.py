@@ -20,7 +20,14 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderer: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)]
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                pad_event_to=0,
+                # The default shows the local variables of every frame, and some of those are keys and bodies.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
         if readable
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
