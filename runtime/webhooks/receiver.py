@@ -104,9 +104,11 @@ class Receiver:
             return _refusal(Refused("overloaded"), arrival.route, retry_after=busy.retry_after)
         except Unavailable as error:
             self._on_stored(str(error))
+            self._audit.put(arrival.attempt("refused", "unavailable", 503))
             return _refusal(Refused("unavailable"), arrival.route, retry_after=5)
         except Exception:
             log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
+            self._audit.put(arrival.attempt("refused", "internal", 500))
             return _refusal(Refused("internal"), arrival.route)
 
     async def _receive(self, arrival: _Arrival) -> Answer:
@@ -172,7 +174,8 @@ async def _read_body(arrival: _Arrival, limit: int) -> None:
 
 
 async def _read_slowly(content: StreamReader, limit: int) -> bytes:
-    """A little over `limit` bytes at most. Raises `Refused` `timeout` when they take too long."""
+    """A little over `limit` bytes at most. Raises `Refused`: `timeout` when they take too long, `incomplete_body` when
+    the sender goes away before the end."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -182,6 +185,8 @@ async def _read_slowly(content: StreamReader, limit: int) -> bytes:
                 size += len(part)
     except TimeoutError:
         raise Refused("timeout") from None
+    except OSError:
+        raise Refused("incomplete_body") from None
     return b"".join(parts)
 
 

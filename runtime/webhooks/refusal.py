@@ -44,6 +44,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "invalid_json": Reason(400, "invalid_json", "the body is not JSON"),
         "invalid_form": Reason(400, "invalid_form", "the body is not the form this provider sends"),
         "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
+        "incomplete_body": Reason(400, "incomplete_body", "the body ended too early"),
         "not_found": Reason(404, "not_found", "nothing is here"),
         "method_not_allowed": Reason(405, "method_not_allowed", "the method is not allowed here"),
         "timeout": Reason(408, "timeout", "the request took too long to arrive"),

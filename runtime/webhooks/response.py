@@ -56,6 +56,9 @@ class Response(web.StreamResponse):
             b"%bContent-Length: %d\r\n%b%b%b\r\n%b"
             % (head, len(answer.body), _date(int(time.time())), connection, self._extra, body)
         )
+        if request.protocol.writing_paused:
+            # A sender that asks and never reads is not asked further, or its answers would fill the memory.
+            await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Everything has been written."""

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -326,8 +327,6 @@ def test_a_body_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not(daemon
 
 
 def test_a_chunked_body_over_the_limit_is_refused(daemon: Daemon) -> None:
-    import socket
-
     host, _, port = str(daemon.addresses["public"]).rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as link:
         link.sendall(b"POST /hooks/github HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -341,8 +340,6 @@ def test_a_chunked_body_over_the_limit_is_refused(daemon: Daemon) -> None:
 
 
 def test_a_sender_that_expects_to_be_told_to_continue_is_told(daemon: Daemon) -> None:
-    import socket
-
     body = fresh_body()
     head = "".join(f"{key}: {value}\r\n" for key, value in signed("github", body))
     host, _, port = str(daemon.addresses["public"]).rpartition(":")
@@ -352,6 +349,31 @@ def test_a_sender_that_expects_to_be_told_to_continue_is_told(daemon: Daemon) ->
         assert link.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         link.sendall(body)
         assert link.recv(4096).startswith(b"HTTP/1.1 202")
+
+
+def test_a_sender_that_goes_away_in_the_middle_is_noted_and_is_no_fault_of_ours(daemon: Daemon) -> None:
+    host, _, port = str(daemon.addresses["public"]).rpartition(":")
+    before = daemon.log.read_text().count("could not be handled")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"POST /hooks/github HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+
+    def noted() -> bool:
+        return any(
+            row["reason"] == "incomplete_body" for row in daemon.attempts("--name", "github-events", "--tail", "1000")
+        )
+
+    until(noted)
+    assert daemon.log.read_text().count("could not be handled") == before
+
+
+def test_a_sender_that_never_reads_its_answers_is_not_asked_further(daemon: Daemon) -> None:
+    host, _, port = str(daemon.addresses["public"]).rpartition(":")
+    requests = b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n" * 500_000
+    with socket.create_connection((host, int(port))) as connection:
+        connection.settimeout(2)
+        with pytest.raises(TimeoutError):
+            connection.sendall(requests)
+    assert daemon.request("GET", "/healthz").status == 200
 
 
 def test_a_compressed_body_is_refused(daemon: Daemon) -> None:
