@@ -56,6 +56,7 @@ class Dispatcher:
         self._poll = poll
         self._woken = asyncio.Event()
         self._stopping = False
+        self._claiming = asyncio.Lock()
         self._running: dict[asyncio.Task[None], tuple[Work, float]] = {}
 
     def wake(self) -> None:
@@ -87,6 +88,9 @@ class Dispatcher:
         """Claim nothing more, wait up to `grace` seconds for what runs, and requeue the rest for the next start."""
         self._stopping = True
         self._woken.set()
+        async with self._claiming:
+            # What a claim under way brings is among what runs now, or nobody would put it back.
+            pass
         if self._running:
             await asyncio.wait(set(self._running), timeout=grace)
         for task in self._running:
@@ -120,15 +124,18 @@ class Dispatcher:
         if free <= 0:
             return False
         since = self._clock.monotonic()
-        try:
-            works = await self.inbox.claim(free)
-        except Unavailable as error:
-            log.warning("the inbox cannot be read", reason=str(error))
-            return False
-        for work in works:
-            task = asyncio.create_task(self._attempt(work), name=f"run {work.run_id}")
-            self._running[task] = (work, since)
-            task.add_done_callback(self._ended)
+        async with self._claiming:
+            if self._stopping:
+                return False
+            try:
+                works = await self.inbox.claim(free)
+            except Unavailable as error:
+                log.warning("the inbox cannot be read", reason=str(error))
+                return False
+            for work in works:
+                task = asyncio.create_task(self._attempt(work), name=f"run {work.run_id}")
+                self._running[task] = (work, since)
+                task.add_done_callback(self._ended)
         return len(works) == free
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -205,10 +212,12 @@ class Dispatcher:
 
 
 def _failed(work: Work, error: Exception) -> Outcome:
+    expected = isinstance(error, SymbiontError)
     reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}"
+    # An error that nobody foresaw is a mistake in the program; only its trace says where.
+    said = log.bind(delivery_id=work.delivery_id, agent=work.agent, reason=reason, exc_info=None if expected else error)
     if work.tries >= TRIES:
-        log.error("a delivery became a dead letter", delivery_id=work.delivery_id, agent=work.agent, reason=reason)
+        said.error("a delivery became a dead letter")
         return Outcome(DEAD, reason)
-    wait = delay(work.tries)
-    log.warning("a run failed and will be tried again", delivery_id=work.delivery_id, agent=work.agent, reason=reason)
-    return Outcome(QUEUED, reason, wait)
+    said.warning("a run failed and will be tried again")
+    return Outcome(QUEUED, reason, delay(work.tries))

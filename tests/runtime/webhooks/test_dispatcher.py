@@ -175,6 +175,33 @@ async def test_what_does_not_end_within_the_grace_is_queued_for_the_next_start(
         await settled(database, "done")
 
 
+async def test_what_is_claimed_while_it_stops_is_put_back(database: Database, clock: ManualClock) -> None:
+    claiming, go = asyncio.Event(), asyncio.Event()
+
+    async def run(work: Work, log: RunLog) -> None:
+        await asyncio.Event().wait()
+
+    await Admission(database, clock).admit(candidate())
+    dispatcher = Dispatcher(database, clock, run)
+    claim = dispatcher.inbox.claim
+
+    async def slow_claim(limit: int) -> list[Work]:
+        claiming.set()
+        await go.wait()
+        return await claim(limit)
+
+    dispatcher.inbox.claim = slow_claim  # type: ignore[method-assign]
+    running = asyncio.create_task(dispatcher.run())
+    await claiming.wait()
+    stopping = asyncio.create_task(dispatcher.stop(0.0))
+    await asyncio.sleep(0)
+    go.set()
+    await stopping
+    [row] = await rows(database, deliveries)
+    assert (row.state, row.attempt, row.tries) == ("queued", 1, 0)
+    await running
+
+
 async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock: ManualClock) -> None:
     acts: list[str] = []
 
