@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence, Set
 from pathlib import Path
 
 import structlog
@@ -31,6 +31,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
     A yield says only "look again": contents decide. A folder that vanishes and comes back is watched again.
     """
     folders = watched(paths)
+    whole = {path for path in paths if path.is_dir()}
     while True:
         seen = _identities(folders)
         present = [folder for folder in folders if folder.is_dir()]
@@ -38,7 +39,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
             await asyncio.sleep(TICK_MS / 1000)
             continue
         with contextlib.suppress(FileNotFoundError):
-            async with contextlib.aclosing(_bursts(present, ignored)) as bursts:
+            async with contextlib.aclosing(_bursts(present, whole, ignored)) as bursts:
                 async for burst in bursts:
                     if burst:
                         yield
@@ -48,16 +49,19 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
             yield
 
 
-async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]) -> AsyncGenerator[bool, None]:
+async def _bursts(
+    folders: Sequence[Path], whole: Set[Path], ignored: Callable[[], Sequence[Path]]
+) -> AsyncGenerator[bool, None]:
     """True for a burst of changes, False for a tick without one. Ends when there is a new folder to listen to."""
 
     def wanted(_change: Change, path: str) -> bool:
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 
+    listened = await asyncio.to_thread(_open_folders, folders, whole, ignored())
     # What changed before anybody listened is in no burst, so the first tick counts as one.
     first = True
     async for burst in awatch(
-        *_open_folders(folders, ignored()),
+        *listened,
         recursive=False,
         watch_filter=wanted,
         step=STEP_MS,
@@ -66,8 +70,10 @@ async def _bursts(folders: Sequence[Path], ignored: Callable[[], Sequence[Path]]
         yield_on_timeout=True,
     ):
         yield first or bool(burst)
+        # Nor is a folder that was made in between.
+        missed = first and set(await asyncio.to_thread(_open_folders, folders, whole, ignored())) - set(listened)
         first = False
-        if _new_folder(burst):
+        if missed or _new_folder(burst):
             return
 
 
@@ -75,11 +81,12 @@ def _new_folder(burst: set[tuple[Change, str]]) -> bool:
     return any(change is Change.added and Path(path).is_dir() for change, path in burst)
 
 
-def _open_folders(folders: Sequence[Path], ignored: Sequence[Path]) -> list[Path]:
-    """Every folder below `folders` that may hold programs. What is hidden or ignored is not even listened to: a busy
-    database or memory below a program's folder would cost a wake-up for each write."""
-    found: list[Path] = []
-    for folder in folders:
+def _open_folders(folders: Sequence[Path], whole: Set[Path], ignored: Sequence[Path]) -> list[Path]:
+    """`folders`, and below those in `whole` every folder that may hold programs: the folder of a single file may be
+    somebody's home. What is hidden or ignored is not even listened to: a busy database or memory below a program's
+    folder would cost a wake-up for each write."""
+    found: list[Path] = [folder for folder in folders if folder not in whole]
+    for folder in (folder for folder in folders if folder in whole):
         for here, names, _ in os.walk(folder):
             names[:] = [name for name in names if not name.startswith(".") and Path(here, name) not in ignored]
             found.append(Path(here))

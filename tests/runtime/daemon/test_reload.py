@@ -82,6 +82,22 @@ def test_a_file_that_is_named_itself_is_followed_through_renames(tmp_path: Path)
             until(lambda wanted=number % 2 == 0: mounted(daemon) == wanted)  # type: ignore[misc]
 
 
+def test_for_a_file_that_is_named_itself_no_folder_below_its_own_is_listened_to(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    for number in range(20):
+        (file.parent / f"unrelated-{number}").mkdir()
+    with running(tmp_path, str(file)) as daemon:
+
+        def listened() -> int:
+            infos = [info.read_text() for info in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir()]
+            return sum(line.startswith("inotify ") for info in infos for line in info.splitlines())
+
+        until(listened)
+        file.write_text(file.read_text() + "# changed\n")
+        until(lambda: daemon.readyz().json()["generation"] == 2)
+        assert listened() == 1
+
+
 def test_saving_as_vim_does_is_seen(tmp_path: Path) -> None:
     file = write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
