@@ -14,7 +14,6 @@ DEFAULT_MOUNT = "secret"
 def _fetch(path: str, environ: dict[str, str]) -> bytes:
     try:
         import hvac
-        import requests
     except ImportError:
         raise Unresolved("Vault needs the extra `vault`", hint="pip install 'symbiont[vault]'") from None
     address = environ.get("VAULT_ADDR")
@@ -33,7 +32,7 @@ def _fetch(path: str, environ: dict[str, str]) -> bytes:
         answer = client.secrets.kv.v2.read_secret_version(secret, mount_point=mount, raise_on_deleted_version=True)
     except hvac.exceptions.VaultError as error:
         raise Unresolved(f"Vault has no {mount}/{secret} for us: {type(error).__name__}") from None
-    except (requests.RequestException, ValueError) as error:
+    except (OSError, ValueError) as error:  # requests' own errors, and a VAULT_CACERT that is not there
         raise Unresolved(f"Vault at {address} cannot be asked: {type(error).__name__}") from None
     finally:
         client.adapter.close()

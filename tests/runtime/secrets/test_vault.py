@@ -95,3 +95,5 @@ async def test_no_vault_is_unresolved(tmp_path: Path) -> None:
         await ask("secret://vault/hook", tmp_path)
     with pytest.raises(Unresolved, match="cannot be asked"):
         await ask("secret://vault/hook", tmp_path, VAULT_ADDR="http://127.0.0.1:9", VAULT_TOKEN="t")
+    with pytest.raises(Unresolved, match="cannot be asked"):
+        await ask("secret://vault/hook", tmp_path, VAULT_ADDR="https://127.0.0.1:9", VAULT_CACERT="/no/such/file")
