@@ -89,7 +89,7 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
         answer = json.loads(response.read())
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
     finally:
         connection.close()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--database",
     metavar="URL",
-    help="postgresql://… for SQLite; with a password in SYMBIONT_DATABASE.",
+    help="postgresql://… instead of SQLite in the root; one with a password belongs in SYMBIONT_DATABASE.",
 )
 @click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
 @root_option

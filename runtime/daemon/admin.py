@@ -82,7 +82,10 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
         try:
             if operation is None:
                 raise UsageError(f"this daemon has no operation {name!r}", hint="is it older than the command?")
-            parameters = await request.json()
+            try:
+                parameters = await request.json()
+            except ValueError:
+                raise UsageError("the parameters are not JSON") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             return web.json_response(await operation(house, parameters))

@@ -48,7 +48,6 @@ class House:
         self.storage_problem: str | None = None
         self._digest = b""
         self._loading = asyncio.Lock()
-        self._retiring: set[Generation] = set()
 
     @classmethod
     @asynccontextmanager
@@ -115,15 +114,14 @@ class House:
         async with self._loading:
             try:
                 compiled = await compile_paths(self.paths)
-                if compiled.digest == self._digest and not force:
-                    if compiled.program is not None:
-                        # What was away is back as it was.
-                        self.problem = None
-                    return False
                 if compiled.program is None:
                     # The same broken content is reported once.
                     self._digest = compiled.digest
                     self._report(compiled.problems)
+                    return False
+                if compiled.digest == self._digest and not force:
+                    # What was away is back as it was.
+                    self.problem = None
                     return False
                 await self._swap(compiled)
             except SymbiontError as error:
