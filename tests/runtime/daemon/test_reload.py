@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -89,8 +90,11 @@ def test_for_a_file_that_is_named_itself_no_folder_below_its_own_is_listened_to(
     with running(tmp_path, str(file)) as daemon:
 
         def listened() -> int:
-            infos = [info.read_text() for info in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir()]
-            return sum(line.startswith("inotify ") for info in infos for line in info.splitlines())
+            count = 0
+            for info in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed in between
+                    count += sum(line.startswith("inotify ") for line in info.read_text().splitlines())
+            return count
 
         until(listened)
         file.write_text(file.read_text() + "# changed\n")
