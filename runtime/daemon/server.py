@@ -36,6 +36,8 @@ log = structlog.get_logger("symbiont.daemon")
 DAEMON_FILE = "daemon.json"
 GUARD_SECONDS = 1
 PRUNE_SECONDS = 600
+OPERATORS_SECONDS = 2
+"""How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager."""
 
 
 async def serve(
@@ -53,6 +55,7 @@ async def serve(
     """
     # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
     gc.set_threshold(50_000, 20, 50)
+
     # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
     with (
         own(root),
@@ -79,7 +82,7 @@ class Daemon:
         self._serving = False
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
-        database.commits.on_fatal = lambda error: self._tasks.fail(str(error))
+        database.on_fatal = lambda error: self._tasks.fail(str(error))
         self._audit = house.audit = Audit(database, clock)
         self._dispatcher = Dispatcher(database, clock, self._run_agent, workers=settings.workers)
         self._admission = Admission(
@@ -97,9 +100,9 @@ class Daemon:
         hooks = web.Server(self._receiver.handle, access_log=None, auto_decompress=False)
         for_operators, for_commands = operators(house, self._is_serving), admin(house, self._is_serving)
         async with (
-            listen(web.AppRunner(for_operators, access_log=None), private),
+            listen(web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS), private),
             admin_socket_path(os.environ) as path,
-            listen_unix(web.AppRunner(for_commands, access_log=None), path),
+            listen_unix(web.AppRunner(for_commands, access_log=None, shutdown_timeout=OPERATORS_SECONDS), path),
             listen(web.ServerRunner(hooks, shutdown_timeout=drain), public),
         ):
             remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
@@ -116,12 +119,13 @@ class Daemon:
             announce(house)
             self._notifier.ready(self._status())
             await tasks.wait()
+            end = asyncio.get_running_loop().time() + drain
             self._serving = False
             self._notifier.stopping()
             log.info("stopping")
         # No more deliveries come in from here on; what was accepted is on disk.
         (house.root.state / DAEMON_FILE).unlink(missing_ok=True)
-        await self._dispatcher.stop(drain)
+        await self._dispatcher.stop(max(0.0, end - asyncio.get_running_loop().time()))
         await tasks.cancel()
         await self._admission.close()
         await self._audit.close()

@@ -91,7 +91,7 @@ def find(
 
 def _parts(rows: Rows, width: int) -> Iterator[Rows]:
     """Cut `rows` into runs: one when there are few, else of lengths that are powers of two, longest first."""
-    if 0 < len(rows) <= EXACT:
+    if 0 < len(rows) <= EXACT and len(rows) * width <= PARAMETERS:
         yield rows
         return
     start = 0

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from runtime.crypto import MasterKey
-from runtime.database.failure import opening, unavailable
-from runtime.database.group_commit import GroupCommit, Transaction
+from runtime.database.failure import Unavailable, opening, unavailable
+from runtime.database.group_commit import GroupCommit
 from runtime.database.migrate import migrate
 from runtime.database.schema import meta
 from runtime.database.seal_check import check_key
@@ -39,7 +39,8 @@ class Database:
     """One database and its one writer.
 
     `kind` is `sqlite` or `postgresql`; `master_key` seals the Sealed columns; `commits` stores small pieces of work
-    together. Made by `Database.open`, ended by `close`.
+    together. `on_fatal` is called once, with the error, when a write meets a disk that fails. Made by `Database.open`,
+    ended by `close`.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class Database:
         self.kind: Kind = location.kind
         self.shown = location.shown
         self.master_key = master_key
-        self.commits = GroupCommit(self.transact, self.series)
+        self.commits = GroupCommit(self.transact, self.series, self._known)
+        self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
         self._writer = writer
         self._reader = reader
@@ -130,7 +132,7 @@ class Database:
         Nothing inside the block may wait for another write. Raises `Unavailable` when the database fails.
         """
         async with self._lock:
-            with self._translated():
+            with self._writing():
                 async with self._writer.begin() as connection:
                     yield connection
 
@@ -154,32 +156,48 @@ class Database:
 
     async def _transact(self, function: Callable[[Connection], Result]) -> Result:
         async with self._lock:
-            with self._translated():
+            with self._writing():
                 if self._thread is not None:
                     return await self._thread.run(function)
                 async with self._writer.begin() as connection:
                     return await connection.run_sync(function)
 
-    async def series(self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None]) -> None:
-        """Transactions one after the other for as long as `next_one` gives a function, for a turn of a tenth second.
+    async def series(self, commits: GroupCommit) -> None:
+        """Store what waits in `commits`, one transaction after the other, for a turn of a tenth of a second.
 
-        Everything is called in the event loop: `next_one` when a transaction may begin, what it gives in that
-        transaction, so it must be quick, and `done` after each commit. The first error ends the series: its
-        transaction is rolled back. Raises `Unavailable` when the database fails.
+        Each transaction is told to `commits`, stored or failed. Raises `Unavailable` when the database cannot be asked.
         """
         async with self._lock:
-            with self._translated():
-                if self._thread is not None:
-                    return await self._thread.series(next_one, done)
-                end = time.monotonic() + TURN_SECONDS
-                while time.monotonic() < end and (transaction := next_one()) is not None:
+            if self._thread is not None:
+                return await self._thread.series(commits)
+            end = time.monotonic() + TURN_SECONDS
+            while time.monotonic() < end and (transaction := commits.next_one()) is not None:
+                try:
                     async with self._writer.begin() as connection:
-                        result = await connection.run_sync(transaction.apply)
-                    done(result)
+                        answers = await connection.run_sync(transaction.apply)
+                except Exception as error:
+                    commits.failed(transaction, error)
+                else:
+                    commits.stored(transaction, answers)
         return None
 
     def _translated(self) -> _Translated:
         return _Translated(self._location)
+
+    def _writing(self) -> _Translated:
+        return _Translated(self._location, self._failed)
+
+    def _known(self, error: Exception) -> Unavailable | None:
+        """What a driver's error means, when it is about the database itself; a disk that fails is told at once."""
+        known = unavailable(error, self._location)
+        if known is not None:
+            self._failed(known)
+        return known
+
+    def _failed(self, error: Unavailable) -> None:
+        if error.fatal and self.on_fatal is not None:
+            on_fatal, self.on_fatal = self.on_fatal, None
+            on_fatal(error)
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:
@@ -191,18 +209,23 @@ def _identity(path: Path | None) -> tuple[int, int] | None:
 
 
 class _Translated:
-    """Raises what drivers raise about the database itself as `Unavailable`."""
+    """Raises what drivers raise about the database itself as `Unavailable`, and tells `told` of it."""
 
-    __slots__ = ("_location",)
+    __slots__ = ("_location", "_told")
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, told: Callable[[Unavailable], None] | None = None) -> None:
         self._location = location
+        self._told = told
 
     def __enter__(self) -> None:
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Exception) and (known := unavailable(error, self._location)) not in (None, error):
+        if not isinstance(error, Exception) or (known := unavailable(error, self._location)) is None:
+            return
+        if self._told is not None:
+            self._told(known)
+        if known is not error:
             raise known from error
 
 

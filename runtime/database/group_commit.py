@@ -7,7 +7,6 @@ next one. Under load the groups grow by themselves; alone, a piece of work never
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,12 +21,8 @@ from runtime.database.failure import Collision, Unavailable
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SMALLEST, LARGEST = 32, 256
-"""Between these bounds a group is as large as what the sync to disk is worth: about as long in storing as in syncing.
-
-A larger one would keep everybody waiting for its last piece; a smaller one would spend the time on syncs. So answers
-go out, and new work comes in, while the next group is being stored.
-"""
+LARGEST = 256
+"""The most pieces of work in one transaction."""
 
 COLLISIONS = 10
 """How often a group that collided with another daemon's is decided again before it is taken apart."""
@@ -38,13 +33,6 @@ class Plain(NamedTuple, Generic[Result]):
 
     statements: Sequence[Statement]
     answers: Sequence[Result]
-
-
-class Transaction(NamedTuple, Generic[Result]):
-    """One transaction of a series: `plain` is tried first where there is one, `apply` otherwise."""
-
-    apply: Callable[[Connection], Result]
-    plain: tuple[Sequence[Statement], Result] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,18 +58,6 @@ class Transact(Protocol):
     def __call__(self, function: Callable[[Connection], Result], /) -> Awaitable[Result]: ...
 
 
-class Series(Protocol):
-    """Runs transactions one after the other for as long as `next_one` gives one: `Database.series`.
-
-    `next_one` is called when a transaction may begin, `done` after each commit with its result, both in the event
-    loop. The first error ends the series and is raised; that transaction is rolled back.
-    """
-
-    def __call__(
-        self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None], /
-    ) -> Awaitable[None]: ...
-
-
 @dataclass(slots=True, eq=False)
 class _Waiting:
     stage: Stage[Any, Any]
@@ -89,50 +65,33 @@ class _Waiting:
     answer: asyncio.Future[Any]
 
 
-class _Pace:
-    """How large groups are: learned from how long storing a piece and how long a commit takes."""
+class Transaction(NamedTuple):
+    """What waited at a moment. `plain`: its statements, to be run as they are; None when `apply` has to look first."""
 
-    def __init__(self) -> None:
-        self.size = SMALLEST
-        self._piece = 0.0
-        self._commit = 0.0
-        self._stored_at = 0.0
+    group: Sequence[_Waiting]
+    plain: Plain[Any] | None
 
-    def committed(self) -> None:
-        """Learn how long the commit took, when there was one."""
-        if self._stored_at:
-            self._commit += (time.perf_counter() - self._stored_at - self._commit) / 8
-            self._stored_at = 0.0
-            self.size = max(SMALLEST, min(int(self._commit / self._piece), LARGEST))
-
-    def timed(self, group: list[_Waiting]) -> Transaction[_Stored]:
-        """The transaction that stores `group`; it learns from it."""
-
-        def store(connection: Connection) -> _Stored:
-            began = time.perf_counter()
-            answers = _store(connection, group)
-            self._stored_at = time.perf_counter()
-            self._piece += ((self._stored_at - began) / len(group) - self._piece) / 8
-            return group, answers
-
-        plain = _plain(group)
-        return Transaction(store, None if plain is None else (plain.statements, (group, plain.answers)))
+    def apply(self, connection: Connection) -> list[Any]:
+        """Store the group over `connection`; the answers stand in its order."""
+        return _store(connection, self.group)
 
 
-_Stored = tuple[Sequence[_Waiting], Sequence[Any]]
+class Series(Protocol):
+    """Runs transactions for as long as `commits.next_one` gives one, and tells `commits` of each whether it `stored`
+    it or `failed`: `Database.series`. A failed one has been rolled back. All of it happens in the event loop."""
+
+    def __call__(self, commits: GroupCommit, /) -> Awaitable[None]: ...
 
 
 class GroupCommit:
-    """Collects work and stores it in groups, in the order in which it came.
+    """Collects work and stores it in groups, in the order in which it came."""
 
-    `on_fatal` is called once with the error when the disk itself fails.
-    """
-
-    def __init__(self, transact: Transact, series: Series) -> None:
-        self.on_fatal: Callable[[Unavailable], None] | None = None
+    def __init__(self, transact: Transact, series: Series, known: Callable[[Exception], Unavailable | None]) -> None:
+        """`known`: what an error means when it is about the database itself, else None."""
         self._transact = transact
         self._series = series
-        self._pace = _Pace()
+        self._known = known
+        self._failed: list[Sequence[_Waiting]] = []
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -176,21 +135,47 @@ class GroupCommit:
 
     async def _store_all(self) -> None:
         """Store group after group; one that fails is looked at alone."""
-        group: list[_Waiting] = []
-
-        def next_one() -> Transaction[_Stored] | None:
-            nonlocal group
-            self._pace.committed()
-            # What waits at this very moment; only one transaction takes from the queue at a time.
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._pace.size))]
-            return self._pace.timed(group) if group else None
-
         try:
-            await self._series(next_one, lambda stored: _answer(*stored))
-        except Exception:
+            await self._series(self)
+        except Exception as error:
+            # It did not come as far as a transaction; nobody may be left waiting for ever.
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            _answer(waiting, [error] * len(waiting))
+        failed, self._failed = self._failed, []
+        for group in failed:
             await self._commit(group)
 
-    async def _commit(self, group: list[_Waiting]) -> None:
+    def next_one(self) -> Transaction | None:
+        """What waits at this very moment, off the queue; None when nothing does, or an earlier one has to be looked at
+        first: work put later is stored no earlier."""
+        if not self._waiting or self._failed:
+            return None
+        group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
+        stage = group[0].stage
+        if stage.plain is None or any(waiting.stage is not stage for waiting in group):
+            return Transaction(group, None)
+        try:
+            return Transaction(group, stage.plain([waiting.item for waiting in group]))
+        except Exception:
+            # `apply` meets the same, and tells it to whom it concerns.
+            return Transaction(group, None)
+
+    def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
+        """`transaction` is committed: answer those who wait for it."""
+        _answer(transaction.group, answers)
+
+    def failed(self, transaction: Transaction, error: Exception | None) -> None:
+        """`transaction` was rolled back, by `error` or because plain statements did not do. Its pieces are looked at
+        again, unless the disk failed to sync: what it wrote then may be there or not, and trying again proves nothing.
+        """
+        known = error if isinstance(error, Unavailable) else self._known(error) if error else None
+        if known is not None and known.fatal:
+            _answer(transaction.group, [known] * len(transaction.group))
+        else:
+            self._failed.append(transaction.group)
+
+    async def _commit(self, group: Sequence[_Waiting]) -> None:
         """Store one group; take it apart when a piece of it spoils the rest."""
         for _ in range(COLLISIONS):
             try:
@@ -198,7 +183,6 @@ class GroupCommit:
             except Collision:
                 continue
             except Unavailable as error:
-                self._failed(error)
                 return _answer(group, [error] * len(group))
             except Exception as error:
                 if len(group) == 1:
@@ -210,19 +194,6 @@ class GroupCommit:
         for piece in group:
             await self._commit([piece])
         return None
-
-    def _failed(self, error: Unavailable) -> None:
-        if error.fatal and self.on_fatal is not None:
-            on_fatal, self.on_fatal = self.on_fatal, None
-            on_fatal(error)
-
-
-def _plain(group: Sequence[_Waiting]) -> Plain[Any] | None:
-    """The group as plain statements, when all of it is one kind of work that can be."""
-    stage = group[0].stage
-    if stage.plain is None or any(waiting.stage is not stage for waiting in group):
-        return None
-    return stage.plain([waiting.item for waiting in group])
 
 
 def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:

@@ -19,7 +19,7 @@ from runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from runtime.database.bulk import Statement
-    from runtime.database.group_commit import Transaction
+    from runtime.database.group_commit import GroupCommit
 
 Result = TypeVar("Result")
 
@@ -79,33 +79,47 @@ class WriterThread:
     async def run(self, function: Callable[[Connection], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, function)
 
-    async def series(self, next_one: Callable[[], Transaction[Result] | None], done: Callable[[Result], None]) -> None:
-        """Transactions one after the other.
+    async def series(self, commits: GroupCommit) -> None:
+        """Transactions one after the other, for at most TURN_SECONDS.
 
-        Statements that were made beforehand run and commit in the thread, beside the event loop. Anything else is made
-        in the loop and only committed in the thread: to win the interpreter's lock from a busy loop for each step of a
-        function would take longer than the function.
+        Plain statements run and commit in the thread, beside the event loop. Anything else is made in the loop and
+        only committed in the thread: to win the interpreter's lock from a busy loop for each step of a function would
+        take longer than the function.
         """
+        with self._engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            # While another process holds the lock the loop must not stand still: what fails is done again by `run`,
+            # which waits for the lock in the thread.
+            driver.execute("PRAGMA busy_timeout=0")
+            try:
+                await self._turn(connection, driver, commits)
+            finally:
+                driver.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+
+    async def _turn(self, connection: Connection, driver: Any, commits: GroupCommit) -> None:
         loop = asyncio.get_running_loop()
         end = time.monotonic() + TURN_SECONDS
-        with self._engine.connect() as connection:
-            while time.monotonic() < end and (transaction := next_one()) is not None:
-                if transaction.plain is not None:
-                    statements, result = transaction.plain
-                    if await loop.run_in_executor(self._thread, self._execute, statements):
-                        done(result)
-                        self._checkpoints.look(loop)
-                        continue
-                with connection.begin() as begun:
-                    result = transaction.apply(connection)
-                    await loop.run_in_executor(self._thread, begun.commit)
-                done(result)
+        while time.monotonic() < end and (transaction := commits.next_one()) is not None:
+            plain, error = transaction.plain, None
+            answers: Sequence[Any] | None = None
+            try:
+                if plain is None:
+                    with connection.begin() as begun:
+                        answers = transaction.apply(connection)
+                        await loop.run_in_executor(self._thread, begun.commit)
+                elif await loop.run_in_executor(self._thread, self._execute, driver, plain.statements):
+                    answers = plain.answers
+            except Exception as caught:
+                answers, error = None, caught
+            if answers is None:
+                commits.failed(transaction, error)
+            else:
+                commits.stored(transaction, answers)
                 self._checkpoints.look(loop)
 
-    def _execute(self, statements: Sequence[Statement]) -> bool:
+    def _execute(self, connection: Any, statements: Sequence[Statement]) -> bool:
         """Commit `statements` as one transaction; False, and nothing done, when one makes fewer rows than it should."""
-        connection = self._engine.raw_connection().driver_connection
-        assert connection is not None
         if self._checkpoints.overdue:
             self._checkpoints.restart(connection)
         connection.execute("BEGIN IMMEDIATE")
@@ -169,11 +183,10 @@ class Checkpoints:
         self.overdue = pages > LONGEST_WAL
 
     def restart(self, connection: sqlite3.Connection) -> None:
-        """Copy what is left and begin the log anew; not when a reader still needs it. Called in the writer's thread."""
+        """Copy what is left and begin the log anew; not when a reader still needs it. Called in the writer's thread, while
+        `connection` waits for no lock."""
         self.overdue = False
-        connection.execute("PRAGMA busy_timeout=0")
         connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-        connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
     async def close(self) -> None:
         """Finish, and close the connection in its thread."""

@@ -17,7 +17,7 @@ def test_every_row_is_in_one_statement_of_few_forms(count: int, width: int) -> N
     parts = list(bulk._parts(rows, width))
     assert [row for part in parts for row in part] == rows
     assert len(parts) == 1 or all(len(part).bit_count() == 1 for part in parts)
-    assert len(parts) <= 1 or count > bulk.EXACT
+    assert len(parts) <= 1 or count > bulk.EXACT or count * width > bulk.PARAMETERS
     assert all(len(part) <= bulk.LARGEST and len(part) * width <= bulk.PARAMETERS for part in parts)
 
 

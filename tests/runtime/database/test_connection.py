@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import Connection, func, insert, select, text
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
@@ -254,4 +254,20 @@ async def test_a_full_disk_is_told_and_is_not_fatal(tmp_path: Path, master_key: 
         await database.transact(lambda connection: connection.execute(insert(meta), rows).rowcount)
     assert not caught.value.fatal
     await put(database, "small")
+    await database.close()
+
+
+async def test_a_disk_that_fails_a_write_is_reported_once(tmp_path: Path, master_key: MasterKey) -> None:
+    def fail(connection: Connection) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    reported: list[Unavailable] = []
+    database.on_fatal = reported.append
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="disk I/O error"):
+            await database.transact(fail)
+    assert [error.fatal for error in reported] == [True]
     await database.close()

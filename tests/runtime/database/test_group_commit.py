@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Connection, insert, select
@@ -105,19 +105,48 @@ async def test_stages_share_a_transaction_in_the_order_of_their_ranks(database: 
     assert groups == [2]
 
 
-async def test_a_disk_that_failed_is_reported_once() -> None:
+def known(error: Exception) -> Unavailable | None:
+    return error if isinstance(error, Unavailable) else None
+
+
+async def test_what_a_disk_failed_to_sync_is_not_tried_again() -> None:
+    tries: list[object] = []
+
     async def transact(function: object) -> None:
-        raise Unavailable("the disk failed", fatal=True)
+        tries.append(function)
 
-    async def series(next_one: Callable[[], object], done: object) -> None:
-        next_one()
-        raise Unavailable("the disk failed", fatal=True)
+    async def series(commits: GroupCommit) -> None:
+        while (transaction := commits.next_one()) is not None:
+            commits.failed(transaction, Unavailable("the disk failed", fatal=True))
 
-    commits = GroupCommit(transact, series)  # type: ignore[arg-type]
-    reported: list[Unavailable] = []
-    commits.on_fatal = reported.append
-    for _ in range(2):
-        with pytest.raises(Unavailable, match="the disk failed"):
-            await commits.store(STORE, "a")
-    assert [str(error) for error in reported] == ["the disk failed"]
+    commits = GroupCommit(transact, series, known)  # type: ignore[arg-type]
+    with pytest.raises(Unavailable, match="the disk failed"):
+        await commits.store(STORE, "a")
+    assert not tries
     await commits.close()
+
+
+async def test_work_is_answered_when_no_transaction_can_begin() -> None:
+    async def transact(function: object) -> None:
+        raise Unavailable("away")
+
+    async def series(commits: GroupCommit) -> None:
+        raise Unavailable("away")
+
+    commits = GroupCommit(transact, series, known)  # type: ignore[arg-type]
+    answers = await asyncio.gather(*(commits.store(STORE, name) for name in ("a", "b")), return_exceptions=True)
+    assert [str(answer) for answer in answers] == ["away", "away"]
+    await commits.close()
+
+
+async def test_what_is_committed_is_not_stored_again_when_the_series_fails_later(database: Database) -> None:
+    async def series(commits: GroupCommit) -> None:
+        transaction = commits.next_one()
+        assert transaction is not None
+        commits.stored(transaction, await database.transact(transaction.apply))
+        raise Unavailable("later")
+
+    commits = GroupCommit(database.transact, series, known)
+    assert await commits.store(STORE, "a") == "A"
+    await commits.close()
+    assert groups == [1]
