@@ -183,8 +183,10 @@ class Checkpoints:
         self.overdue = pages > LONGEST_WAL
 
     def restart(self, connection: sqlite3.Connection) -> None:
-        """Copy what is left and begin the log anew; not when a reader still needs it. Called in the writer's thread, while
-        `connection` waits for no lock."""
+        """Copy what is left and begin the log anew; not when a reader still needs it.
+
+        Called in the writer's thread, while `connection` waits for no lock.
+        """
         self.overdue = False
         connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 

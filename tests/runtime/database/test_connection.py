@@ -8,6 +8,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +19,7 @@ from sqlalchemy import Connection, func, insert, select, text
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
+from runtime.database.group_commit import Stage
 from runtime.database.schema import meta
 from runtime.errors import UsageError
 
@@ -270,4 +274,32 @@ async def test_a_disk_that_fails_a_write_is_reported_once(tmp_path: Path, master
         with pytest.raises(Unavailable, match="disk I/O error"):
             await database.transact(fail)
     assert [error.fatal for error in reported] == [True]
+    await database.close()
+
+
+async def test_the_loop_goes_on_while_another_process_holds_the_lock(tmp_path: Path, master_key: MasterKey) -> None:
+    def store(connection: Connection, names: Sequence[str]) -> Sequence[str | Exception]:
+        connection.execute(insert(meta), [{"name": name, "value": ""} for name in names])
+        return names
+
+    alive, held = threading.Event(), threading.Event()
+
+    def hold() -> bool:
+        with closing(sqlite3.connect(tmp_path / "symbiont.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            held.set()
+            went_on = alive.wait(5)
+            other.execute("ROLLBACK")
+            return went_on
+
+    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    other = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(held.wait)
+    stored = asyncio.create_task(database.commits.store(Stage(1, store), "a"))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    alive.set()
+    assert await other
+    assert await stored == "a"
+    assert await database.commits.store(Stage(1, store), "b") == "b"
     await database.close()
