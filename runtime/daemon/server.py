@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -23,6 +24,7 @@ from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
+from runtime.database import Unavailable
 from runtime.memory import FsyncFailed
 from runtime.threads import RunLog
 from runtime.webhooks.admission import Admission
@@ -55,7 +57,6 @@ async def serve(
     """
     # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
     gc.set_threshold(50_000, 20, 50)
-
     # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
     with (
         own(root),
@@ -168,12 +169,16 @@ class Daemon:
             await house.reload()
 
     async def _guard(self) -> None:
-        """Stop when the database is not there any more, and try a reload again that something outside prevented."""
+        """Stop when the database is not ours any more, and try a reload again that something outside prevented."""
         house = self._house
         while True:
             await house.clock.sleep(GUARD_SECONDS)
             if not house.database.intact():
                 self._tasks.fail(f"the database {house.database.shown} was removed or replaced while it was in use")
+            # While PostgreSQL is away nobody else gets it either.
+            with contextlib.suppress(Unavailable):
+                if not await house.database.keep_claim():
+                    self._tasks.fail(f"another daemon took the database {house.database.shown}")
             if house.problem is not None and house.problem.file is None:
                 await house.reload()
 

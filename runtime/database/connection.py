@@ -104,18 +104,28 @@ class Database:
 
         A SQLite file is claimed with its root. Raises `Unavailable` when PostgreSQL does not answer.
         """
-        if self.kind == "sqlite" or self._claim is not None:
+        if self.kind == "sqlite" or (self._claim is not None and not self._claim.is_closed()):
             return True
         import asyncpg
 
         with self._translated():
             # A session's lock ends with its connection, so this one is for nothing else.
             connection = await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
-            if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM):
-                self._claim = connection
-                return True
-            await connection.close()
+            try:
+                if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM):
+                    self._claim, connection = connection, None
+                    return True
+            finally:
+                if connection is not None:
+                    await connection.close()
         return False
+
+    async def keep_claim(self) -> bool:
+        """Claim again what was claimed and went with a lost connection; False when another process was quicker.
+
+        Raises `Unavailable` when PostgreSQL does not answer.
+        """
+        return self._claim is None or await self.claim_alone()
 
     async def probe(self) -> None:
         """Write something and commit it, to see whether that can be done. Raises `Unavailable`."""

@@ -303,3 +303,36 @@ async def test_the_loop_goes_on_while_another_process_holds_the_lock(tmp_path: P
     assert await stored == "a"
     assert await database.commits.store(Stage(1, store), "b") == "b"
     await database.close()
+
+
+async def test_a_claim_that_went_with_its_connection_is_claimed_again_unless_another_has_it(
+    postgres_url: str, master_key: MasterKey
+) -> None:
+    first, second = [await Database.open(postgres_url, master_key) for _ in range(2)]
+    mine = "pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = :name)"
+    name = {"name": urlsplit(postgres_url).path.lstrip("/")}
+
+    async def cut_off() -> None:
+        async with second.write() as connection:
+            await connection.execute(text(f"SELECT pg_terminate_backend(pid, 5000) FROM {mine}"), name)
+
+    async def claimed() -> bool:
+        async with second.read() as connection:
+            return bool(await connection.scalar(text(f"SELECT count(*) FROM {mine}"), name))
+
+    assert await first.keep_claim()
+    assert not await claimed()
+    assert await first.claim_alone()
+    assert not await second.claim_alone()
+    await cut_off()
+    async with asyncio.timeout(20):
+        while not await claimed():
+            assert await first.keep_claim()
+    assert not await second.claim_alone()
+    await cut_off()
+    assert await second.claim_alone()
+    async with asyncio.timeout(20):
+        while await first.keep_claim():
+            await asyncio.sleep(0.01)
+    await first.close()
+    await second.close()
