@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,32 @@ def body() -> bytes:
     return json.dumps({**document, "body": "x" * filler}).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+    def settle(self) -> None:
+        """Wait until it does nothing any more, at most two minutes: runs of the last round are not the next one's
+        matter."""
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            before = self._ticks()
+            time.sleep(0.5)
+            if self._ticks() - before <= 2:
+                return
+
+    def _ticks(self) -> int:
+        """Processor time used so far, in hundredths of a second (proc(5)); 0 where there is no /proc."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0
+        return int(fields[11]) + int(fields[12])
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -64,7 +91,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _process(port: int, *command: str, folder: Path) -> Iterator[int]:
+def _process(port: int, *command: str, folder: Path) -> Iterator[Server]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -75,7 +102,7 @@ def _process(port: int, *command: str, folder: Path) -> Iterator[int]:
         )
     try:
         _wait_for(port, process)
-        yield port
+        yield Server(port, process.pid)
     except RuntimeError:
         sys.stderr.write((folder / "log").read_text())
         raise
@@ -85,17 +112,17 @@ def _process(port: int, *command: str, folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def bare(*loop: str) -> Iterator[int]:
-    """Bare aiohttp on the yielded port, on asyncio's own event loop or on `uvloop`."""
+def bare(*loop: str) -> Iterator[Server]:
+    """Bare aiohttp, on asyncio's own event loop or on `uvloop`."""
     port = _free_port()
     command = (sys.executable, "-m", "bench.bare", str(port), *loop)
-    with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)):
-        yield port
+    with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)) as server:
+        yield server
 
 
 @contextmanager
-def daemon(webhooks: int) -> Iterator[int]:
-    """This daemon with so many webhooks, on the yielded port; its state is on a real disk."""
+def daemon(webhooks: int) -> Iterator[Server]:
+    """This daemon with so many webhooks; its state is on a real disk."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "program.symbiont"
@@ -103,16 +130,19 @@ def daemon(webhooks: int) -> Iterator[int]:
         program.write_text("\n".join([WEBHOOK.format(name="github", path=PATH), *others]))
         listen = ("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{_free_port()}")
         command = (sys.executable, "-m", "runtime", "up", str(program), *listen, "--log-format", "json")
-        with _process(port, *command, folder=Path(folder)):
-            yield port
+        with _process(port, *command, folder=Path(folder)) as server:
+            yield server
 
 
-def compare(ports: dict[str, int], requests: int, rounds: int = 3) -> dict[str, list[Sample]]:
-    """Alternating rounds against every port, after one warm-up each."""
+def compare(servers: dict[str, Server], requests: int, rounds: int = 3) -> dict[str, list[Sample]]:
+    """Alternating rounds against every server, after one warm-up each; a round begins when all of them are quiet."""
     request = github_request(PATH, body())
-    samples: dict[str, list[Sample]] = {name: [] for name in ports}
+    samples: dict[str, list[Sample]] = {name: [] for name in servers}
     for turn in range(rounds + 1):
-        for name, port in ports.items():
+        for name, server in servers.items():
+            for other in servers.values():
+                other.settle()
+            port = server.port
             total = requests if turn else max(requests // 10, CONNECTIONS)
             tag = f"{name}-{turn}-{os.getpid()}"
             sample = asyncio.run(load("127.0.0.1", port, request, total=total, connections=CONNECTIONS, tag=tag))
