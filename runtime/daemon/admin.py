@@ -88,7 +88,8 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
                 raise UsageError("the parameters are not JSON") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
-            return web.json_response(await operation(house, parameters))
+            async with house.pinned():
+                return web.json_response(await operation(house, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)

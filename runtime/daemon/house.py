@@ -63,6 +63,15 @@ class House:
                 await house.generation.retire()
             await database.close()
 
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[None]:
+        """Keep what the running generation has open while inside, whatever is loaded meanwhile."""
+        if self.generation is None:
+            yield
+        else:
+            async with self.generation.pinned():
+                yield
+
     @property
     def table(self) -> RouteTable:
         """The routes of the running generation."""

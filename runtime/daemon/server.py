@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import structlog
@@ -81,6 +82,7 @@ class Daemon:
         self._house = house
         self._notifier = notifier
         self._serving = False
+        self._drained_by = 0.0
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
@@ -100,12 +102,17 @@ class Daemon:
         # A compressed body is refused by the receiver, so it must arrive as it was sent.
         hooks = web.Server(self._receiver.handle, access_log=None, auto_decompress=False)
         for_operators, for_commands = operators(house, self._is_serving), admin(house, self._is_serving)
-        async with (
-            listen(web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS), private),
-            admin_socket_path(os.environ) as path,
-            listen_unix(web.AppRunner(for_commands, access_log=None, shutdown_timeout=OPERATORS_SECONDS), path),
-            listen(web.ServerRunner(hooks, shutdown_timeout=drain), public),
-        ):
+        async with AsyncExitStack() as stack:
+            # Entered first, left last: no more deliveries come in when it is called.
+            stack.push_async_callback(self._stop)
+            for runner, listener in (
+                (web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS), private),
+                (web.ServerRunner(hooks, shutdown_timeout=drain), public),
+            ):
+                await stack.enter_async_context(listen(runner, listener))
+            path = await stack.enter_async_context(admin_socket_path(os.environ))
+            commands = web.AppRunner(for_commands, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
+            await stack.enter_async_context(listen_unix(commands, path))
             remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
             house.addresses = {"public": shown(public), "admin": shown(private)}
             house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
@@ -116,21 +123,25 @@ class Daemon:
             tasks.start("prune", self._prune())
             tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
-            self._serving = True
-            announce(house)
-            self._notifier.ready(self._status())
-            await tasks.wait()
-            end = asyncio.get_running_loop().time() + drain
-            self._serving = False
-            self._notifier.stopping()
-            log.info("stopping")
-        # No more deliveries come in from here on; what was accepted is on disk.
-        (house.root.state / DAEMON_FILE).unlink(missing_ok=True)
-        await self._dispatcher.stop(max(0.0, end - asyncio.get_running_loop().time()))
-        await tasks.cancel()
+            try:
+                self._serving = True
+                announce(house)
+                self._notifier.ready(self._status())
+                await tasks.wait()
+            finally:
+                self._drained_by = asyncio.get_running_loop().time() + drain
+                self._serving = False
+                self._notifier.stopping()
+                log.info("stopping")
+        return not tasks.failed
+
+    async def _stop(self) -> None:
+        """What is left to do when no more deliveries come in; what was accepted is on disk."""
+        (self._house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+        await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
+        await self._tasks.cancel()
         await self._admission.close()
         await self._audit.close()
-        return not tasks.failed
 
     def _is_serving(self) -> bool:
         return self._serving

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 from watchfiles import Change, awatch
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 log = structlog.get_logger("symbiont.watch")
 
@@ -32,25 +33,34 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
     """
     folders = watched(paths)
     whole = {path for path in paths if path.is_dir()}
+    polling = False
     while True:
         seen = _identities(folders)
         present = [folder for folder in folders if folder.is_dir()]
         if not present:
             await asyncio.sleep(TICK_MS / 1000)
             continue
-        with contextlib.suppress(FileNotFoundError):
-            async with contextlib.aclosing(_bursts(present, whole, ignored)) as bursts:
+        try:
+            async with contextlib.aclosing(_bursts(present, whole, ignored, polling=polling)) as bursts:
                 async for burst in bursts:
                     if burst:
                         yield
                     if _identities(folders) != seen:
                         break
+        except FileNotFoundError:
+            pass
+        except (OSError, WatchfilesRustInternalError) as error:
+            if polling:
+                raise
+            # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
+            log.warning("folders cannot be watched, so they are polled", reason=str(error))
+            polling = True
         if _identities(folders) != seen:
             yield
 
 
 async def _bursts(
-    folders: Sequence[Path], whole: Set[Path], ignored: Callable[[], Sequence[Path]]
+    folders: Sequence[Path], whole: Set[Path], ignored: Callable[[], Sequence[Path]], *, polling: bool
 ) -> AsyncGenerator[bool, None]:
     """True for a burst of changes, False for a tick without one. Ends when there is a new folder to listen to."""
 
@@ -63,6 +73,7 @@ async def _bursts(
     async for burst in awatch(
         *listened,
         recursive=False,
+        force_polling=polling or None,
         watch_filter=wanted,
         step=STEP_MS,
         debounce=DEBOUNCE_MS,

@@ -126,12 +126,18 @@ class Admission:
         """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
         if self._all_new(connection, entries):
             return [Decision("accepted", entry.delivery_id) for entry in entries]
+        # Of a commit whose answer was lost with the connection: these are here already, and they are these very ones.
+        wanted = [(entry.delivery_id,) for entry in entries]
+        stored = {row[0] for row in bulk.find(connection, deliveries, ("id",), (), wanted)}
         firsts = _firsts(connection, entries)
         seen = _seen(connection, entries)
         decisions: list[Decision] = []
         accepted: list[_Entry] = []
         again: list[tuple[str, _Entry]] = []
         for entry in entries:
+            if entry.delivery_id in stored:
+                decisions.append(Decision("accepted", entry.delivery_id))
+                continue
             first = firsts.get(entry.identity) if entry.identity else None
             verdict = decide(first, seen=entry.key in seen)
             if verdict == "accepted":

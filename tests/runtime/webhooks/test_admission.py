@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -239,3 +240,15 @@ async def _tried(admission: Admission, name: str) -> Decision | Unavailable:
         return await admission.admit(candidate(name))
     except Unavailable as error:
         return error
+
+
+@pytest.mark.parametrize("given", [{"provider_delivery_id": "1"}, {"replay_key": b"mac"}, {}])
+async def test_a_delivery_whose_commit_was_not_heard_of_is_accepted_once(
+    database: Database, clock: ManualClock, given: dict[str, Any]
+) -> None:
+    admission = Admission(database, clock)
+    entry = admission._entry(candidate(**given))
+    for _ in range(2):
+        [decision] = await database.transact(lambda connection: admission._admit(connection, [entry]))
+        assert decision == Decision("accepted", entry.delivery_id)
+    assert len(await rows(database, deliveries)) == 1
