@@ -58,8 +58,6 @@ def uuid7(clock: Clock) -> str:
 
     Its first 48 bits are the time in milliseconds, so rows inserted together lie together in an index.
     """
-    value = (milliseconds(clock) & ((1 << 48) - 1)) << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    moment, chance = f"{milliseconds(clock) & 0xFFFFFFFFFFFF:012x}", os.urandom(10).hex()
+    variant = "89ab"[int(chance[3], 16) & 3]
+    return f"{moment[:8]}-{moment[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -22,8 +23,7 @@ from runtime.webhooks.source import Read, compile_sources
 Options = Mapping[str, object] | BaseModel | None
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(NamedTuple):
     """A request whose signature held.
 
     `mac`: the matched signature's canonical bytes (the replay key), never the header's text. `timestamp`: signed Unix

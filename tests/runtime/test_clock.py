@@ -1,0 +1,34 @@
+"""Times and the identifiers made of them."""
+
+from __future__ import annotations
+
+from uuid import RFC_4122, UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.clock import SYSTEM, rfc3339, uuid7
+from tests.clocks import ManualClock
+
+
+def test_identifiers_are_of_version_7_and_differ() -> None:
+    made = [UUID(uuid7(SYSTEM)) for _ in range(1000)]
+    assert {(each.version, each.variant) for each in made} == {(7, RFC_4122)}
+    assert len(set(made)) == 1000
+
+
+def test_identifiers_begin_with_their_time_and_sort_by_it() -> None:
+    clock = ManualClock()
+    made = []
+    for _ in range(5):
+        made.append(uuid7(clock))
+        assert int(made[-1].replace("-", "")[:12], 16) == int(clock.now() * 1000)
+        clock.advance(0.001)
+    assert made == sorted(made)
+
+
+@given(st.integers(0, 253402300799))
+def test_a_time_is_written_in_utc_to_the_second(seconds: int) -> None:
+    text = rfc3339(seconds)
+    assert len(text) == 20
+    assert text.endswith("Z")
