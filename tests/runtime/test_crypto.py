@@ -17,7 +17,7 @@ def test_what_is_sealed_opens_and_is_never_the_same_twice(plaintext: bytes) -> N
     sealed = KEY.seal(plaintext, **PLACE)
     assert KEY.unseal(sealed, **PLACE) == plaintext
     assert sealed != KEY.seal(plaintext, **PLACE)
-    assert not plaintext or len(plaintext) < 4 or plaintext not in sealed
+    assert len(plaintext) < 4 or sealed.find(plaintext) < 0
 
 
 @pytest.mark.parametrize("part", list(PLACE))
