@@ -95,11 +95,17 @@ class GroupCommit:
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._storing = 0
 
     @property
     def depth(self) -> int:
         """How many pieces of work wait for the next transaction."""
         return len(self._waiting)
+
+    @property
+    def pressure(self) -> int:
+        """How many pieces wait, or are being stored together at this moment: what a burst looks like."""
+        return max(len(self._waiting), self._storing)
 
     async def store(self, stage: Stage[Item, Result], item: Item) -> Result:
         """Store `item` with whatever else waits, and return what the stage answered, once it is committed.
@@ -132,6 +138,7 @@ class GroupCommit:
                 await self._store_all()
         finally:
             self._task = None
+            self._storing = 0
 
     async def _store_all(self) -> None:
         """Store group after group; one that fails is looked at alone."""
@@ -152,6 +159,7 @@ class GroupCommit:
         if not self._waiting or self._failed:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
+        self._storing = len(group)
         stage = group[0].stage
         if stage.plain is None or any(waiting.stage is not stage for waiting in group):
             return Transaction(group, None)

@@ -25,7 +25,7 @@ letter at once; `AgentGone` when there is nobody to do it."""
 
 WORKERS = 16
 PRESSURE = 8
-"""So many deliveries waiting to be stored are a burst."""
+"""So many deliveries stored together, or waiting for it, are a burst."""
 
 GIVE_WAY_SECONDS = 0.5
 """How long a claim waits for a burst to end."""
@@ -114,7 +114,7 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         end = loop.time() + GIVE_WAY_SECONDS
         # Looking now and then costs less than an event that every delivery would have to set and clear.
-        while self._database.commits.depth >= PRESSURE and loop.time() < end and not self._stopping:  # noqa: ASYNC110
+        while self._database.commits.pressure >= PRESSURE and loop.time() < end and not self._stopping:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
     async def _claim(self) -> bool:
