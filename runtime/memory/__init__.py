@@ -5,11 +5,10 @@ To add a store: one file with a `Store`, its options model and an opening functi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +20,7 @@ from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBus
 from runtime.memory.item import Item, MemoryType, chunk_hash, delivery_uri
 from runtime.memory.redact import redact
 from runtime.memory.store import Capability, Inspection, Place, Problem, Scan, Store, StoreStats
+from runtime.rows import by_name
 
 Open = Callable[[Memory, Path, Clock], Awaitable[Store]]
 
@@ -53,17 +53,8 @@ class StoreRow:
         return f"{self.name}:{path.resolve()}"
 
 
-def table(rows: Iterable[StoreRow]) -> Mapping[str, StoreRow]:
-    """The rows by name. Raises ValueError naming a row that is there twice."""
-    found: dict[str, StoreRow] = {}
-    for row in rows:
-        if row.name in found:
-            raise ValueError(f"the store {row.name} is in the table twice")
-        found[row.name] = row
-    return MappingProxyType(found)
-
-
-STORES = table(
+STORES = by_name(
+    "store",
     [
         StoreRow(
             name="markdown",
@@ -72,7 +63,7 @@ STORES = table(
             options_path="runtime.memory.markdown:MarkdownOptions",
             opening="runtime.memory.markdown:open_markdown",
         ),
-    ]
+    ],
 )
 """Every kind of store by the name that a program gives it."""
 
@@ -119,5 +110,5 @@ def _load(path: str) -> Any:
 __all__ = [
     "STORES", "Capability", "FsyncFailed", "Inspection", "Item", "MemoryType", "NoSuchItem", "Place", "Problem",
     "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow", "StoreStats", "Unsupported", "chunk_hash",
-    "delivery_uri", "identity_of", "open_store", "path_of", "redact", "table",
+    "delivery_uri", "identity_of", "open_store", "path_of", "redact",
 ]  # fmt: skip

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
+from runtime.rows import by_name
 from runtime.secrets.backend import Backend, Context, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
@@ -13,22 +11,12 @@ from runtime.secrets.generated import GENERATED
 from runtime.secrets.secret import Secret
 from runtime.secrets.vault import VAULT
 
-__all__ = ["BACKENDS", "Backend", "Context", "Secret", "Unresolved", "resolve", "tabulate"]
+__all__ = ["BACKENDS", "Backend", "Context", "Secret", "Unresolved", "resolve"]
 
 SCHEME = "secret://"
 
 
-def tabulate(rows: tuple[Backend, ...]) -> Mapping[str, Backend]:
-    """A read-only table by name. Raises ValueError naming a row that stands twice."""
-    table: dict[str, Backend] = {}
-    for row in rows:
-        if row.name in table:
-            raise ValueError(f"two secret backends are called {row.name!r}")
-        table[row.name] = row
-    return MappingProxyType(table)
-
-
-BACKENDS = tabulate((CREDENTIAL, ENV, FILE, GENERATED, VAULT))
+BACKENDS = by_name("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, VAULT))
 
 
 async def resolve(text: str, context: Context) -> Secret:

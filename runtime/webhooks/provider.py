@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -86,13 +85,3 @@ class Provider:
                 for each in error.errors()
             )
             raise ValueError(f"provider {self.name}: {'; '.join(wrong)}") from None
-
-
-def table(rows: Iterable[Provider]) -> Mapping[str, Provider]:
-    """The rows by name. Raises ValueError naming the row whose name was taken."""
-    found: dict[str, Provider] = {}
-    for row in rows:
-        if row.name in found:
-            raise ValueError(f"provider {row.name} stands in the table twice")
-        found[row.name] = row
-    return MappingProxyType(found)

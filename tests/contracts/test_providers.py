@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from dslc.blocks import settings_of
+from runtime.rows import by_name
 from runtime.webhooks import PROVIDERS, Provider, Refused, Verified, prepare, sign, verify
-from runtime.webhooks.provider import table
 
 NOW = 1_700_000_000
 SECRET = "a secret of some length"
@@ -294,7 +294,7 @@ def test_the_row_is_ready_for_the_catalogue(case: Case) -> None:
 
 def test_a_row_that_stands_twice_is_named() -> None:
     with pytest.raises(ValueError, match="provider github stands in the table twice"):
-        table([PROVIDERS["github"], replace(PROVIDERS["github"], title="Another")])
+        by_name("provider", [PROVIDERS["github"], replace(PROVIDERS["github"], title="Another")])
 
 
 def test_each_row_is_found_by_its_name() -> None:

@@ -24,9 +24,9 @@ from runtime.memory import (
     delivery_uri,
     identity_of,
     open_store,
-    table,
 )
 from runtime.memory.store import LARGEST_TEXT
+from runtime.rows import by_name
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -70,7 +70,7 @@ def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
 
 def test_a_row_that_is_there_twice_is_named_at_start(row: StoreRow) -> None:
     with pytest.raises(ValueError, match=row.name):
-        table([row, row])
+        by_name("store", [row, row])
 
 
 async def test_a_store_that_holds_nothing_has_nothing_to_show(store: Store, tmp_path: Path) -> None:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from runtime.webhooks.provider import Provider, table
+from runtime.rows import by_name
+from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers.custom import CUSTOM
 from runtime.webhooks.providers.github import GITHUB
 from runtime.webhooks.providers.slack import SLACK
 from runtime.webhooks.providers.stripe import STRIPE
 from runtime.webhooks.providers.swarmlet import SWARMLET
 
-PROVIDERS: Mapping[str, Provider] = table(
+PROVIDERS: Mapping[str, Provider] = by_name(
+    "provider",
     (
         CUSTOM,
         GITHUB,
         SLACK,
         STRIPE,
         SWARMLET,
-    )
+    ),
 )
 
 

@@ -11,7 +11,8 @@ import pytest
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database import Database
-from runtime.secrets import BACKENDS, Context, Secret, Unresolved, resolve, tabulate
+from runtime.rows import by_name
+from runtime.secrets import BACKENDS, Context, Secret, Unresolved, resolve
 
 KEY = MasterKey(bytes(range(32)))
 
@@ -103,5 +104,5 @@ async def test_no_error_and_no_repr_holds_a_secret(context: Context) -> None:
 
 
 def test_a_row_that_stands_twice_names_itself() -> None:
-    with pytest.raises(ValueError, match="'env'"):
-        tabulate((BACKENDS["env"], BACKENDS["env"]))
+    with pytest.raises(ValueError, match="secret backend env stands in the table twice"):
+        by_name("secret backend", (BACKENDS["env"], BACKENDS["env"]))
