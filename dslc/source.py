@@ -90,11 +90,3 @@ class Source:
         line = max(bisect_right(self._lines, offset), 1)
         before = self.data[self._lines[line - 1] : max(offset, self._skipped)]
         return Position(offset, line, len(before.decode(errors="replace")) + 1)
-
-    def line_span(self, line: int) -> Span:
-        """The bytes of line `line` (from 1) without its end."""
-        start = self._lines[line - 1]
-        end = self._lines[line] - 1 if line < len(self._lines) else len(self.data)
-        if end > start and self.data[end - 1 : end] == b"\r":
-            end -= 1
-        return Span(start, end)

@@ -66,10 +66,21 @@ class _Waiting:
 
 
 class Transaction(NamedTuple):
-    """What waited at a moment. `plain`: its statements, to be run as they are; None when `apply` has to look first."""
+    """What waited at a moment."""
 
     group: Sequence[_Waiting]
-    plain: Plain[Any] | None
+
+    def plain(self) -> Plain[Any] | None:
+        """The group as plain statements, when all of it is one kind of work that can be; None when `apply` has to look
+        first. Only SQLite's writer asks: making them seals what they store."""
+        stage = self.group[0].stage
+        if stage.plain is None or any(waiting.stage is not stage for waiting in self.group):
+            return None
+        try:
+            return stage.plain([waiting.item for waiting in self.group])
+        except Exception:
+            # `apply` meets the same, and tells it to whom it concerns.
+            return None
 
     def apply(self, connection: Connection) -> list[Any]:
         """Store the group over `connection`; the answers stand in its order."""
@@ -160,14 +171,7 @@ class GroupCommit:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
         self._storing = len(group)
-        stage = group[0].stage
-        if stage.plain is None or any(waiting.stage is not stage for waiting in group):
-            return Transaction(group, None)
-        try:
-            return Transaction(group, stage.plain([waiting.item for waiting in group]))
-        except Exception:
-            # `apply` meets the same, and tells it to whom it concerns.
-            return Transaction(group, None)
+        return Transaction(group)
 
     def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
         """`transaction` is committed: answer those who wait for it."""

@@ -36,7 +36,7 @@ TURN_SECONDS = 0.1
 """How long transactions may follow on one another before other writers have their turn."""
 
 STATEMENTS = 512
-"""Prepared statements a connection keeps; bulk statements have one form for each power of two."""
+"""Prepared statements a connection keeps; bulk statements have a form for each number of rows, see `bulk.EXACT`."""
 
 
 def make_file(path: Path) -> None:
@@ -101,7 +101,7 @@ class WriterThread:
         loop = asyncio.get_running_loop()
         end = time.monotonic() + TURN_SECONDS
         while time.monotonic() < end and (transaction := commits.next_one()) is not None:
-            plain, error = transaction.plain, None
+            plain, error = transaction.plain(), None
             answers: Sequence[Any] | None = None
             try:
                 if plain is None:
