@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.clock import Clock
@@ -20,7 +20,7 @@ class Unresolved(SymbiontError):  # noqa: N818 - it is a state of a secret, told
 class Context:
     """What backends may look at: the process's environment, the root, and the sealed secrets of the database."""
 
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
     root: Path
     database: Database
     key: MasterKey

@@ -103,6 +103,10 @@ async def test_no_error_and_no_repr_holds_a_secret(context: Context) -> None:
         __import__("pickle").dumps(secret)
 
 
+async def test_what_backends_look_at_shows_no_environment(context: Context) -> None:
+    assert "hunter2" not in repr(with_environ(context, {"TOKEN": "hunter2"}))
+
+
 def test_a_row_that_stands_twice_names_itself() -> None:
     with pytest.raises(ValueError, match="secret backend env stands in the table twice"):
         by_name("secret backend", (BACKENDS["env"], BACKENDS["env"]))
