@@ -48,6 +48,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "P502": (_WARNING, "webhook accepts unverified requests"),
     "P503": (_ERROR, "no such secret backend"),
     "P504": (_WARNING, "filter decides on what is not signed"),
+    "P505": (_WARNING, "allow comment silences nothing"),
 }
 """Every code with its usual severity and its title. A code never changes its meaning."""
 

@@ -1,0 +1,80 @@
+"""The command `dslc`. Exit 0: no errors; 1: errors, or warnings that are denied; 2: it could not run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise
+from types import MappingProxyType
+
+import click
+
+from dslc.cli.terminal import put
+
+_INTERRUPTED = 130
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "check": "dslc.cli.check:check",
+        "compile": "dslc.cli.check:compile_",
+    }
+)
+"""Every command and where it is; loaded when it is called, so that one does not pay for the others."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+def _version(_: click.Context, __: click.Parameter, asked: object) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        put(f"dslc {version('symbiont')}\n")
+        raise click.exceptions.Exit(0)
+
+
+@click.group(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def dslc() -> None:
+    """The compiler of .symbiont files."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `dslc` and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(given))
+
+
+def _run(given: list[str]) -> int:
+    try:
+        code = dslc.main(given, prog_name="dslc", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        put(f"{error.format_message()}\n", to_stderr=True)
+        return 2
+    except click.ClickException as error:
+        if _wants_json(given):
+            from dslc.report.json import render_failure
+
+            put(render_failure(error.format_message()))
+        put(f"dslc: {error.format_message()}\n", to_stderr=True)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return _INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _wants_json(given: Sequence[str]) -> bool:
+    """Whether the options ask for JSON, for when they could not be read as a whole."""
+    return "--format=json" in given or ("--format", "json") in pairwise(given)

@@ -1,0 +1,77 @@
+"""What the commands read and write: sources in, reports out, and how a command says that it cannot run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO, cast
+
+import click
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+    from dslc.source import Source
+
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+
+class CannotRun(click.ClickException):
+    """The command cannot do its work at all."""
+
+    exit_code = 2
+
+
+def sources(paths: Sequence[str]) -> list[Source]:
+    """The sources that paths mean (`-`: standard input; none: the current folder). Raises CannotRun."""
+    from dslc import files
+    from dslc.source import LARGEST, Source
+
+    paths = paths or (".",)
+    found = []
+    try:
+        if STDIN in paths:
+            found.append(Source(STDIN_NAME, standard_input(LARGEST + 1)))
+        on_disk = files.find(path for path in paths if path != STDIN)
+        found += [Source(str(path), files.read(path)) for path in on_disk]
+    except FileNotFoundError as error:
+        raise CannotRun(f"no such file or folder: {error.filename}") from error
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise CannotRun(f"cannot read {where}{error.strerror or error}") from error
+    if not found:
+        raise CannotRun(f"no .symbiont file found in {', '.join(paths)}")
+    return found
+
+
+def standard_input(most: int) -> bytes:
+    """Standard input, up to `most` bytes; piece by piece, for one long read would not hear an interrupt between two."""
+    if sys.stdin is None:  # closed before the start
+        raise CannotRun("standard input is closed")
+    stream, data = cast("BufferedReader", sys.stdin.buffer), bytearray()
+    while len(data) < most and (piece := stream.read1(most - len(data))):
+        data += piece
+    return bytes(data)
+
+
+def colour(stream: TextIO | None) -> bool:
+    """Colour on a terminal only; https://no-color.org."""
+    terminal = stream is not None and stream.isatty()
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def put(text: str, *, to_stderr: bool = False) -> None:
+    """Write a whole report. A reader that has gone away is no error; letters the terminal lacks are escaped."""
+    stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
+    if stream is None:  # closed before the start
+        return
+    try:
+        stream.buffer.write(text.encode(stream.encoding or "utf-8", "backslashreplace"))
+        stream.flush()
+    except OSError as error:
+        # Python flushes once more at exit, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError) and not to_stderr:
+            raise CannotRun(f"cannot write: {error.strerror}") from error
