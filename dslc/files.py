@@ -1,10 +1,13 @@
-"""Which files a path means, and their bytes. The daemon looks for programs in the same way."""
+"""Which files a path means, their bytes, and how they are replaced. The daemon looks for programs in the same way."""
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from dslc.source import LARGEST
@@ -62,3 +65,64 @@ def read(path: str | os.PathLike[str]) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"not a regular file: {os.fspath(path)}")
         return file.read(LARGEST + 1)
+
+
+def replace(path: str | os.PathLike[str], data: bytes, *, was: bytes | None = None) -> None:
+    """Make `data` the content of a file, at once: a reader sees the old bytes or the new ones, whatever happens.
+
+    A link stays one and its target is replaced. The mode is kept, owner and group where this process may; other hard
+    links to the file keep the old bytes. A file that is not there is made. With `was`, a file that holds other bytes
+    by now is left alone.
+
+    Raises OSError, also for a file that may not be written or has changed; the file is as it was then, and nothing
+    is left beside it.
+    """
+    target = Path(os.path.realpath(path))
+    before = _what_is_there(target)
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if before is not None:
+                _like(before, descriptor)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        if was is not None and read(target) != was:
+            raise OSError(errno.ESTALE, "the file has changed in the meantime", os.fspath(path))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _what_is_there(target: Path) -> os.stat_result | None:
+    """The file that would be replaced, which must be a regular one that this process may write."""
+    try:
+        before = target.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(before.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(target))
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(target))
+    return before
+
+
+def _like(before: os.stat_result, descriptor: int) -> None:
+    """Give a new file the owner, group and mode of the one it replaces."""
+    for owner, group in ((before.st_uid, -1), (-1, before.st_gid)):
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner, group)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # after the owner, whose change takes bits away
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a renaming last. It is done already, so a file system that cannot sync folders is no failure."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

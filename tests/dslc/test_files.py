@@ -1,4 +1,4 @@
-"""Which files a path means."""
+"""Which files a path means, and how a file is replaced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dslc.files import find, read
+from dslc.files import find, read, replace
 from dslc.source import LARGEST
 
 
@@ -62,3 +62,66 @@ def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path) -> None:
 def test_no_more_is_read_than_a_source_may_have(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"#" * (LARGEST + 1000))
     assert len(read(tmp_path / "large")) == LARGEST + 1
+
+
+def test_a_replaced_file_keeps_its_mode_and_owner_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = _touch(tmp_path / "a.symbiont")
+    file.chmod(0o640)
+    before = file.stat()
+    replace(file, b"new")
+    after = file.stat()
+    assert file.read_bytes() == b"new"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert after.st_ino != before.st_ino
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_replacing_a_link_replaces_what_it_leads_to(tmp_path: Path) -> None:
+    target = _touch(tmp_path / "elsewhere" / "real.symbiont")
+    link = tmp_path / "link.symbiont"
+    link.symlink_to(target)
+    replace(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_new_file_has_the_mode_that_new_files_have(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    replace(tmp_path / "a.symbiont", b"new")
+    assert (tmp_path / "a.symbiont").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_file_that_has_changed_in_the_meantime_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.symbiont"
+    file.write_bytes(b"theirs")
+    with pytest.raises(OSError, match="changed in the meantime"):
+        replace(file, b"ours", was=b"what we read")
+    assert file.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_cannot_be_replaced_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "loop", tmp_path / "nowhere" / "a.symbiont"):
+        with pytest.raises(OSError, match=r"."):
+            replace(path, b"new")
+    file = _touch(tmp_path / "a.symbiont")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace(file, b"new")
+    assert file.read_bytes() == b""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.symbiont", "loop", "pipe"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
+    file = _touch(tmp_path / "a.symbiont")
+    file.chmod(0o444)
+    with pytest.raises(PermissionError):
+        replace(file, b"new")
+    assert file.read_bytes() == b""
