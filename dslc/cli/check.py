@@ -26,7 +26,7 @@ def check(paths: tuple[str, ...], form: str, *, deny_warnings: bool) -> int:
     from dslc.report import FORMATS
 
     done = _compile(paths)
-    put(FORMATS[form](done, colour=colour(sys.stdout)))
+    put(FORMATS[form].render(done, colour=colour(sys.stdout)))
     return _exit_code(done, deny_warnings=deny_warnings)
 
 
@@ -43,7 +43,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     done = _compile(paths)
     code = _exit_code(done, deny_warnings=deny_warnings)
     if done.diagnostics:
-        put(FORMATS["text"](done, colour=colour(sys.stderr)), to_stderr=True)
+        put(FORMATS["text"].render(done, colour=colour(sys.stderr)), to_stderr=True)
     if code == 0:
         put(render(done.program, Vocabulary(Catalog.installed())))
     return code

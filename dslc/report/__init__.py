@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Protocol, cast
 
 from dslc.compiler import Compilation
+from dslc.report.view import Applied, View
 
 
-def _text(compilation: Compilation, *, colour: bool) -> str:
-    from dslc.report.text import render
+class Renderer(Protocol):
+    """What the module of a format has."""
 
-    return render(compilation, colour=colour)
-
-
-def _json(compilation: Compilation, *, colour: bool) -> str:
-    from dslc.report.json import render
-
-    return render(compilation)
+    def render(self, compilation: Compilation, view: View) -> str: ...
+    def render_failure(self, message: str) -> str: ...
 
 
-FORMATS: Mapping[str, Callable[..., str]] = {"text": _text, "json": _json}
-"""Every format by its name: takes a compilation and `colour`, gives the whole report, which ends in a line end."""
+@dataclass(frozen=True)
+class Format:
+    """One way to report. `document`: the report is one document, and nothing else may stand beside it.
+
+    `module` is loaded when it is first asked to render: a check does not pay for formats it does not write.
+    """
+
+    name: str
+    module: str
+    document: bool = True
+
+    def render(
+        self,
+        compilation: Compilation,
+        *,
+        colour: bool = False,
+        deny_warnings: bool = False,
+        applied: Sequence[Applied] = (),
+    ) -> str:
+        """The whole report, which ends in a line end. `applied`: what was fixed before this compilation."""
+        return self._renderer.render(compilation, View(colour, deny_warnings, tuple(applied)))
+
+    def render_failure(self, message: str) -> str:
+        """What stands in the report's place when nothing could be checked, for the reason `message`."""
+        return self._renderer.render_failure(message)
+
+    @property
+    def _renderer(self) -> Renderer:
+        return cast("Renderer", import_module(self.module))
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        form.name: form
+        for form in (
+            Format("text", "dslc.report.text", document=False),
+            Format("json", "dslc.report.json"),
+        )
+    }
+)
+"""Every format by its name."""

@@ -9,12 +9,13 @@ from typing import Any
 from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Fix, Severity
 from dslc.report.selection import count, shown
+from dslc.report.view import View
 from dslc.source import Source, Span
 
 VERSION = 1
 
 
-def render(compilation: Compilation) -> str:
+def render(compilation: Compilation, _view: View) -> str:
     """A compilation as JSON."""
     sources = {source.name: source for source in compilation.sources}
     return _dump(

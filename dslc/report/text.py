@@ -10,6 +10,7 @@ from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.report.mask import masked
 from dslc.report.selection import count, shown
+from dslc.report.view import View
 from dslc.source import Source, Span
 
 _WIDEST = 160  # characters of a line that are shown
@@ -17,11 +18,16 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"
 _PLAIN = "\x1b[0m"
 
 
-def render(compilation: Compilation, *, colour: bool) -> str:
+def render(compilation: Compilation, view: View) -> str:
     """The whole report; it ends with the summary line."""
-    page = _Page({source.name: source for source in compilation.sources}, colour)
+    page = _Page({source.name: source for source in compilation.sources}, view.colour)
     parts = [page.diagnostic(diagnostic) for diagnostic in shown(compilation.diagnostics)]
     return "\n".join([*parts, *_rest(compilation), summary(compilation)]) + "\n"
+
+
+def render_failure(_message: str) -> str:
+    """Nothing: the reason stands on standard error."""
+    return ""
 
 
 def summary(compilation: Compilation) -> str:

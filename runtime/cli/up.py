@@ -93,4 +93,4 @@ def _refuse(compiled: Compiled) -> None:
     """Show what is wrong with the program that should have been started."""
     from dslc.report import FORMATS
 
-    click.echo(FORMATS["text"](compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)
+    click.echo(FORMATS["text"].render(compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)

@@ -70,9 +70,9 @@ def compiled(*contents: bytes | str) -> Compilation:
     sizes = {source.name: len(source.data) for source in done.sources}
     for diagnostic in done.diagnostics:
         assert 0 <= diagnostic.span.start <= diagnostic.span.end <= sizes[diagnostic.file]
-    for render in FORMATS.values():
-        render(done, colour=True)
-    json.loads(FORMATS["json"](done, colour=False))
+    for form in FORMATS.values():
+        form.render(done, colour=True)
+    json.loads(FORMATS["json"].render(done))
     return done
 
 

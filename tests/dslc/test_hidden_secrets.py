@@ -50,7 +50,7 @@ _LINES = (
 
 def _reports(text: str) -> str:
     done = analyse([Source("a.symbiont", text)], CATALOG)
-    shown = [form(done, colour=colour) for form in FORMATS.values() for colour in (False, True)]
+    shown = [form.render(done, colour=colour) for form in FORMATS.values() for colour in (False, True)]
     return "\n".join(
         [*shown, repr(done), repr(done.program), repr(done.diagnostics), render(done.program, Vocabulary(CATALOG))]
     )
