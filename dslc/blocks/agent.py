@@ -14,25 +14,53 @@ from dslc.blocks.values import As, Name
 class Context(Group):
     """How much the agent reads at once."""
 
-    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of context; the model's own when absent.")
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens of context; the model's own when absent.", examples=[100_000]
+    )
     compaction_threshold: float | None = Field(
-        default=None, ge=0.1, le=1, description="Share of the context that may fill before older parts are summed up."
+        default=None,
+        ge=0.1,
+        le=1,
+        description="Share of the context that may fill before older parts are summed up.",
+        examples=[0.8],
     )
 
 
 class Agent(Block):
-    """Reads what arrives, acts with its tools and remembers. Without a model it records every delivery."""
+    """Who is woken: it reads what arrives, acts with its tools and remembers. Without a model it records every
+    delivery.
+
+    An agent that a webhook names need not be declared: then it records with the defaults below, and the checker warns
+    in case the name was mistyped.
+
+    ```symbiont
+    agent code-review-agent {
+        memory      agent-memory
+        instruction "You review pull requests and remember what the team prefers."
+    }
+
+    memory agent-memory {}
+    ```
+    """
 
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
-        default=None, description="The memory it uses; the only or default one when absent."
+        default=None, description="The memory it uses; the only or default one when absent.", examples=["agent-memory"]
     )
     model: Annotated[Choice | None, As("variant", family="model", open=True)] = Field(
         default=None, description="The language model, with its own options; none makes it a recorder."
     )
-    instruction: str = Field(default="", description="What it is told before every run.")
+    instruction: str = Field(
+        default="",
+        description="What it is told before every run.",
+        examples=["Remember what the team prefers."],
+    )
     tools: tuple[Annotated[Name, As("name", family="tool")], ...] = Field(
         default=(), description="The tools it may use."
     )
     max_steps: int = Field(default=10, ge=1, le=1000, description="Steps of one run at most.")
     context: Context = Field(default=Context(), description="How much it reads at once.")
-    enabled: bool = Field(default=True, description="Whether it runs; deliveries wait for a disabled agent.")
+    enabled: bool = Field(
+        default=True,
+        description="Whether it runs. What arrives for a disabled agent is kept, and can be sent again later.",
+        examples=[False],
+    )

@@ -20,7 +20,23 @@ class Search(Group):
 
 
 class Memory(Block):
-    """Where agents keep what they learn, for how long, and how it is searched."""
+    """Where agents keep what they learn, for how long, and how it is searched.
+
+    An agent that names no memory uses the only one; where there are several, or none, it uses the one called
+    `default`, which need not be declared. No memory lies inside another.
+
+    ```symbiont
+    memory agent-memory {
+        store     markdown
+        path      "data/agents"
+        retention 90d
+        search {
+            vector_weight  0.7
+            keyword_weight 0.3
+        }
+    }
+    ```
+    """
 
     store: Annotated[Choice, As("variant", family="store")] = Field(
         default=Choice(name="markdown"), description="The kind of store, with its own options."
@@ -34,7 +50,7 @@ class Memory(Block):
     retention: Duration = Field(
         default=timedelta(days=90), description="How long daily logs are kept before they are compacted and deleted."
     )
-    search: Search = Field(default=Search(), description="How search results are ranked.")
+    search: Search = Field(default=Search(), description="How search results are ranked. The weights add up to 1.")
     embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
         default=None, description="What turns text into vectors, with its own options."
     )

@@ -22,9 +22,10 @@ _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bo
 class Setting(BaseModel):
     """One setting of a block, of a group or of a row's options, as plain data.
 
-    `default`, `minimum` and `maximum` are as JSON and as the language writes them (`"90d"`, `"256KiB"`, `0.7`); bounds
-    are inclusive. `many`: a list of values (one will do when `single`), or a group that may be given several times.
-    `min_length`, `max_length`: characters of a string, or items of a list. `settings`: those of a group.
+    `default`, `example`, `minimum` and `maximum` are as JSON and as the language writes them (`"90d"`, `"256KiB"`,
+    `0.7`); bounds are inclusive. `example`: a value worth showing where the default is not. `many`: a list of values
+    (one will do when `single`), or a group that may be given several times. `min_length`, `max_length`: characters of
+    a string, or items of a list. `settings`: those of a group.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,6 +35,7 @@ class Setting(BaseModel):
     doc: str = ""
     required: bool = False
     default: Any = None
+    example: Any = None
     choices: tuple[str, ...] | None = None
     minimum: float | int | str | None = None
     maximum: float | int | str | None = None
@@ -80,6 +82,7 @@ def _setting(model: type[BaseModel], name: str, field: FieldInfo) -> Setting:
         doc=field.description or "",
         required=field.is_required(),
         default=_written(default, shape["type"]),
+        example=_written(field.examples[0], shape["type"]) if field.examples else None,
         **shape,
     )
 

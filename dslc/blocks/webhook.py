@@ -18,7 +18,9 @@ class Filter(Group):
     equals: Annotated[str | int | float | bool | None, As("scalar"), Relation(one_of=("equals", "contains"))] = Field(
         default=None, description="The node is this value."
     )
-    contains: str | None = Field(default=None, description="The node is a text or list that holds this text.")
+    contains: str | None = Field(
+        default=None, description="The node is a text or list that holds this text.", examples=["invoice."]
+    )
 
     @model_validator(mode="after")
     def _compares(self) -> Filter:
@@ -32,25 +34,51 @@ class Limits(Group):
 
     body: Size = Field(default=262_144, ge=1, description="The largest body that is read.")
     per_minute: int | None = Field(
-        default=None, ge=1, description="Deliveries accepted a minute; no limit when absent."
+        default=None, ge=1, description="Deliveries accepted a minute; no limit when absent.", examples=[60]
     )
 
 
 class Webhook(Block):
-    """An address that verifies what arrives and hands it to an agent."""
+    """An address that verifies what arrives and hands it to an agent.
+
+    A webhook has a secret, or says `insecure_allow_unverified true`. One whose secret cannot be resolved when the
+    program is loaded is not mounted; the others are.
+
+    ```symbiont
+    webhook github-events {
+        path     "/hooks/github"
+        provider github
+        secret   "secret://env/GITHUB_SECRET"
+        agent    code-review-agent
+        filter {
+            json_path "$.action"
+            equals    "opened"
+        }
+    }
+
+    agent code-review-agent {}
+    ```
+    """
 
     path: UrlPath = Field(description="The URL path it answers on, matched exactly; unique in the program.")
     provider: Annotated[Choice, As("variant", family="provider")] = Field(
         default=Choice(name="custom"), description="Who signs and how: a preset, or `custom` with its options."
     )
     secret: Annotated[tuple[SecretReference, ...], SINGLE] = Field(
-        default=(), repr=False, description="Where the signing secret is kept; a list while it is being rotated."
+        default=(),
+        repr=False,
+        description="Where the signing secret is kept; a list while it is being rotated. Needed unless "
+        "`insecure_allow_unverified true` stands in its place.",
     )
     agent: Annotated[Name | None, As("reference", block="agent")] = Field(
-        default=None, description="The agent that is woken."
+        default=None,
+        description="The agent that is woken; a recorder of the webhook's own name when absent.",
+        examples=["code-review-agent"],
     )
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
-        default=None, description="The memory the agent uses for these deliveries, instead of its own."
+        default=None,
+        description="The memory the agent uses for these deliveries, instead of its own.",
+        examples=["agent-memory"],
     )
     filter: tuple[Filter, ...] = Field(default=(), description="Only deliveries that every filter matches are run.")
     limits: Limits = Field(default=Limits(), description="What it takes at most.")
@@ -58,8 +86,12 @@ class Webhook(Block):
         default=None, description="The URL senders call, where a proxy changes it and the provider signs it."
     )
     keep_body: bool = Field(
-        default=True, description="Keep the body of accepted deliveries, sealed, for a bounded time."
+        default=True,
+        description="Keep the body of accepted deliveries, sealed, for a bounded time.",
+        examples=[False],
     )
     insecure_allow_unverified: bool = Field(
-        default=False, description="Accept requests that nobody signed. For tests only."
+        default=False,
+        description="Accept requests that nobody signed; a `secret` excludes it. For tests only.",
+        examples=[True],
     )

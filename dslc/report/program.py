@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from dslc.blocks import Choice, Setting, is_reference
 from dslc.blocks.duration import write_duration
-from dslc.program import Program
+from dslc.program import HOMES, Program
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
@@ -21,24 +21,24 @@ LITERAL = "[literal]"
 
 def render(program: Program, vocabulary: Vocabulary) -> str:
     """The program as JSON: durations as the language writes them, sizes in bytes, references to secrets as they are."""
-    kinds = {"memories": "memory", "webhooks": "webhook", "agents": "agent"}
     blocks = {
         home: {
             name: _plain(block, vocabulary.kinds[kind], vocabulary) for name, block in getattr(program, home).items()
         }
-        for home, kind in kinds.items()
+        for home, kind in HOMES.items()
     }
     return json.dumps({"version": VERSION, **blocks}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _plain(group: BaseModel | Mapping[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[str, Any]:
     items = dict(group) if isinstance(group, BaseModel) else group
-    return {name: _value(value, settings.get(name), vocabulary) for name, value in items.items()}
+    return {name: plain(value, settings.get(name), vocabulary) for name, value in items.items()}
 
 
-def _value(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
+def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
+    """The value that a block gives to `setting`, as plain JSON; a secret that is written in the file is `LITERAL`."""
     if isinstance(value, tuple | list):
-        return [_value(item, setting, vocabulary) for item in value]
+        return [plain(item, setting, vocabulary) for item in value]
     if isinstance(value, Choice):
         row = vocabulary.rows(setting.family or "").get(value.name) if setting else None
         return {"name": value.name, "options": _plain(value.options, by_name(row.options if row else ()), vocabulary)}

@@ -50,24 +50,34 @@ class CustomOptions(Group):
 
     header: HeaderName = Field("X-Signature-256", description="The header that holds the signature.")
     prefix: Annotated[str, AfterValidator(_prefix)] = Field(
-        "", description="What stands before the signature in its header, such as `sha256=`."
+        "", description="What stands before the signature in its header.", examples=["sha256="]
     )
     encoding: Literal["hex", "base64"] = Field("hex", description="How the signature is written; hex is lower case.")
     algorithm: Literal["sha256", "sha512", "sha1"] = Field(
         "sha256", description="The hash under the HMAC; `sha1` only for a sender that has nothing else."
     )
     payload: Annotated[str, AfterValidator(_payload)] = Field(
-        "{body}", description="What is signed: a template over `{timestamp}`, `{id}` and `{body}`."
+        "{body}",
+        description="What is signed: a template over `{timestamp}`, `{id}` and `{body}`.",
+        examples=["{timestamp}.{body}"],
     )
     timestamp_header: HeaderName | None = Field(
-        None, description="The header that holds the Unix time in seconds; `payload` must sign it."
+        None,
+        description="The header that holds the Unix time in seconds; `payload` must sign it.",
+        examples=["X-Timestamp"],
     )
     id_header: HeaderName | None = Field(
-        None, description="The header that holds the delivery's id; a repeated id is not delivered again."
+        None,
+        description="The header that holds the delivery's id; a repeated id is not delivered again.",
+        examples=["X-Delivery-Id"],
     )
-    event_header: HeaderName | None = Field(None, description="The header that holds the event's type.")
+    event_header: HeaderName | None = Field(
+        None, description="The header that holds the event's type.", examples=["X-Event"]
+    )
     tolerance: Annotated[Duration | None, Relation(needs=("timestamp_header",))] = Field(
-        None, description="How far the timestamp may be from now, either way; 5m unless set."
+        None,
+        description="How far the timestamp may be from now, either way: at most 1d, and 5m unless set.",
+        examples=[timedelta(minutes=5)],
     )
 
     @model_validator(mode="after")
