@@ -4,12 +4,12 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench catalog lock clean
+.PHONY: docs help run test check bench catalog grammar lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-.venv/installed: pyproject.toml requirements.lock
+.venv/installed: pyproject.toml requirements.lock setup.py grammar/binding.c grammar/src/parser.c
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(INSTALL) --editable .
@@ -38,8 +38,15 @@ bench: .venv/installed-dev ## measure the receiver against bare aiohttp
 catalog: .venv/installed ## write dslc/catalog.json from the runtime's tables
 	$(BIN)/python -m runtime.catalog
 
+grammar: ## write grammar/src from grammar.js (needs the tree-sitter command, 0.26)
+	cd grammar && tree-sitter generate
+	$(PYTHON) -m grammar.generated
+
+docs: .venv/installed ## write docs/reference from the compiler's own tables
+	$(BIN)/dslc docs --output docs/reference
+
 lock: ## pin every development dependency again (needs uv)
 	uv pip compile --quiet --universal --no-header --no-annotate --all-extras --python-version 3.11 pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and caches
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis grammar/*.so

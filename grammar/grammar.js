@@ -1,0 +1,137 @@
+/**
+ * What editors read. The same language as symbiont.lark, which the compiler reads; tests hold the two together.
+ *
+ * A newline is a token, so that a key and its value share a line and `{` stands on its head's line; where a rule says
+ * `repeat($._newline)`, any white space will do. One comma is accepted after a value, never after `}`.
+ *
+ * `make grammar` writes src/ from this file.
+ */
+
+/// <reference types="tree-sitter-cli/dsl" />
+// @ts-check
+
+// Lexical precedence: inside a string its own text wins over blanks and comments, which may stand between any tokens.
+const INSIDE = 1;
+
+const ELSEWHERE = ["metadata", "policy", "schedule", "channel", "function"];
+
+export default grammar({
+  name: "symbiont",
+
+  extras: ($) => [/[ \t]+/, $.comment],
+
+  word: ($) => $.word,
+
+  rules: {
+    source_file: ($) =>
+      seq(
+        repeat(choice($._newline, $.block, $.foreign_block, seq(alias($._type_line, $.foreign_block), $._newline))),
+        optional(alias($._type_line, $.foreign_block)),
+      ),
+
+    // ---- Blocks of ours
+
+    block: ($) =>
+      choice(
+        seq(field("kind", $.word), optional(field("name", $._name)), field("body", $.body)),
+        seq($._agent, optional(field("name", $._name)), field("body", $.body)),
+      ),
+
+    // `agent name (` opens a block of the wider language.
+    _agent: ($) => field("kind", alias("agent", $.word)),
+
+    _name: ($) => choice($.word, $.string),
+
+    body: ($) => seq("{", repeat(choice($._newline, $._entry)), "}"),
+
+    _entry: ($) => choice($.setting, $.variant, $.group),
+    setting: ($) => seq(field("key", $.word), field("value", $._value), optional(",")),
+    variant: ($) => seq(field("key", $.word), field("value", $._value), field("body", $.body)),
+    group: ($) => seq(field("key", $.word), field("body", $.body)),
+
+    _value: ($) => choice($.word, $.string, $.long_string, $.number, $.list),
+    list: ($) => seq("[", repeat($._newline), repeat($._item), "]"),
+    _item: ($) => seq($._value, optional(seq(repeat($._newline), ",")), repeat($._newline)),
+
+    // ---- Tokens
+
+    word: () => /[A-Za-z_][A-Za-z0-9_-]*/,
+
+    // Numbers, durations and sizes are one token; the type that belongs there reads it.
+    number: () => /-?[0-9][A-Za-z0-9_.]*/,
+
+    string: ($) =>
+      seq('"', repeat(choice($.string_content, $.escape_sequence)), token.immediate(prec(INSIDE, '"'))),
+    string_content: () => token.immediate(prec(INSIDE, /[^"\\\n]+/)),
+    // Any escape is taken here and judged by the compiler.
+    escape_sequence: () => token.immediate(prec(INSIDE, choice(/\\[^\n]/, /\\u[0-9A-Fa-f]{4}/))),
+
+    long_string: ($) =>
+      seq(
+        '"""',
+        repeat(choice(alias($._long_text, $.string_content), alias($._long_escape, $.escape_sequence))),
+        token.immediate(prec(INSIDE, '"""')),
+      ),
+    // A quote is a token of its own: as part of the text's it would let a comment in, which wins by its length.
+    _long_text: () => token.immediate(prec(INSIDE, choice(/[^"\\]+/, '"'))),
+    _long_escape: () => token.immediate(prec(INSIDE, choice(/\\[\s\S]/, /\\u[0-9A-Fa-f]{4}/))),
+
+    comment: () => token(seq(choice("#", "//"), /[^\n]*/)),
+
+    _newline: () => /\r?\n/,
+
+    // ---- Blocks of the wider Symbiont language, read as far as their strings, comments and braces
+
+    foreign_block: ($) =>
+      choice(
+        seq(
+          field("kind", alias(choice(...ELSEWHERE), $.word)),
+          optional(field("name", $._foreign_name)),
+          repeat(choice($._head, "=")),
+          field("body", $.foreign_body),
+        ),
+        seq(
+          $._agent,
+          field("name", $._name),
+          $.parameters,
+          repeat(choice($._head, "=")),
+          field("body", $.foreign_body),
+        ),
+        seq($._type_head, field("body", $.foreign_body)),
+        seq($._type_line, field("body", $.foreign_body)),
+      ),
+
+    _type_head: ($) =>
+      seq(field("kind", alias("type", $.word)), optional(field("name", $._foreign_name)), repeat($._head)),
+    // `type A = B` may do without a body.
+    _type_line: ($) => seq($._type_head, "=", repeat(choice($._head, "="))),
+
+    _foreign_name: ($) => prec(1, choice($.word, alias($._foreign_string, $.string))),
+
+    _head: ($) => choice($.word, alias($._foreign_string, $.string), $.parameters, $._sign, '"', "/"),
+    _sign: () => /[^A-Za-z_ \t\r\n{}()"#\/=]+/,
+
+    parameters: ($) => seq("(", repeat(choice($._head, "=", $._newline)), ")"),
+
+    foreign_body: ($) =>
+      seq(
+        "{",
+        repeat(
+          choice(
+            $._code,
+            alias($._foreign_string, $.string),
+            alias($._foreign_long_string, $.long_string),
+            $.foreign_body,
+            '"',
+            "/",
+          ),
+        ),
+        "}",
+      ),
+    _code: () => /[^{}"#\/]+/,
+
+    // As one token: a quote that nothing closes is an ordinary character here.
+    _foreign_string: () => /"([^"\\\n]|\\[^\n])*"/,
+    _foreign_long_string: () => /"""("{0,2}([^"\\]|\\[\s\S]))*"""/,
+  },
+});

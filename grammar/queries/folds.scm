@@ -1,0 +1,7 @@
+[
+  (body)
+  (foreign_body)
+  (parameters)
+  (list)
+  (long_string)
+] @fold
