@@ -1,8 +1,16 @@
-"""Example values, for hints and documentation."""
+"""Example values, for hints and documentation: each is one that the checker takes."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from dslc.blocks import Setting
+
+if TYPE_CHECKING:
+    from dslc.catalog import Row
+    from dslc.vocabulary import Vocabulary
 
 _BY_TYPE = {
     "string": '"…"',
@@ -16,26 +24,120 @@ _BY_TYPE = {
     "url": '"https://example.org/hooks"',
     "json_path": '"$.action"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
-    "name": "a-name",
-    "reference": "a-name",
 }
+_NAMES = {"word", "variant", "name", "reference"}
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-def example(setting: Setting) -> str:
-    """A line that gives `setting` a value it takes."""
+class Line(NamedTuple):
+    """A setting as it is written: key, value and body, of which a group has no value."""
+
+    key: str
+    value: str | None = None
+    body: tuple[Line, ...] | None = None
+
+    def inline(self) -> str:
+        """All of it on one line."""
+        head = self.key if self.value is None else f"{self.key} {self.value}"
+        if self.body is None:
+            return head
+        return f"{head} {{ {' '.join(inner.inline() for inner in self.body)} }}" if self.body else f"{head} {{}}"
+
+
+def example(setting: Setting, vocabulary: Vocabulary | None = None) -> str:
+    """A line that gives `setting` a value it takes. Without the vocabulary, the name of a row is a mere word."""
+    return line(setting, vocabulary).inline()
+
+
+def line(setting: Setting, vocabulary: Vocabulary | None = None) -> Line:
+    """What `example` writes, in its parts."""
     if setting.type == "group":
-        inner = " ".join(example(inner) for inner in setting.settings if inner.required or inner.default is not None)
-        return f"{setting.name} {{ {inner} }}" if inner else f"{setting.name} {{ … }}"
-    value = _default(setting) or (setting.choices[0] if setting.choices else _BY_TYPE.get(setting.type, "a-name"))
-    return f"{setting.name} [{value}]" if setting.many and not setting.single else f"{setting.name} {value}"
+        return Line(setting.name, body=_group(setting.settings, vocabulary))
+    if setting.type == "variant":
+        return _variant(setting, vocabulary)
+    given = setting.example if setting.example is not None else setting.default
+    if isinstance(given, list):
+        values = [written(item, setting) for item in given]
+    else:
+        values = [written(given, setting)] if given not in (None, "") else []
+    values = values or [_usual(setting, vocabulary)] * max(setting.min_length or 1 if setting.many else 1, 1)
+    if setting.many and not (setting.single and len(values) == 1):
+        return Line(setting.name, f"[{', '.join(values)}]")
+    return Line(setting.name, values[0])
 
 
-def _default(setting: Setting) -> str | None:
-    match setting.default:
-        case bool(truth):
-            return "true" if truth else "false"
+def row_line(setting: Setting, row: Row, vocabulary: Vocabulary | None = None) -> Line:
+    """`setting` with this row of its family, and the options that the row cannot do without."""
+    body = tuple(line(option, vocabulary) for option in needed(row.options))
+    if setting.type == "variant":
+        return Line(setting.name, _word(row.name), body or None)
+    return Line(setting.name, f"[{_word(row.name)}]" if setting.many and not setting.single else _word(row.name))
+
+
+def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
+    """`wanted` with what they need, and what no body does without: required ones, and one of those of which one must
+    be there. In the order of `settings`."""
+    known = {setting.name: setting for setting in settings}
+    chosen = {setting.name for setting in wanted}
+    chosen |= {setting.name for setting in settings if setting.required}
+    for setting in settings:
+        if setting.one_of and chosen.isdisjoint(setting.one_of):
+            chosen.add(setting.name)
+    waiting = list(chosen)
+    while waiting:
+        more = [name for name in known[waiting.pop()].needs if name in known and name not in chosen]
+        chosen.update(more)
+        waiting += more
+    return [setting for setting in settings if setting.name in chosen]
+
+
+def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[Line, ...]:
+    """The settings of a group that are worth showing: the needed ones and those with a default, else the first."""
+    usual = [setting for setting in settings if setting.default not in (None, [], "") and not setting.excludes]
+    chosen = needed(settings, usual) or list(settings[:1])
+    return tuple(line(setting, vocabulary) for setting in chosen)
+
+
+def _variant(setting: Setting, vocabulary: Vocabulary | None) -> Line:
+    rows = vocabulary.rows(setting.family or "") if vocabulary is not None else {}
+    name = setting.example or setting.default or next(iter(rows), "a-name")
+    row = rows.get(name)
+    return Line(setting.name, _word(name)) if row is None else row_line(setting, row, vocabulary)
+
+
+def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
+    """A value for a setting that has neither example nor default."""
+    bounds = [bound for bound in (setting.minimum, setting.maximum) if bound is not None]
+    if bounds:
+        return written(bounds[0], setting)
+    if setting.type in _BY_TYPE:
+        letters = setting.min_length or 1 if setting.type == "string" and not setting.many else 1
+        return _BY_TYPE[setting.type].replace("…", "…" * letters)
+    rows = vocabulary.rows(setting.family) if vocabulary and setting.family else ()
+    return _word(next(iter(setting.choices or rows), "a-name"))
+
+
+def written(value: Any, setting: Setting) -> str:
+    """One value of `setting` in the language's own spelling. `value`: as JSON has it, such as a default."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() if abs(value) >= 10_000:
+            return f"{value:_}"
         case int() | float():
-            return str(setting.default)
-        case str(text) if text:
-            return text if setting.type in {"word", "variant", "duration", "size"} else f'"{text}"'
-    return None
+            return str(value)
+    if setting.type in _NAMES:
+        return _word(value)
+    return value if setting.type in {"duration", "size"} else quoted(value)
+
+
+def _word(name: str) -> str:
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """`text` as a string of one line that the language reads back."""
+    pairs = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+    for letter, escape in pairs:
+        text = text.replace(letter, escape)
+    return f'"{text}"'

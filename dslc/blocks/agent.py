@@ -27,8 +27,9 @@ class Context(Group):
 
 
 class Agent(Block):
-    """Who is woken: it reads what arrives, acts with its tools and remembers. Without a model it records every
-    delivery.
+    """Who is woken: it reads what arrives, acts with its tools and remembers.
+
+    Without a model it is a recorder, which writes every delivery into its memory.
 
     An agent that a webhook names need not be declared: then it records with the defaults below, and the checker warns
     in case the name was mistyped.

@@ -13,8 +13,7 @@ _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 
-# Milliseconds of each unit, longest first. A month is 30.44 days and a year 365.25 days, as in Rust's humantime.
-_UNITS: tuple[tuple[int, tuple[str, ...]], ...] = (
+LENGTHS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (31_557_600 * _SECOND, ("y", "year", "years")),
     (2_630_016 * _SECOND, ("month", "months")),
     (7 * _DAY, ("w", "week", "weeks")),
@@ -24,7 +23,10 @@ _UNITS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (_SECOND, ("s", "second", "seconds")),
     (_MS, ("ms", "millisecond", "milliseconds")),
 )
-_MILLISECONDS = {spelling: length for length, spellings in _UNITS for spelling in spellings}
+"""Milliseconds and spellings of each unit, longest first. A month is 30.44 days and a year 365.25 days, as in Rust's
+humantime."""
+
+_MILLISECONDS = {spelling: length for length, spellings in LENGTHS for spelling in spellings}
 UNITS = ("ms", "s", "m", "h", "d", "w", "months", "y")
 """The short spelling of every unit, shortest unit first."""
 

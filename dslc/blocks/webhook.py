@@ -62,7 +62,9 @@ class Webhook(Block):
 
     path: UrlPath = Field(description="The URL path it answers on, matched exactly; unique in the program.")
     provider: Annotated[Choice, As("variant", family="provider")] = Field(
-        default=Choice(name="custom"), description="Who signs and how: a preset, or `custom` with its options."
+        default=Choice(name="custom"),
+        description="Who signs and how: a preset, or `custom` with its options.",
+        examples=["github"],
     )
     secret: Annotated[tuple[SecretReference, ...], SINGLE] = Field(
         default=(),

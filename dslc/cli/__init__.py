@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "check": "dslc.cli.check:check",
         "compile": "dslc.cli.check:compile_",
+        "docs": "dslc.cli.docs:docs",
     }
 )
 """Every command and where it is; loaded when it is called, so that one does not pay for the others."""

@@ -1,0 +1,42 @@
+"""The page of diagnostics: every code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dslc.diagnostic import CODES
+from dslc.reference.markdown import page, table
+
+_GROUPS = {
+    "S": "What cannot be read",
+    "N": "Names",
+    "R": "References",
+    "T": "Values",
+    "P": "Secrets and signatures",
+}
+
+_INTRO = """
+Each mistake has a code, whose meaning never changes. An error keeps the program from being taken; a warning does not,
+but counts as an error for the exit code under `--deny-warnings`; a note is only said. The comment `# dslc: allow CODE`
+on the line, or on the line above, silences a warning.
+"""
+
+
+def diagnostics() -> str:
+    """The page."""
+    return page("Diagnostics", _INTRO, _table(), *_sections())
+
+
+def _table() -> str:
+    rows = [(f"[{code}](#{code.lower()})", severity.value, title) for code, (severity, title) in CODES.items()]
+    return table(("code", "severity", "what"), rows)
+
+
+def _sections() -> Iterator[str]:
+    letter = ""
+    for code, (severity, title) in CODES.items():
+        if code[0] != letter:
+            letter = code[0]
+            yield f"## {_GROUPS.get(letter, letter)}"
+        yield f"### {code}"
+        yield f"{severity.value.capitalize()}: {title}."

@@ -1,0 +1,92 @@
+"""The pages of the catalogue's families: one section a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dslc.blocks import Setting
+from dslc.catalog import Row
+from dslc.example import Line, line, quoted, row_line
+from dslc.reference.markdown import anchor, code, listing, page, program, sentence, table
+from dslc.reference.sample import complete, sample
+from dslc.reference.settings import overview, sections
+from dslc.reference.titles import family, family_page
+from dslc.vocabulary import Vocabulary
+
+
+def families(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    """File and text of the page of every family that has rows."""
+    for name in vocabulary.catalog.families:
+        if vocabulary.rows(name):
+            yield family_page(name), _page(name, vocabulary)
+
+
+def _page(name: str, vocabulary: Vocabulary) -> str:
+    about, rows = family(name), vocabulary.rows(name).values()
+    places = [f"[{code(setting.name)}]({kind}.md#{anchor(setting.name)})" for kind, setting in _uses(name, vocabulary)]
+    given = f"Given as {', '.join(places)}." if places else ""
+    index = table(("name", ""), [(f"[{code(row.name)}](#{anchor(row.name)})", sentence(row.doc)) for row in rows])
+    parts = [part for row in rows for part in _row(name, row, vocabulary)]
+    return page(about.title, f"{about.intro} {given}".strip(), index, *parts)
+
+
+def _uses(name: str, vocabulary: Vocabulary) -> list[tuple[str, Setting]]:
+    """The settings, by their kinds, that take a row of the family."""
+    found = [(kind, each) for kind, settings in vocabulary.kinds.items() for each in settings.values()]
+    wanted = {"type": "secret"} if name == "secret" else {"family": name}
+    return [(kind, each) for kind, each in found if all(getattr(each, key) == value for key, value in wanted.items())]
+
+
+def _row(name: str, row: Row, vocabulary: Vocabulary) -> Iterator[str]:
+    yield f"## {row.name}"
+    yield f"{row.title}. {row.doc}" if row.title and row.title not in row.doc else row.doc
+    facts = [
+        ("Signed", _signed(row)),
+        ("Documentation", f"<{row.doc_url}>" if row.doc_url else ""),
+        ("Needs the extra", code(row.extra) if row.extra else ""),
+    ]
+    yield "\n".join(f"- {label}: {text}" for label, text in facts if text)
+    for kind, setting in _uses(name, vocabulary)[:1]:
+        yield program(sample(vocabulary, kind, *_given(name, row, kind, setting, vocabulary)))
+    if row.options:
+        prefix = f"{row.name}."
+        yield overview(row.options, prefix)
+        yield from sections(row.options, vocabulary, 3, prefix)
+
+
+def _given(name: str, row: Row, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[Line]:
+    """What a block of `kind` says to use the row, at a path that is called after it."""
+    if name == "secret":
+        yield _secret(row, setting)
+        return
+    yield _with_options(row, setting, vocabulary)
+    for other in vocabulary.kinds[kind].values():
+        if other.required and other.type == "url_path":
+            yield Line(other.name, quoted(f"/hooks/{row.name}"))
+
+
+def _signed(row: Row) -> str:
+    if row.signed is None:
+        return ""
+    return listing(row.signed, "and") if row.signed else "nothing"
+
+
+def _with_options(row: Row, setting: Setting, vocabulary: Vocabulary) -> Line:
+    """The row with each of its options, as far as they go together."""
+    least = row_line(setting, row, vocabulary)
+    if setting.type != "variant" or not row.options:
+        return least
+    together: list[Setting] = []
+    for option in row.options:
+        names = {each.name for each in together}
+        if names.isdisjoint(option.excludes) and not any(option.name in each.excludes for each in together):
+            together.append(option)
+    given = [line(option, vocabulary) for option in together]
+    return Line(least.key, least.value, tuple(complete(vocabulary, row.options, given)))
+
+
+def _secret(row: Row, setting: Setting) -> Line:
+    """A reference in the form that the row's documentation begins with."""
+    form = re.search(rf"secret://{re.escape(row.name)}/[^`\s]+", row.doc)
+    return Line(setting.name, quoted(form.group() if form else f"secret://{row.name}/NAME"))

@@ -1,0 +1,146 @@
+"""How the reference tells one setting: a row of the overview, and a section of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dslc.blocks import Setting
+from dslc.example import example, written
+from dslc.reference.markdown import anchor, code, listing, sentence, table
+from dslc.reference.titles import family_page
+from dslc.vocabulary import Vocabulary
+
+_VALUES = "values.md"
+_NONE = "—"
+_TYPES = {
+    "string": f"[string]({_VALUES}#strings)",
+    "scalar": f"[string, number or truth]({_VALUES}#strings)",
+    "integer": f"[whole number]({_VALUES}#numbers)",
+    "number": f"[number]({_VALUES}#numbers)",
+    "boolean": f"[truth]({_VALUES}#truths)",
+    "word": f"[word]({_VALUES}#words-and-names)",
+    "duration": f"[duration]({_VALUES}#durations)",
+    "size": f"[size]({_VALUES}#sizes)",
+    "url_path": f"[URL path]({_VALUES}#url-paths)",
+    "url": f"[URL]({_VALUES}#urls)",
+    "json_path": f"[JSONPath]({_VALUES}#jsonpath)",
+    "secret": f"[secret]({_VALUES}#secrets)",
+    "name": f"[name]({_VALUES}#words-and-names)",
+    "group": "group",
+}
+
+
+def overview(settings: Sequence[Setting], prefix: str = "") -> str:
+    """A table of settings, each with a link to its section."""
+    rows = [
+        (
+            f"[{code(setting.name)}](#{anchor(prefix + setting.name)})",
+            _type(setting),
+            _given(setting),
+            first_of(setting),
+        )
+        for setting in settings
+    ]
+    return table(("setting", "type", "default", ""), rows)
+
+
+def first_of(setting: Setting) -> str:
+    """What a setting is for, in a sentence."""
+    return sentence(setting.doc)
+
+
+def sections(settings: Sequence[Setting], vocabulary: Vocabulary, level: int, prefix: str = "") -> list[str]:
+    """A section for each setting, and below it one for each setting of a group."""
+    parts = []
+    for setting in settings:
+        name = f"{prefix}{setting.name}"
+        facts = [
+            *_facts(setting, vocabulary),
+            *_relations(setting, settings),
+            ("Example", _example(setting, vocabulary)),
+        ]
+        lines = "\n".join(f"- {label}: {text}" for label, text in facts if text)
+        parts += [f"{'#' * level} {name}", setting.doc, lines]
+        parts += sections(setting.settings, vocabulary, level + 1, f"{name}.")
+    return parts
+
+
+def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
+    return [
+        ("Type", _type(setting)),
+        ("Required", "yes" if setting.required else ""),
+        ("Default", "" if setting.required or _given(setting) == _NONE else _given(setting)),
+        ("Choices", listing(setting.choices) if setting.choices else ""),
+        ("Choices", _rows(setting, vocabulary)),
+        ("Bounds", _bounds(setting)),
+    ]
+
+
+def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str, str]]:
+    """How it stands to the others, whichever of them says so."""
+    excluded = {*setting.excludes, *(other.name for other in siblings if setting.name in other.excludes)}
+    one_of = next((other.one_of for other in siblings if setting.name in other.one_of), ())
+    return [
+        ("Needs", listing(setting.needs, "and") if setting.needs else ""),
+        ("Excludes", listing(sorted(excluded), "and") if excluded else ""),
+        ("Needed", f"{listing(one_of)} must be given" if one_of else ""),
+    ]
+
+
+def _example(setting: Setting, vocabulary: Vocabulary) -> str:
+    """Empty for a variant whose family has no rows to be one of."""
+    if setting.type == "variant" and not setting.open and not vocabulary.rows(setting.family or ""):
+        return ""
+    return code(example(setting, vocabulary))
+
+
+def _type(setting: Setting) -> str:
+    if setting.type == "reference":
+        one = f"name of [{setting.block}]({setting.block}.md)"
+    elif setting.type == "variant":
+        one = "variant with options"
+    else:
+        one = _TYPES[setting.type]
+    if setting.type == "group":
+        return "group, any number" if setting.many else one
+    if setting.many:
+        return f"{one}, or a list" if setting.single else f"list: {one}"
+    return one
+
+
+def _given(setting: Setting) -> str:
+    """The default as it would be written; a dash where there is none."""
+    if setting.required:
+        return "required"
+    if setting.type == "group" or setting.default in (None, []):
+        return _NONE
+    if isinstance(setting.default, list):
+        return code(f"[{', '.join(written(item, setting) for item in setting.default)}]")
+    return code(written(setting.default, setting))
+
+
+def _rows(setting: Setting, vocabulary: Vocabulary) -> str:
+    """The rows of its family, each with a link."""
+    if setting.family is None:
+        return ""
+    rows = vocabulary.rows(setting.family)
+    links = ", ".join(f"[{code(name)}]({family_page(setting.family)}#{anchor(name)})" for name in rows)
+    if setting.open:
+        return f"{links}, or any name" if links else "any name; none is built in yet"
+    return links or ("any name; none is built in yet" if setting.type == "name" else "none is built in yet")
+
+
+def _bounds(setting: Setting) -> str:
+    low, high = setting.minimum, setting.maximum
+    parts = [
+        f"at least {code(str(low))}" if low is not None else "",
+        f"at most {code(str(high))}" if high is not None else "",
+    ]
+    what = "items" if setting.many else "characters"
+    if setting.min_length is not None and setting.max_length is not None:
+        parts.append(f"{setting.min_length} to {setting.max_length} {what}")
+    elif setting.min_length is not None:
+        parts.append(f"at least {setting.min_length} {what}")
+    elif setting.max_length is not None:
+        parts.append(f"at most {setting.max_length} {what}")
+    return ", ".join(filter(None, parts))

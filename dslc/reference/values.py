@@ -1,0 +1,139 @@
+"""The page of values: how each type is written, with the units of the tables that the compiler reads them by."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from dslc.blocks import size, url
+from dslc.blocks.duration import LENGTHS, write_duration
+from dslc.blocks.values import NAME_RULE
+from dslc.reference.markdown import code, listing, page, program, table
+from dslc.reference.titles import family_page
+from dslc.vocabulary import Vocabulary
+
+_STRINGS = r'''
+## Strings
+
+`"…"` on one line. Escapes are `\"`, `\\`, `\n`, `\r`, `\t` and `\uXXXX`; any other is an error.
+
+A text over several lines stands between two `"""`. The indentation that its lines share is removed, and so are the
+first and the last line when they are empty; inside, lines end in LF, whatever the file has.
+'''
+
+_LONG_STRING = '''
+agent my-agent {
+    instruction """
+        Remember who asked,
+        and what they asked for.
+        """
+}
+'''
+
+_WORDS = f"""
+## Words and names
+
+One of the choices of a setting, or the name of a block. A bare word begins with a letter or `_` and goes on with
+letters, digits, `_` and `-`; in quotes it is the same word. A name has {NAME_RULE}, is not `.` or
+`..`, and needs quotes unless it is a bare word.
+"""
+
+_NUMBERS = """
+## Numbers
+
+`10`, `-1`, `10_000`; where a number need not be whole, `0.7` too. There is no exponent. A number is at most 64 bits
+wide.
+
+## Truths
+
+`true` and `false`, without quotes.
+"""
+
+_LISTS = """
+## Lists
+
+`[a, b]` or `[a b]`, over several lines too. Where a setting takes one value or a list, a single value needs no
+brackets.
+"""
+
+_JSON_PATH = """
+## JSONPath
+
+A query of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535) in quotes: `"$.action"`, `"$.items[0].name"`,
+`"$.labels[*].name"`.
+"""
+
+
+def values(vocabulary: Vocabulary) -> str:
+    """The page."""
+    return page(
+        "Values",
+        "A value stands on the line of its key. One comma may follow it.",
+        _STRINGS,
+        program(_LONG_STRING),
+        _WORDS,
+        _NUMBERS,
+        _durations(),
+        _sizes(),
+        _LISTS,
+        _urls(),
+        _JSON_PATH,
+        _secrets(vocabulary),
+    )
+
+
+def _durations() -> str:
+    rows = [
+        (", ".join(map(code, spellings)), code(write_duration(timedelta(milliseconds=length))))
+        for length, spellings in LENGTHS
+    ]
+    return f"""
+## Durations
+
+Whole numbers, each with a unit: `90d`, `1h30m`, `250ms`; in quotes with blanks between, `"1h 30m"`. Units descend and
+are not repeated, a unit is never left out, and case matters. Months and years are those of Rust's humantime, 30.44 and
+365.25 days.
+
+{table(("unit", "is"), rows)}
+
+There is no unit shorter than a millisecond, and no duration longer than {code(write_duration(timedelta.max))}.
+"""
+
+
+def _sizes() -> str:
+    rows = [(code(unit), f"{length:,}") for unit, length in size.UNITS.items()]
+    return f"""
+## Sizes
+
+One number with one unit: `256KB`, `1.5MB`, `5GiB`. It must come to whole bytes, and case matters.
+
+{table(("unit", "bytes"), rows)}
+
+The largest is {code(f"{size.LARGEST}B")}.
+"""
+
+
+def _urls() -> str:
+    return f"""
+## URL paths
+
+A path in quotes that begins with `/`, in one canonical spelling: no query or fragment, no empty segment, no `.` or
+`..`, and no escape that hides a letter, a digit or a `/`. Reserved for the daemon, with everything below each:
+{listing(url.RESERVED, "and")}.
+
+## URLs
+
+An absolute `http` or `https` URL in quotes, without user name, password or fragment: `"https://example.org/hooks"`.
+"""
+
+
+def _secrets(vocabulary: Vocabulary) -> str:
+    names = list(vocabulary.rows("secret"))
+    backends = f"The [backends]({family_page('secret')}) are {listing(names, 'and')}." if names else ""
+    return f"""
+## Secrets
+
+A reference in quotes, `"secret://BACKEND/PATH"`, to a secret that is kept elsewhere.
+{backends}
+`"vault://PATH"` is short for `"secret://vault/PATH"`. Any other text is taken for the secret itself, with the warning
+[P501](diagnostics.md#p501).
+"""

@@ -1,0 +1,55 @@
+"""The written pages: every program in them runs, and every link goes somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.diagnostic import Severity
+from dslc.reference.markdown import anchors
+from dslc.source import Source
+from runtime.webhooks.providers import find_provider
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAMS = [
+    pytest.param(program, id=f"{page.relative_to(ROOT)}:{number}")
+    for page in PAGES
+    for number, program in enumerate(
+        re.findall(r"^```symbiont\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL), 1
+    )
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_on_a_page_compiles_without_a_warning(program: str) -> None:
+    found = analyse([Source("page.symbiont", program)], Catalog.installed()).diagnostics
+    assert not [f"{each.code}: {each.message}" for each in found if each.severity is not Severity.NOTE]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) -> None:
+    compiled = analyse([Source("page.symbiont", program)], Catalog.installed()).program
+    for webhook in compiled.webhooks.values():
+        find_provider(webhook.provider.name).configured(webhook.provider.options)
+
+
+def test_the_pages_have_programs() -> None:
+    assert len(PROGRAMS) > 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_between_pages_goes_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, fragment = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        if fragment:
+            assert fragment in anchors(there.read_text(encoding="utf-8")), target
