@@ -36,10 +36,10 @@ class Format:
         *,
         colour: bool = False,
         deny_warnings: bool = False,
-        applied: Sequence[Applied] = (),
+        applied: Sequence[Applied] | None = None,
     ) -> str:
-        """The whole report, which ends in a line end. `applied`: what was fixed before this compilation."""
-        return self._renderer.render(compilation, View(colour, deny_warnings, tuple(applied)))
+        """The whole report, which ends in a line end. `applied`: what fixes were made before this compilation."""
+        return self._renderer.render(compilation, View(colour, deny_warnings, applied))
 
     def render_failure(self, message: str) -> str:
         """What stands in the report's place when nothing could be checked, for the reason `message`."""
@@ -56,6 +56,10 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for form in (
             Format("text", "dslc.report.text", document=False),
             Format("json", "dslc.report.json"),
+            Format("github", "dslc.report.github", document=False),
+            Format("gitlab", "dslc.report.gitlab"),
+            Format("sarif", "dslc.report.sarif"),
+            Format("junit", "dslc.report.junit"),
         )
     }
 )

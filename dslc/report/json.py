@@ -3,42 +3,56 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Fix, Severity
 from dslc.report.selection import count, shown
-from dslc.report.view import View
-from dslc.source import Source, Span
+from dslc.report.view import Applied, View
+from dslc.source import Position, Source, Span
 
 VERSION = 1
+_LONE = re.compile("[\ud800-\udfff]")
 
 
-def render(compilation: Compilation, _view: View) -> str:
-    """A compilation as JSON."""
+def render(compilation: Compilation, view: View) -> str:
+    """A compilation as JSON; `fixed` is there when fixes were asked for."""
     sources = {source.name: source for source in compilation.sources}
-    return _dump(
-        {
-            "version": VERSION,
-            "files": len(compilation.sources),
-            "blocks": compilation.blocks,
-            "errors": count(compilation.diagnostics, Severity.ERROR),
-            "warnings": count(compilation.diagnostics, Severity.WARNING),
-            "diagnostics": [_diagnostic(diagnostic, sources) for diagnostic in shown(compilation.diagnostics)],
-        }
-    )
+    report: dict[str, Any] = {
+        "version": VERSION,
+        "files": len(compilation.sources),
+        "blocks": compilation.blocks,
+        "errors": count(compilation.diagnostics, Severity.ERROR),
+        "warnings": count(compilation.diagnostics, Severity.WARNING),
+        "diagnostics": [_diagnostic(diagnostic, sources) for diagnostic in shown(compilation.diagnostics)],
+    }
+    if view.applied is not None:
+        report["fixed"] = [_applied(applied) for applied in view.applied]
+    return dump(report)
 
 
 def render_failure(message: str) -> str:
     """The same object when nothing could be checked; `failure` says why."""
-    return _dump(
+    return dump(
         {"version": VERSION, "files": 0, "blocks": 0, "errors": 0, "warnings": 0, "diagnostics": [], "failure": message}
     )
 
 
-def _dump(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=2) + "\n"
+def dump(value: object) -> str:
+    """Any value as JSON in ASCII, so that no stream can spoil it. Lone surrogates, which strict readers refuse, go."""
+    return json.dumps(_whole(value), indent=2) + "\n"
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return value if value.isascii() else _LONE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return value
 
 
 def _diagnostic(diagnostic: Diagnostic, sources: Mapping[str, Source]) -> dict[str, Any]:
@@ -65,10 +79,22 @@ def _fix(fix: Fix | None, source: Source) -> dict[str, Any] | None:
     return {"message": fix.message, "edits": edits}
 
 
+def _applied(applied: Applied) -> dict[str, Any]:
+    return {
+        "code": applied.code,
+        "message": applied.message,
+        "file": applied.file,
+        "position": _plain(applied.position),
+    }
+
+
 def _span(span: Span, source: Source) -> dict[str, Any]:
     return {"start": _position(span.start, source), "end": _position(span.end, source)}
 
 
 def _position(offset: int, source: Source) -> dict[str, int]:
-    position = source.position(offset)
+    return _plain(source.position(offset))
+
+
+def _plain(position: Position) -> dict[str, int]:
     return {"offset": position.offset, "line": position.line, "column": position.column}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dslc.diagnostic import Diagnostic, Severity
 
@@ -19,6 +19,12 @@ def shown(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
         if seen[diagnostic.file] <= MOST_IN_A_FILE:
             kept.append(diagnostic)
     return kept
+
+
+def rest(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """A line about those that `shown` leaves out, if there are any."""
+    hidden = len(diagnostics) - len(shown(diagnostics))
+    return [f"and {hidden} more, not shown: at most {MOST_IN_A_FILE} a file are"] if hidden else []
 
 
 def count(diagnostics: Iterable[Diagnostic], severity: Severity) -> int:

@@ -9,20 +9,21 @@ from functools import lru_cache
 from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.report.mask import masked
-from dslc.report.selection import count, shown
+from dslc.report.selection import count, rest, shown
 from dslc.report.view import View
 from dslc.source import Source, Span
 
 _WIDEST = 160  # characters of a line that are shown
-_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m", "bold": "\x1b[1m", "dim": "\x1b[34m"}
+_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m", "bold": "\x1b[1m", "dim": "\x1b[94m"}
 _PLAIN = "\x1b[0m"
 
 
 def render(compilation: Compilation, view: View) -> str:
-    """The whole report; it ends with the summary line."""
+    """The whole report; it ends with the summary line and what can be done next."""
     page = _Page({source.name: source for source in compilation.sources}, view.colour)
     parts = [page.diagnostic(diagnostic) for diagnostic in shown(compilation.diagnostics)]
-    return "\n".join([*parts, *_rest(compilation), summary(compilation)]) + "\n"
+    parts += [f"{line}\n" for line in rest(compilation.diagnostics)]
+    return "\n".join([*parts, summary(compilation), *_next(compilation, view)]) + "\n"
 
 
 def render_failure(_message: str) -> str:
@@ -42,9 +43,14 @@ def _many(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _rest(compilation: Compilation) -> list[str]:
-    hidden = len(compilation.diagnostics) - len(shown(compilation.diagnostics))
-    return [f"and {hidden} more, not shown: at most 100 a file are\n"] if hidden else []
+def _next(compilation: Compilation, view: View) -> list[str]:
+    """A line about the commands that help with what was found."""
+    if not compilation.diagnostics:
+        return []
+    worst = min(compilation.diagnostics, key=lambda diagnostic: list(Severity).index(diagnostic.severity))
+    fixable = sum(diagnostic.fix is not None for diagnostic in compilation.diagnostics)
+    offers = [f"{fixable} fixable with `dslc check --fix`"] if fixable and view.applied is None else []
+    return ["; ".join([*offers, f"more about a code: `dslc explain {worst.code}`"])]
 
 
 class _Page:
@@ -61,7 +67,7 @@ class _Page:
         for label in diagnostic.labels:
             lines += self._excerpt(label.file, label.span, ":::", "-", label.message, "dim")
         if diagnostic.hint:
-            lines.append(f"   {self._paint('=', 'dim')} hint: {visible(diagnostic.hint)}")
+            lines.append(f"   {self._paint('=', 'dim')} {self._paint('hint:', 'bold')} {visible(diagnostic.hint)}")
         return "\n".join(lines) + "\n"
 
     def _excerpt(self, file: str, span: Span, arrow: str, sign: str, message: str, style: str) -> list[str]:
@@ -80,8 +86,12 @@ class _Page:
         ruler = sign * max(_width(shown_line[start : max(stop, start + 1)]), 1)
         cut = ("…" if first else "", "…" if len(line) > first + _WIDEST else "")
         number, bar = f"{at.line:>4}", self._paint("|", "dim")
-        marked = f"{' ' * len(cut[0])}{indent}{self._paint(f'{ruler} {message}'.rstrip(), style)}"
-        return [place, f"     {bar}", f"{number} {bar} {cut[0]}{visible(shown_line)}{cut[1]}", f"     {bar} {marked}"]
+        gutter = f"{' ' * len(number)} {bar}"
+        last_line = end.line - (end.column == 1)  # the end of a line is a part of it
+        onward = f"up to line {last_line}" if last_line > at.line else ""
+        marked = self._paint(" ".join(part for part in (ruler, message, onward) if part), style)
+        shown_line = f"{cut[0]}{visible(shown_line)}{cut[1]}"
+        return [place, gutter, f"{number} {bar} {shown_line}", f"{gutter} {' ' * len(cut[0])}{indent}{marked}"]
 
     def _line(self, source: Source, number: int) -> str:
         if source.name not in self._masked:

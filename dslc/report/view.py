@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dslc.source import Position
@@ -19,8 +20,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`deny_warnings`: a warning fails the check. `applied`: what was fixed before the compilation that is shown."""
+    """`deny_warnings`: a warning fails the check. `applied`: the fixes made before the compilation; None: none were
+    asked for."""
 
     colour: bool = False
     deny_warnings: bool = False
-    applied: tuple[Applied, ...] = ()
+    applied: Sequence[Applied] | None = None

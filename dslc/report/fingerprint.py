@@ -1,0 +1,35 @@
+"""Names a problem so that it is known again when lines above it have moved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from dslc.diagnostic import Diagnostic
+from dslc.report.mask import masked
+from dslc.report.project import path_in_project
+from dslc.source import Source
+
+
+def fingerprints(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source]) -> list[str]:
+    """One for each diagnostic, all different: 32 hexadecimal digits.
+
+    It is made of the code, the file, the message and the words of the line, without secrets; of equal ones, the first
+    in the file is told from the second. So it stays when the line moves or is indented, and goes when it is fixed.
+    """
+    lines: dict[str, list[str]] = {}
+    seen: Counter[str] = Counter()
+    found = []
+    for diagnostic in diagnostics:
+        source = sources[diagnostic.file]
+        if source.name not in lines:
+            lines[source.name] = masked(source.text or "").split("\n")
+        number = source.position(diagnostic.span.start).line
+        line = lines[source.name][number - 1] if number <= len(lines[source.name]) else ""
+        parts = (diagnostic.code, path_in_project(diagnostic.file), diagnostic.message, " ".join(line.split()))
+        problem = "\0".join(parts)
+        seen[problem] += 1
+        text = f"{problem}\0{seen[problem]}"
+        found.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    return found

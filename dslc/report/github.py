@@ -1,0 +1,49 @@
+"""The report as GitHub's workflow commands: https://docs.github.com/actions/reference/workflow-commands."""
+
+from __future__ import annotations
+
+from dslc.compiler import Compilation
+from dslc.diagnostic import Diagnostic, Severity
+from dslc.report.project import path_in_project
+from dslc.report.selection import rest, shown
+from dslc.report.text import summary, visible
+from dslc.report.view import View
+from dslc.source import Source
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def render(compilation: Compilation, _view: View) -> str:
+    """One command for each diagnostic, then a line for people."""
+    sources = {source.name: source for source in compilation.sources}
+    lines = [_command(diagnostic, sources[diagnostic.file]) for diagnostic in shown(compilation.diagnostics)]
+    return "\n".join([*lines, *rest(compilation.diagnostics), summary(compilation)]) + "\n"
+
+
+def render_failure(message: str) -> str:
+    """One command without a place."""
+    return f"::error title=dslc::{_data(message)}\n"
+
+
+def _command(diagnostic: Diagnostic, source: Source) -> str:
+    start, end = source.position(diagnostic.span.start), source.position(diagnostic.span.end)
+    where: dict[str, object] = {"file": path_in_project(diagnostic.file), "line": start.line, "endLine": end.line}
+    # GitHub takes columns for a place within one line only.
+    if start.line == end.line:
+        where |= {"col": start.column, "endColumn": end.column}
+    where["title"] = f"dslc {diagnostic.code}"
+    properties = ",".join(f"{name}={_property(str(value))}" for name, value in where.items())
+    hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
+    return f"::{_COMMANDS[diagnostic.severity]} {properties}::{_data(diagnostic.message + hint)}"
+
+
+def _data(text: str) -> str:
+    """As `escapeData` of actions/toolkit; what cannot be shown is left to no terminal."""
+    kept = "\n".join(visible(line) for line in text.split("\n"))
+    return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """As `escapeProperty` of actions/toolkit: a file's name is kept as it is, line ends and all."""
+    plain = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(plain.replace(":", "%3A").replace(",", "%2C"))

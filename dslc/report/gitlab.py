@@ -1,0 +1,45 @@
+"""The report for GitLab's Code Quality: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dslc.compiler import Compilation
+from dslc.diagnostic import Severity
+from dslc.report.fingerprint import fingerprints
+from dslc.report.json import dump
+from dslc.report.project import path_in_project
+from dslc.report.selection import shown
+from dslc.report.view import View
+
+_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
+
+
+def render(compilation: Compilation, _view: View) -> str:
+    """A list of issues."""
+    sources = {source.name: source for source in compilation.sources}
+    diagnostics = shown(compilation.diagnostics)
+    issues = []
+    for diagnostic, fingerprint in zip(diagnostics, fingerprints(diagnostics, sources), strict=True):
+        line = sources[diagnostic.file].position(diagnostic.span.start).line
+        hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
+        place = {"path": path_in_project(diagnostic.file), "lines": {"begin": line}}
+        description = diagnostic.message + hint
+        issues.append(_issue(description, diagnostic.code, fingerprint, _SEVERITIES[diagnostic.severity], place))
+    return dump(issues)
+
+
+def render_failure(message: str) -> str:
+    """One issue that stands for all: an empty list would say that every known issue has been resolved."""
+    place = {"path": ".", "lines": {"begin": 1}}
+    return dump([_issue(f"dslc could not check: {message}", "dslc", "0" * 32, "blocker", place)])
+
+
+def _issue(description: str, name: str, fingerprint: str, severity: str, place: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "description": description,
+        "check_name": name,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": place,
+    }

@@ -1,0 +1,93 @@
+"""The report as JUnit's XML: a suite for each file and a case for each diagnostic.
+
+Jenkins and GitLab show one failure of a case, so a case holds one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from dslc.compiler import Compilation
+from dslc.diagnostic import Diagnostic, Severity
+from dslc.files import SUFFIX
+from dslc.report.project import path_in_project
+from dslc.report.selection import MOST_IN_A_FILE
+from dslc.report.view import View
+from dslc.source import Source
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML 1.0 document may hold, not even escaped."""
+
+
+def render(compilation: Compilation, view: View) -> str:
+    """The document. Only what fails the check is a failure; other diagnostics are cases that passed and say so."""
+    fails = {Severity.ERROR, Severity.WARNING} if view.deny_warnings else {Severity.ERROR}
+    found: dict[str, list[Diagnostic]] = {source.name: [] for source in compilation.sources}
+    for diagnostic in compilation.diagnostics:
+        found[diagnostic.file].append(diagnostic)
+    suites = [_suite(source, found[source.name], fails) for source in compilation.sources]
+    return _document(suites)
+
+
+def render_failure(message: str) -> str:
+    """One suite with one case that has an error."""
+    suite = Xml.Element("testsuite", name="dslc", tests="1", failures="0", errors="1")
+    case = Xml.SubElement(suite, "testcase", name="check", classname="dslc")
+    Xml.SubElement(case, "error", type="dslc", message=_legal(message)).text = _legal(message)
+    return _document([suite])
+
+
+def _document(suites: Sequence[Xml.Element]) -> str:
+    root = Xml.Element("testsuites", name="dslc")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
+    root.extend(suites)
+    Xml.indent(root)
+    # ASCII, so that no stream can write it otherwise than its first line says.
+    document: bytes = Xml.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return document.decode() + "\n"
+
+
+def _suite(source: Source, diagnostics: Sequence[Diagnostic], fails: set[Severity]) -> Xml.Element:
+    path = _legal(path_in_project(source.name))
+    group = path.removesuffix(SUFFIX)  # Jenkins takes what follows a dot for the name of a class
+    cases = [_case(diagnostic, source, path, group, fails) for diagnostic in diagnostics[:MOST_IN_A_FILE]]
+    rest = diagnostics[MOST_IN_A_FILE:]
+    if rest:
+        cases.append(_rest(rest, group, fails))
+    if not cases:
+        cases.append(Xml.Element("testcase", name="no mistakes", classname=group))
+    failures = str(sum(case.find("failure") is not None for case in cases))
+    suite = Xml.Element("testsuite", name=path, tests=str(len(cases)), failures=failures, errors="0")
+    suite.extend(cases)
+    return suite
+
+
+def _case(diagnostic: Diagnostic, source: Source, path: str, group: str, fails: set[Severity]) -> Xml.Element:
+    at = source.position(diagnostic.span.start)
+    name = f"{diagnostic.code} at {at.line}:{at.column}"
+    hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
+    text = f"{path}:{at.line}:{at.column}: {diagnostic.severity.value}[{diagnostic.code}]: {diagnostic.message}{hint}"
+    case = Xml.Element("testcase", name=name, classname=group)
+    if diagnostic.severity in fails:
+        message = _legal(diagnostic.message)
+        Xml.SubElement(case, "failure", type=diagnostic.code, message=message).text = _legal(text)
+    else:
+        Xml.SubElement(case, "system-out").text = _legal(text)
+    return case
+
+
+def _rest(rest: Sequence[Diagnostic], group: str, fails: set[Severity]) -> Xml.Element:
+    case = Xml.Element("testcase", name="not shown", classname=group)
+    text = f"and {len(rest)} more"
+    if any(diagnostic.severity in fails for diagnostic in rest):
+        Xml.SubElement(case, "failure", type="dslc", message=text).text = text
+    else:
+        Xml.SubElement(case, "system-out").text = text
+    return case
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", text)
