@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "check": "dslc.cli.check:check",
         "compile": "dslc.cli.check:compile_",
+        "schema": "dslc.cli.schema:schema",
         "docs": "dslc.cli.docs:docs",
     }
 )

@@ -53,7 +53,7 @@ def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tu
         yield setting.name, complete(vocabulary, settings, [line(setting, vocabulary)])
 
 
-_PLACES = [
+EVERY_SETTING = [
     pytest.param(vocabulary, kind, lines, id=f"{which}: {kind} {name}")
     for which, vocabulary in CATALOGS.items()
     for kind, settings in vocabulary.kinds.items()
@@ -61,7 +61,7 @@ _PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("vocabulary", "kind", "lines"), _PLACES)
+@pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
 def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str, lines: list[Line]) -> None:
     text = sample(vocabulary, kind, *lines)
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []

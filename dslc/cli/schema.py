@@ -1,0 +1,19 @@
+"""`dslc schema`."""
+
+from __future__ import annotations
+
+import click
+
+from dslc.cli.terminal import put
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema (2020-12) of what `dslc compile` prints."""
+    import json
+
+    from dslc.catalog import Catalog
+    from dslc.schema import schema as schema_of
+    from dslc.vocabulary import Vocabulary
+
+    put(json.dumps(schema_of(Vocabulary(Catalog.installed())), indent=2, ensure_ascii=False) + "\n")

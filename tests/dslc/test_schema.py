@@ -1,0 +1,211 @@
+"""The schema of a compiled program: it takes what `dslc compile` prints, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.diagnostic import is_error
+from dslc.example import Line
+from dslc.program import HOMES
+from dslc.reference.sample import sample
+from dslc.report.program import render
+from dslc.schema import schema
+from dslc.source import Source
+from dslc.vocabulary import Vocabulary
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.test_cli import dslc
+from tests.dslc.test_reference import CATALOGS, EVERY_SETTING, INSTALLED
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = sorted((ROOT / "tests" / "golden" / "dslc").glob("*/program.json"))
+TESTS = Vocabulary(CATALOG)
+SCHEMAS = {which: schema(vocabulary) for which, vocabulary in CATALOGS.items()}
+VALIDATORS = {which: Draft202012Validator(found) for which, found in SCHEMAS.items()}
+
+_EVERYTHING = """
+memory m {
+    store records { gates [tdd_proof review] segment 5KB }
+    path "data/m"
+    retention 1y2h30m
+    search { vector_weight 0.25 keyword_weight 0.75 }
+    embedding remote { url "https://example.org" api_key "kept here" }
+}
+webhook w {
+    path "/hooks/w"
+    provider custom { encoding base64 timestamp_header "X-Time" max_age 1h30m }
+    secret ["vault://a/b#c", "secret://env/B"]
+    agent a
+    memory m
+    filter { json_path "$.a" equals 1.5 }
+    filter { json_path "$.b" equals true contains "x" }
+    limits { body 1MiB per_minute 60 }
+    public_url "https://example.org/w"
+    keep_body false
+}
+webhook unverified { path "/open" provider github insecure_allow_unverified true }
+agent a { memory m model any-model instruction "Do." tools [search] context { max_tokens 8000 } enabled false }
+"""
+
+
+def printed(text: str, vocabulary: Vocabulary = TESTS) -> Any:
+    """What `dslc compile` prints of a program."""
+    done = analyse([Source("program", text)], vocabulary.catalog)
+    assert not list(filter(is_error, done.diagnostics)), done.diagnostics
+    return json.loads(render(done.program, vocabulary))
+
+
+def problems(document: Any, which: str = "tests") -> list[str]:
+    """What the schema has against a document."""
+    return [each.message for each in VALIDATORS[which].iter_errors(document)]
+
+
+@pytest.mark.parametrize("which", SCHEMAS)
+def test_it_is_a_schema(which: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[which])
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+def test_it_takes_every_golden_program(path: Path) -> None:
+    assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
+
+
+def test_it_takes_what_compile_prints_of_the_examples(tmp_path: Path) -> None:
+    done = dslc("compile", str(ROOT / "examples"), cwd=tmp_path)
+    assert problems(json.loads(done.stdout), "installed") == []
+
+
+@pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
+def test_it_takes_every_setting(vocabulary: Vocabulary, kind: str, lines: list[Line]) -> None:
+    which = next(name for name, known in CATALOGS.items() if known is vocabulary)
+    assert problems(printed(sample(vocabulary, kind, *lines), vocabulary), which) == []
+
+
+def test_it_takes_a_program_that_says_everything() -> None:
+    assert problems(printed(_EVERYTHING)) == []
+
+
+def test_a_catalogue_without_rows_leaves_the_defaults() -> None:
+    bare = Draft202012Validator(schema(Vocabulary(Catalog())))
+    document = printed("memory m {} agent a {}", Vocabulary(Catalog()))
+    assert bare.is_valid(document)
+    document["memories"]["m"]["index"] = {"name": "qdrant", "options": {}}
+    assert not bare.is_valid(document)
+
+
+def _nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _nodes(inner, (*path, key))
+
+
+def _at(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        document = document[key]
+    return document
+
+
+def _with(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    changed = copy.deepcopy(document)
+    if not path:
+        return value
+    _at(changed, path[:-1])[path[-1]] = value
+    return changed
+
+
+_WHOLE = printed(_EVERYTHING)
+_PATHS = list(_nodes(_WHOLE))
+_OBJECTS = [path for path in _PATHS if isinstance(_at(_WHOLE, path), dict)]
+
+
+def test_an_unknown_key_is_refused_wherever_it_stands() -> None:
+    taken = [path for path in _OBJECTS if not problems(_with(_WHOLE, (*path, "surprise"), 1))]
+    assert taken == []
+
+
+def test_a_missing_key_is_refused_but_for_blocks_and_options() -> None:
+    free = {(home,) for home in HOMES} | {path for path in _OBJECTS if path[-1:] == ("options",)}
+    for path in _OBJECTS:
+        for key in _at(_WHOLE, path):
+            changed = copy.deepcopy(_WHOLE)
+            del _at(changed, path)[key]
+            assert bool(problems(changed)) is (path not in free or key in {"url", "timestamp_header"}), (path, key)
+
+
+@pytest.mark.parametrize("value", [{"surprise": 1}, [[]], [None]], ids=str)
+def test_another_type_is_refused_wherever_it_stands(value: Any) -> None:
+    taken = [path for path in _PATHS if not problems(_with(_WHOLE, path, value))]
+    assert taken == []
+
+
+def test_null_stands_only_where_a_setting_has_no_value() -> None:
+    taken = {".".join(map(str, path[2:])) for path in _PATHS if not problems(_with(_WHOLE, path, None))}
+    assert taken == {
+        *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
+        *("context.max_tokens", "context.compaction_threshold", "index", "filter.1.equals", "filter.1.contains"),
+        "filter.0.contains",
+    }
+
+
+_WRONG: list[tuple[str, Any]] = [
+    ("version", 2),
+    *(("memories.m.retention", value) for value in ["90", "1h1d", "0d", "24h", "1.5d", "1000ms", "", "1w", 90]),
+    *(("webhooks.w.path", value) for value in ["hooks", "/v1/x", "/mcp", "//a", "/a/../b", "/a b", "/a?b", "/%zz"]),
+    *(("webhooks.w.secret", value) for value in [[], ["hunter2"], ["secret://nowhere/x"], ["secret://env/"], "x"]),
+    ("webhooks.unverified.secret", ["secret://env/A"]),
+    ("webhooks.w.provider", "custom"),
+    ("webhooks.w.provider", {"name": "github", "options": {"header": "X"}}),
+    ("webhooks.w.provider", {"name": "nobody", "options": {}}),
+    ("webhooks.w.provider", {"name": "strict", "options": {}}),
+    ("webhooks.w.provider.options.encoding", "base32"),
+    ("webhooks.w.provider.options.header", ""),
+    ("webhooks.w.provider.options.tolerance", "5m"),
+    ("webhooks.w.limits.body", "1MiB"),
+    ("webhooks.w.limits.body", 0),
+    ("webhooks.w.limits.body", 2**63),
+    ("webhooks.w.limits.per_minute", 1.5),
+    ("webhooks.w.filter.0.json_path", "a"),
+    ("webhooks.w.filter.0.equals", None),
+    ("webhooks.w.public_url", "ftp://example.org"),
+    ("memories.m.path", ""),
+    ("memories.m.search.vector_weight", 1.1),
+    ("memories.m.store.options.gates", []),
+    ("memories.m.store.options.segment", 1_000_001),
+    ("memories.m.name", "no name"),
+    ("agents.a.memory", ".."),
+    ("agents.a.max_steps", 0),
+    ("agents.a.max_steps", True),
+    ("agents.a.tools", ["hammer"]),
+    ("agents.a.model", {"name": "any-model", "options": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), _WRONG)
+def test_what_no_program_can_say_is_refused(place: str, value: Any) -> None:
+    path = tuple(int(key) if key.isdigit() else key for key in place.split("."))
+    assert problems(_with(_WHOLE, path, value))
+
+
+def test_a_name_no_block_can_have_is_refused() -> None:
+    assert problems(_with(_WHOLE, ("agents", "no name"), _WHOLE["agents"]["a"]))
+
+
+def test_every_setting_is_described() -> None:
+    for kind, settings in INSTALLED.kinds.items():
+        properties = SCHEMAS["installed"]["$defs"][kind]["properties"]
+        assert all(setting.doc in properties[name]["description"] for name, setting in settings.items())
+
+
+def test_the_command_prints_the_schema_of_this_installation(tmp_path: Path) -> None:
+    done = dslc("schema", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == SCHEMAS["installed"]
