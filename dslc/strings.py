@@ -23,7 +23,7 @@ def text_of(token: Token, findings: Findings) -> str | None:
     if token.type == "STRING":
         raw = token[1:-1]
     elif token.type == "LONG_STRING":
-        raw = _dedented(token[3:-3])
+        raw = dedented(token[3:-3])
     else:
         return str(token)
     if "\\" not in raw:
@@ -69,7 +69,7 @@ def _report(findings: Findings, base: int, match: re.Match[str], message: str) -
     findings.add("S107", message, Place(base + match.start(), base + match.end()), hint=_HINT)
 
 
-def _dedented(raw: str) -> str:
+def dedented(raw: str) -> str:
     """Without the first and last line when they are blank, and without the indentation all other lines share.
 
     A tab is not so many spaces. Blank lines have no indentation and stay as empty ones.
