@@ -87,14 +87,14 @@ export default grammar({
         seq(
           field("kind", alias(choice(...ELSEWHERE), $.word)),
           optional(field("name", $._foreign_name)),
-          repeat(choice($._head, "=")),
+          repeat(choice($._head, "=", ")")),
           field("body", $.foreign_body),
         ),
         seq(
           $._agent,
           field("name", $._name),
           $.parameters,
-          repeat(choice($._head, "=")),
+          repeat(choice($._head, "=", ")")),
           field("body", $.foreign_body),
         ),
         seq($._type_head, field("body", $.foreign_body)),
@@ -102,9 +102,9 @@ export default grammar({
       ),
 
     _type_head: ($) =>
-      seq(field("kind", alias("type", $.word)), optional(field("name", $._foreign_name)), repeat($._head)),
+      seq(field("kind", alias("type", $.word)), optional(field("name", $._foreign_name)), repeat(choice($._head, ")"))),
     // `type A = B` may do without a body.
-    _type_line: ($) => seq($._type_head, "=", repeat(choice($._head, "="))),
+    _type_line: ($) => seq($._type_head, "=", repeat(choice($._head, "=", ")"))),
 
     _foreign_name: ($) => prec(1, choice($.word, alias($._foreign_string, $.string))),
 

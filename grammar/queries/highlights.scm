@@ -11,19 +11,14 @@
 (setting key: (word) @property)
 (variant key: (word) @property)
 
-; A word as a value is a member of an enumeration or a name that a block declares.
+; A word as a value is a member of an enumeration.
 (setting value: (word) @constant)
 (variant value: (word) @constant)
 (list (word) @constant)
-(setting
-  key: (word) @_key
-  value: (word) @type
-  (#any-of? @_key "agent" "memory"))
-
-(setting value: (word) @boolean
-  (#any-of? @boolean "true" "false"))
-(list (word) @boolean
-  (#any-of? @boolean "true" "false"))
+(setting value: (word) @constant.builtin.boolean
+  (#any-of? @constant.builtin.boolean "true" "false"))
+(list (word) @constant.builtin.boolean
+  (#any-of? @constant.builtin.boolean "true" "false"))
 
 (number) @number
 
@@ -33,6 +28,12 @@
 (foreign_body [(string) (long_string)] @string)
 (parameters (string) @string)
 (escape_sequence) @string.escape
+
+; Names of other blocks, coloured as where they are declared.
+(setting
+  key: (word) @property
+  value: [(word) (string)] @type
+  (#any-of? @property "agent" "memory"))
 
 (setting value: (string (string_content) @string.special.url)
   (#match? @string.special.url "^(secret|vault|https?)://"))
