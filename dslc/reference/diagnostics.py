@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dslc import explain
 from dslc.diagnostic import CODES
-from dslc.reference.markdown import page, table
+from dslc.reference.markdown import page, program, table
 
 _GROUPS = {
     "S": "What cannot be read",
@@ -34,9 +35,16 @@ def _table() -> str:
 
 def _sections() -> Iterator[str]:
     letter = ""
-    for code, (severity, title) in CODES.items():
+    for code in CODES:
         if code[0] != letter:
             letter = code[0]
             yield f"## {_GROUPS.get(letter, letter)}"
+        about = explain.page(code)
         yield f"### {code}"
-        yield f"{severity.value.capitalize()}: {title}."
+        yield f"{about.severity.value.capitalize()}: {about.title}."
+        yield about.what
+        yield about.why
+        yield "Wrong:"
+        yield program(about.wrong, "wrong")
+        yield "Right:"
+        yield program(about.right, "right")

@@ -31,9 +31,9 @@ def code(text: str) -> str:
     return f"{fence} {text} {fence}" if longest else f"`{text}`"
 
 
-def program(text: str) -> str:
-    """A program as a block of code."""
-    return f"```symbiont\n{text.strip()}\n```"
+def program(text: str, *marks: str) -> str:
+    """A program as a block of code; `marks` stand behind the language's name."""
+    return f"```{' '.join(('symbiont', *marks))}\n{text.strip()}\n```"
 
 
 def anchor(heading: str) -> str:

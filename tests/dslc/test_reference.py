@@ -25,6 +25,7 @@ from tests.dslc.test_cli import dslc
 COMMITTED = Path(__file__).parents[2] / "docs" / "reference"
 INSTALLED = Vocabulary(Catalog.installed())
 CATALOGS = {"installed": INSTALLED, "tests": Vocabulary(CATALOG)}
+_DIAGNOSTICS = pages(INSTALLED)["diagnostics.md"]
 
 
 def problems(text: str, vocabulary: Vocabulary = INSTALLED) -> list[str]:
@@ -125,6 +126,14 @@ def test_bounds_choices_and_relations_are_told() -> None:
     assert "- Needs: `timestamp_header`\n- Excludes: `tolerance`" in page
     assert "- Excludes: `max_age`" in page, "an exclusion is told on both sides"
     assert "- Needed: `equals` or `contains` must be given" in pages(INSTALLED)["webhook.md"]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_what_a_diagnostic_shows_as_right_does_not_have_it(name: str) -> None:
+    section = re.search(rf"^### {name}\n.*?```symbiont right\n(.*?)^```$", _DIAGNOSTICS, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    found = analyse([Source("page", section[1])], INSTALLED.catalog).diagnostics
+    assert name not in {each.code for each in found}
 
 
 def test_every_kind_shows_an_example_of_its_own() -> None:
