@@ -19,7 +19,9 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "check": "dslc.cli.check:check",
         "compile": "dslc.cli.check:compile_",
         "schema": "dslc.cli.schema:schema",
+        "completion": "dslc.cli.completion:completion",
         "docs": "dslc.cli.docs:docs",
+        "explain": "dslc.cli.explain:explain",
     }
 )
 """Every command and where it is; loaded when it is called, so that one does not pay for the others."""
@@ -66,10 +68,7 @@ def _run(given: list[str]) -> int:
         put(f"{error.format_message()}\n", to_stderr=True)
         return 2
     except click.ClickException as error:
-        if _wants_json(given):
-            from dslc.report.json import render_failure
-
-            put(render_failure(error.format_message()))
+        put(_failure(given, error.format_message()))
         put(f"dslc: {error.format_message()}\n", to_stderr=True)
         return 2
     except (KeyboardInterrupt, click.Abort):
@@ -77,6 +76,13 @@ def _run(given: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _wants_json(given: Sequence[str]) -> bool:
-    """Whether the options ask for JSON, for when they could not be read as a whole."""
-    return "--format=json" in given or ("--format", "json") in pairwise(given)
+def _failure(given: Sequence[str], message: str) -> str:
+    """What stands in the report's place, in the format that the options ask for as far as they can be read."""
+    asked = [value for name, value in pairwise(given) if name == "--format"]
+    asked += [option.removeprefix("--format=") for option in given if option.startswith("--format=")]
+    if not asked:
+        return ""
+    from dslc.report import FORMATS
+
+    form = FORMATS.get(asked[-1])
+    return form.render_failure(message) if form is not None else ""

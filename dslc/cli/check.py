@@ -8,25 +8,41 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dslc.cli.terminal import colour, put, sources
+from dslc.cli.completion import complete_paths
+from dslc.cli.terminal import STDIN, STDIN_NAME, CannotRun, colour, put, put_bytes, sources
+from dslc.report import FORMATS
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
+    from dslc.fix import Fixed
+    from dslc.source import Source
 
-_PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]")
+_PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]", shell_complete=complete_paths)
 _DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 when there are warnings.")
 
 
 @click.command()
 @_PATHS
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to report.")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to report.")
+@click.option("--fix", "fixing", is_flag=True, help="Correct what can be corrected safely, then report what remains.")
 @_DENY
-def check(paths: tuple[str, ...], form: str, *, deny_warnings: bool) -> int:
-    """Report every mistake in the files at PATH (of a folder: every .symbiont file below it; `-`: standard input)."""
-    from dslc.report import FORMATS
+def check(paths: tuple[str, ...], form: str, *, fixing: bool, deny_warnings: bool) -> int:
+    """Report every mistake in the files at PATH (of a folder: every .symbiont file below it; `-`: standard input).
 
-    done = _compile(paths)
-    put(FORMATS[form].render(done, colour=colour(sys.stdout)))
+    With --fix, standard input comes out corrected on standard output, and the report on standard error.
+    """
+    given = sources(paths)
+    done, applied, text_goes_out = _compile(given), None, False
+    if fixing:
+        fixed = _fixed(done)
+        done, applied, text_goes_out = fixed.compilation, fixed.applied, STDIN in paths
+        _write(given, fixed)
+        put(_account(fixed), to_stderr=text_goes_out or FORMATS[form].document)
+    shown = colour(sys.stderr if text_goes_out else sys.stdout)
+    report = FORMATS[form].render(done, colour=shown, deny_warnings=deny_warnings, applied=applied)
+    put(report, to_stderr=text_goes_out)
+    if FORMATS[form].document:
+        put(_summary(done), to_stderr=True)
     return _exit_code(done, deny_warnings=deny_warnings)
 
 
@@ -36,11 +52,10 @@ def check(paths: tuple[str, ...], form: str, *, deny_warnings: bool) -> int:
 def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     """Print the program in the files at PATH as JSON; secrets written in them are not shown."""
     from dslc.catalog import Catalog
-    from dslc.report import FORMATS
     from dslc.report.program import render
     from dslc.vocabulary import Vocabulary
 
-    done = _compile(paths)
+    done = _compile(sources(paths))
     code = _exit_code(done, deny_warnings=deny_warnings)
     if done.diagnostics:
         put(FORMATS["text"].render(done, colour=colour(sys.stderr)), to_stderr=True)
@@ -49,8 +64,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     return code
 
 
-def _compile(paths: Sequence[str]) -> Compilation:
-    given = sources(paths)
+def _compile(given: Sequence[Source]) -> Compilation:
     from dslc.catalog import Catalog
     from dslc.compiler import analyse
 
@@ -62,3 +76,47 @@ def _exit_code(done: Compilation, *, deny_warnings: bool) -> int:
 
     bad = {Severity.ERROR, Severity.WARNING} if deny_warnings else {Severity.ERROR}
     return 1 if any(diagnostic.severity in bad for diagnostic in done.diagnostics) else 0
+
+
+def _summary(done: Compilation) -> str:
+    from dslc.report.text import summary
+
+    return f"{summary(done)}\n"
+
+
+def _fixed(done: Compilation) -> Fixed:
+    from dslc.fix import fix
+
+    return fix(done, _compile)
+
+
+def _write(given: Sequence[Source], fixed: Fixed) -> None:
+    """Put the fixed text of every file where it came from. Raises CannotRun."""
+    from dslc.files import replace
+    from dslc.source import LARGEST
+
+    for before, after in zip(given, fixed.compilation.sources, strict=True):
+        if before.name == STDIN_NAME:
+            if len(before.data) > LARGEST:
+                raise CannotRun("standard input has more than 4 MiB")
+            put_bytes(after.data)
+        elif after.data != before.data:
+            try:
+                replace(before.name, after.data, was=before.data)
+            except OSError as error:
+                raise CannotRun(f"cannot write {before.name}: {error.strerror or error}") from error
+
+
+def _account(fixed: Fixed) -> str:
+    """A line about each fix, made or not, and an empty one before the report."""
+    from dslc.report.text import visible
+
+    lines = []
+    for made in fixed.applied:
+        place = f"{made.file}:{made.position.line}:{made.position.column}"
+        lines.append(f"fixed {visible(place)}: {made.code}: {visible(made.message)}\n")
+    for left in fixed.refused:
+        place = f"{left.file}:{left.position.line}:{left.position.column}"
+        why = f"{left.error.code}: {left.error.message}"
+        lines.append(f"not fixed {visible(place)}: {visible(left.message)} would be {visible(why)}\n")
+    return "".join([*lines, "\n"] if lines else [])

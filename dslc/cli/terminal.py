@@ -65,10 +65,17 @@ def colour(stream: TextIO | None) -> bool:
 def put(text: str, *, to_stderr: bool = False) -> None:
     """Write a whole report. A reader that has gone away is no error; letters the terminal lacks are escaped."""
     stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
+    encoding = (stream and stream.encoding) or "utf-8"
+    put_bytes(text.encode(encoding, "backslashreplace"), to_stderr=to_stderr)
+
+
+def put_bytes(data: bytes, *, to_stderr: bool = False) -> None:
+    """Write bytes as they are: a file's own, for example. A reader that has gone away is no error."""
+    stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
     if stream is None:  # closed before the start
         return
     try:
-        stream.buffer.write(text.encode(stream.encoding or "utf-8", "backslashreplace"))
+        stream.buffer.write(data)
         stream.flush()
     except OSError as error:
         # Python flushes once more at exit, and would complain.

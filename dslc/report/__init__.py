@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from dslc.compiler import Compilation
-from dslc.report.view import Applied, View
+from dslc.report.view import View
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
+    from dslc.fix import Applied
 
 
 class Renderer(Protocol):

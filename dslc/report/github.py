@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dslc.compiler import Compilation
+from typing import TYPE_CHECKING
+
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.report.project import path_in_project
 from dslc.report.selection import rest, shown
 from dslc.report.text import summary, visible
 from dslc.report.view import View
 from dslc.source import Source
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dslc.compiler import Compilation
 from dslc.diagnostic import Severity
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import path_in_project
 from dslc.report.selection import shown
 from dslc.report.view import View
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 

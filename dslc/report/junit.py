@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
-from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.files import SUFFIX
 from dslc.report.project import path_in_project
 from dslc.report.selection import MOST_IN_A_FILE
 from dslc.report.view import View
 from dslc.source import Source
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML 1.0 document may hold, not even escaped."""

@@ -6,9 +6,8 @@ No source text is shown, so that no secret is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dslc.compiler import Compilation
 from dslc.diagnostic import CODES, Diagnostic, Fix
 from dslc.explain import page
 from dslc.report.fingerprint import fingerprints
@@ -17,6 +16,9 @@ from dslc.report.project import uri_in_project
 from dslc.report.selection import rest, shown
 from dslc.report.view import View
 from dslc.source import Source, Span
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"

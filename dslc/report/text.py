@@ -5,13 +5,16 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from dslc.compiler import Compilation
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.report.mask import masked
 from dslc.report.selection import count, rest, shown
 from dslc.report.view import View
 from dslc.source import Source, Span
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
 
 _WIDEST = 160  # characters of a line that are shown
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m", "bold": "\x1b[1m", "dim": "\x1b[94m"}

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dslc.source import Position
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A fix that was applied. `position`: where its diagnostic stood in the text it was applied to."""
-
-    code: str
-    message: str
-    file: str
-    position: Position
+if TYPE_CHECKING:
+    from dslc.fix import Applied
 
 
 @dataclass(frozen=True, slots=True)
