@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dslc.catalog import Catalog
-from dslc.check.context import Checked
-from dslc.check.file import CheckedFile, check_file
-from dslc.check.references import first_of_each, references, shared_memory_paths, shared_webhook_paths
 from dslc.diagnostic import Diagnostic
 from dslc.program import Program
 from dslc.source import Source
-from dslc.syntax import File, parse
+from dslc.tree import BlockNode
 from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
 
 _HOMES = {"memory": "memories", "webhook": "webhooks", "agent": "agents"}
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """What came of a compilation. `blocks`: how many blocks the readable files hold."""
+    """What came of a compilation. `blocks`: how many blocks of ours the files hold."""
 
     program: Program
     diagnostics: tuple[Diagnostic, ...]
@@ -42,35 +40,33 @@ def compile(sources: Iterable[Source], catalog: Catalog) -> tuple[Program, list[
 
 def analyse(sources: Iterable[Source], catalog: Catalog) -> Compilation:
     """`compile`, with what reports want to know beside it."""
-    vocabulary = Vocabulary(catalog)
-    return check([parse(source, vocabulary) for source in sources], vocabulary)
+    workspace = Workspace(Vocabulary(catalog))
+    for source in sources:
+        workspace.put(source)
+    return result(workspace)
 
 
-def check(files: Sequence[File], vocabulary: Vocabulary) -> Compilation:
-    """Check parsed files as one program."""
-    checked = [check_file(file, vocabulary) for file in files]
-    known = first_of_each(block for file in checked for block in file.blocks)
-    shared_webhook_paths(known.values())
-    shared_memory_paths(known.values())
-    references(checked, known)
-    diagnostics = tuple(diagnostic for file in checked for diagnostic in _in_order(file))
-    sources = tuple(file.source for file in files)
-    return Compilation(_program(known), diagnostics, sources, sum(len(file.blocks) for file in files))
+def result(workspace: Workspace) -> Compilation:
+    """The compilation of all files of a workspace."""
+    files = [workspace.checked(name) for name in workspace.names]
+    diagnostics = tuple(found for name in workspace.names for found in workspace.diagnostics(name))
+    nodes = (node for file in files for piece in file.file.pieces for node in piece.blocks)
+    blocks = sum(isinstance(node, BlockNode) for node in nodes)
+    return Compilation(_program(workspace), diagnostics, tuple(file.file.source for file in files), blocks)
 
 
-def _in_order(file: CheckedFile) -> list[Diagnostic]:
-    return sorted(
-        file.findings.found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code)
-    )
-
-
-def _program(known: dict[tuple[str, str], Checked]) -> Program:
+def _program(workspace: Workspace) -> Program:
     parts: dict[str, dict[str, Any]] = {home: {} for home in _HOMES.values()}
-    origins = {}
-    for (kind, name), block in known.items():
-        if block.model is not None:
-            parts[_HOMES[kind]][name] = block.model
-            source = block.findings.source
-            line = source.position(source.span(block.node.start_pos, block.node.end_pos).start).line
-            origins[kind, name] = f"{source.name}:{line}"
+    taken, origins = set(), {}
+    for name in workspace.names:
+        file = workspace.checked(name)
+        source = file.file.source
+        for piece, checked in zip(file.file.pieces, file.pieces, strict=True):
+            for block in checked.blocks:
+                key = (block.kind, block.name)
+                if block.model is not None and key not in taken:
+                    parts[_HOMES[block.kind]][block.name] = block.model
+                    line = source.position(source.offset(piece.start + block.node.start_pos)).line
+                    origins[key] = f"{name}:{line}"
+                taken.add(key)
     return Program(**parts, origins=origins)

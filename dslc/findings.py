@@ -1,4 +1,4 @@
-"""Collects the diagnostics of one source while it is read and checked."""
+"""Collects the diagnostics of one piece of a text while it is read and checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.source import Source
+from dslc.source import Span, Text
 
 _CROWD = 200
 
@@ -31,11 +31,12 @@ class Place:
 
 
 class Findings:
-    """The diagnostics of one source."""
+    """The diagnostics of one piece. Their spans are relative to the piece and their file is "", until they are placed."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.found: list[Diagnostic] = []
+        self._offsets = Text(text)
 
     @property
     def crowded(self) -> bool:
@@ -54,15 +55,32 @@ class Findings:
         severity: Severity | None = None,
     ) -> None:
         """Note a problem at `place`, with its code's usual severity unless another is given."""
-        span = self.source.span(place.start_pos or 0, place.end_pos or 0)
-        self.found.append(
-            Diagnostic(code, severity or CODES[code][0], message, self.source.name, span, tuple(labels), hint, fix)
-        )
+        span = self._offsets.span(place.start_pos or 0, place.end_pos or 0)
+        self.found.append(Diagnostic(code, severity or CODES[code][0], message, "", span, tuple(labels), hint, fix))
 
     def label(self, message: str, place: Placed) -> Label:
-        """A label on a place in this source."""
-        return Label(message, self.source.name, self.source.span(place.start_pos or 0, place.end_pos or 0))
+        """A label on a place in this piece."""
+        return Label(message, "", self._offsets.span(place.start_pos or 0, place.end_pos or 0))
 
     def fix(self, message: str, *edits: tuple[int, int, str]) -> Fix:
         """A fix out of edits (start, end, new text), by indexes into the text."""
-        return Fix(message, tuple(Edit(self.source.span(start, end), text) for start, end, text in edits))
+        return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits))
+
+
+def placed(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
+    """A piece's diagnostic in its file, where the piece begins `offset` bytes after the beginning."""
+
+    def moved(span: Span) -> Span:
+        return Span(span.start + offset, span.end + offset)
+
+    fix = diagnostic.fix
+    return Diagnostic(
+        diagnostic.code,
+        diagnostic.severity,
+        diagnostic.message,
+        file,
+        moved(diagnostic.span),
+        tuple(Label(label.message, file, moved(label.span)) for label in diagnostic.labels),
+        diagnostic.hint,
+        fix and Fix(fix.message, tuple(Edit(moved(edit.span), edit.text) for edit in fix.edits)),
+    )

@@ -1,38 +1,45 @@
-"""Where in the structure a syntax error stands: what is open, what was closed, what the current entry says so far."""
+"""Where in the structure a token stands: what is open, what was closed, what the current entry says so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lark import Token
 
+from dslc.blocks import Setting
+from dslc.vocabulary import Settings, Vocabulary
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An open (or just closed) brace and the head before it."""
+    """An open (or just closed) brace and the head before it. `column`: of the head, when it is the first of its line."""
 
     brace: Token
     head: tuple[Token, ...]
+    column: int | None
 
 
 @dataclass
 class Scene:
-    """The tokens up to the one that could not be read, walked once.
+    """The tokens that were read so far, walked once.
 
-    `head`: the words of the entry that `bad` stands in; one in a body means that its value is awaited. `lists`: open
-    brackets. `closed`: the last block that was closed. `breaks`: line ends directly before `bad`.
+    `head`: the words of the current entry; one in a body means that its value is awaited. `lists`: open brackets.
+    `closed`: the last brace that was closed, by `closing`. `breaks`: whether a line has just ended.
     """
 
     text: str
-    bad: Token
-    before: list[Token] = field(default_factory=list)
+    vocabulary: Vocabulary
     frames: list[Frame] = field(default_factory=list)
     head: list[Token] = field(default_factory=list)
     lists: list[Token] = field(default_factory=list)
     closed: Frame | None = None
     closing: Token | None = None
-    breaks: int = 0
+    last: Token | None = None
+    _legal: dict[int, Settings | None] = field(default_factory=dict)
+
+    @property
+    def breaks(self) -> bool:
+        return self.last is not None and self.last.type == "_NL"
 
     @property
     def awaits_value(self) -> bool:
@@ -40,21 +47,30 @@ class Scene:
         return bool(self.frames) and len(self.head) == 1 and not self.lists
 
     @property
-    def path(self) -> list[tuple[str, str | None]]:
-        """The keys that lead here, each with its value."""
-        return [
-            (str(frame.head[0]), frame.head[1].strip('"') if len(frame.head) > 1 else None)
-            if frame.head
-            else ("", None)
-            for frame in self.frames
-        ]
+    def awaits_entry(self) -> bool:
+        """Whether a setting could begin here."""
+        return bool(self.frames) and len(self.head) != 1 and not self.lists
 
-    def line_of(self, token: Token) -> int:
-        """The number of a token's line, from 1."""
-        return self.text.count("\n", 0, token.start_pos or 0) + 1
+    def legal(self, above: int = 0) -> Settings:
+        """The settings that may stand in the innermost body, or in the one `above` it so many levels."""
+        depth = len(self.frames) - above
+        if depth <= 0:
+            return {}
+        if depth not in self._legal:
+            self._legal[depth] = self.vocabulary.at([_step(frame.head) for frame in self.frames[:depth]])
+        return self._legal[depth] or {}
 
-    def indentation(self, token: Token) -> int | None:
-        """Columns before a token when it is the first of its line, else None."""
+    def inside(self, head: list[Token]) -> Settings:
+        """The settings of the body that `head` would open here."""
+        path = [_step(frame.head) for frame in self.frames]
+        return self.vocabulary.at([*path, _step(tuple(head))]) or {}
+
+    def setting(self) -> Setting | None:
+        """The setting whose value is awaited or was just given, when it is known."""
+        return self.legal().get(self.head[0]) if self.frames and self.head else None
+
+    def column(self, token: Token) -> int | None:
+        """Characters before a token when it is the first of its line, else None."""
         at = token.start_pos or 0
         before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
         return None if before.strip(" \t") else len(before)
@@ -64,15 +80,18 @@ class Scene:
         if token.type in {"LSQB", "RSQB"} or self.lists:
             self._take_in_list(token)
         elif token.type == "LBRACE":
-            self.frames.append(Frame(token, tuple(self.head)))
+            column = self.column(self.head[0]) if self.head else None
+            self.frames.append(Frame(token, tuple(self.head), column))
             self.head = []
         elif token.type == "RBRACE":
+            self._legal.pop(len(self.frames), None)
             self.closed, self.closing = (self.frames.pop() if self.frames else None), token
             self.head = []
         elif token.type == "_COMMA" or (token.type == "_NL" and len(self.head) > 1):
             self.head = []
         elif token.type != "_NL":
-            self.head = [token] if len(self.head) > 1 else [*self.head, token]
+            self.head = [token] if len(self.head) > 1 and self.frames else [*self.head, token]
+        self.last = token
 
     def _take_in_list(self, token: Token) -> None:
         if token.type == "LSQB":
@@ -83,13 +102,8 @@ class Scene:
                 self.head.append(opened)
 
 
-def scene(text: str, tokens: Iterable[Token], bad: Token) -> Scene:
-    """The scene of the unexpected token `bad`, out of all tokens of the text."""
-    here = Scene(text, bad)
-    for token in tokens:
-        if (token.start_pos or 0) >= (bad.start_pos or 0) and bad.type != "$END":
-            break
-        here.take(token)
-        here.breaks = here.breaks + 1 if token.type == "_NL" else 0
-        here.before.append(token)
-    return here
+def _step(head: tuple[Token, ...]) -> tuple[str, str | None]:
+    """A key of the way into a body, with its value."""
+    if not head:
+        return ("", None)
+    return (str(head[0]), head[1].strip('"') if len(head) > 1 else None)

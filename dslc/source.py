@@ -29,6 +29,31 @@ class Position:
     column: int
 
 
+class Text:
+    """A text and where its characters stand in its UTF-8 bytes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def span(self, start: int, end: int) -> Span:
+        """The bytes of `text[start:end]`; indexes outside the text mean its ends."""
+        return Span(self.offset(start), self.offset(end))
+
+    def offset(self, index: int) -> int:
+        """The bytes before the character `index`."""
+        index = min(max(index, 0), len(self.text))
+        if self.text.isascii():
+            return index
+        step = index // _STEP
+        return self._steps[step] + len(self.text[step * _STEP : index].encode())
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        """Byte offsets of every 1024th character."""
+        pieces = (self.text[at : at + _STEP] for at in range(0, len(self.text), _STEP))
+        return [0, *accumulate((len(piece.encode()) for piece in pieces), initial=0)][1:]
+
+
 class Source:
     """One file to compile.
 
@@ -59,22 +84,15 @@ class Source:
 
     def span(self, start: int, end: int) -> Span:
         """The bytes of `text[start:end]`."""
-        return Span(self._offset(start), self._offset(end))
+        return Span(self.offset(start), self.offset(end))
 
-    def _offset(self, index: int) -> int:
-        text = self.text or ""
-        index = min(max(index, 0), len(text))
-        if len(text) + self._skipped == len(self.data):  # ASCII
-            return index + self._skipped
-        step = index // _STEP
-        return self._steps[step] + len(text[step * _STEP : index].encode())
+    def offset(self, index: int) -> int:
+        """The byte at which the character `index` of the text stands."""
+        return self._offsets.offset(index) + self._skipped
 
     @cached_property
-    def _steps(self) -> list[int]:
-        """Byte offsets of every 1024th character."""
-        text = self.text or ""
-        pieces = (text[at : at + _STEP] for at in range(0, len(text), _STEP))
-        return [self._skipped, *accumulate((len(piece.encode()) for piece in pieces), initial=self._skipped)][1:]
+    def _offsets(self) -> Text:
+        return Text(self.text or "")
 
     @cached_property
     def _lines(self) -> list[int]:

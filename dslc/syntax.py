@@ -1,130 +1,166 @@
-"""Text to tree. A file that cannot be read gives one diagnostic and no blocks."""
+"""Text to tree. A file is cut into pieces, and each is parsed by itself; one that cannot be parsed is mended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import cast
 
-from lark import Lark, Token, Transformer, UnexpectedInput
+from lark import Token, UnexpectedInput
 
 from dslc.diagnostic import CODES, Diagnostic
-from dslc.findings import Findings, Place
+from dslc.findings import Findings, Place, placed
+from dslc.parser import parser
+from dslc.recovery import Mended, mend
+from dslc.segment import Fault, Segment, cut
 from dslc.source import LARGEST, Source
-from dslc.syntax_error import TooDeep, explain
-from dslc.tree import BlockNode, Body, Entry, ListValue
+from dslc.tree import BlockNode, ForeignNode, Node
 from dslc.vocabulary import Vocabulary
-from grammar.parser import load
 
 DEEPEST = 64  # levels of braces and brackets
-_DEEPER = {"LBRACE": 1, "LSQB": 1, "RBRACE": -1, "RSQB": -1}
+MOST = 1000  # syntax errors after which the rest of a file is not read
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reading:
+    """What a piece of text says, wherever it stands: places are relative to its beginning.
+
+    `damaged`: the braces (by their place) of bodies of which something was lost. `mentions`: words that stand where
+    nobody understood them: one may declare or use what is missed elsewhere. `nameless`: kinds of blocks whose name is
+    missing or cannot be read. `reusable`: another piece of the same text reads the same.
+    """
+
+    text: str
+    blocks: tuple[Node, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+    damaged: frozenset[int] = frozenset()
+    mentions: frozenset[str] = frozenset()
+    nameless: frozenset[str] = frozenset()
+    readable: bool = True
+    reusable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A reading at its place: `start` is an index into the text of the file, `offset` the same in bytes."""
+
+    start: int
+    offset: int
+    reading: Reading
+
+    @property
+    def text(self) -> str:
+        return self.reading.text
+
+    @property
+    def blocks(self) -> tuple[Node, ...]:
+        """The blocks, their places relative to `start`."""
+        return self.reading.blocks
 
 
 @dataclass(frozen=True)
 class File:
-    """A source as it was read. `readable`: it has no syntax error, so `blocks` are all it declares."""
+    """A source as it was read; `pieces` in order. `faults`: what is wrong with the file as a whole. `complete`: all of it
+    was read, be it with errors."""
 
     source: Source
-    blocks: tuple[BlockNode, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    readable: bool
+    pieces: tuple[Piece, ...] = ()
+    faults: tuple[Diagnostic, ...] = ()
+    complete: bool = field(default=True)
+
+    @property
+    def readable(self) -> bool:
+        """Whether it has no syntax error, so that its blocks are all it declares."""
+        return not self.faults and self.complete and all(piece.reading.readable for piece in self.pieces)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found while reading, in source order."""
+        name = self.source.name
+        inner = (placed(found, name, piece.offset) for piece in self.pieces for found in piece.reading.diagnostics)
+        return (*self.faults, *inner)
 
 
-def parse(source: Source, vocabulary: Vocabulary) -> File:
-    """The blocks of a source, or what keeps it from being read. The vocabulary only words the diagnostics."""
-    findings = Findings(source)
-    if not _is_text(findings):
-        return File(source, (), tuple(findings.found), readable=False)
-    text = source.text or ""
-    try:
-        blocks = cast("tuple[BlockNode, ...]", parser().parse(text, start="file"))
-    except (UnexpectedInput, TooDeep) as error:
-        explain(error, _tokens(text), findings, vocabulary)
-        return File(source, (), tuple(findings.found), readable=False)
-    return File(source, blocks, (), readable=True)
+def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] = MappingProxyType({})) -> File:
+    """The pieces of a source. The vocabulary knows which words open a block, and words the diagnostics.
+
+    `known`: readings by their text, to be used again.
+    """
+    faults, text = _faults(source), source.text or ""
+    if faults:
+        return File(source, (), tuple(faults), complete=False)
+    pieces, errors, complete = [], 0, True
+    for segment in cut(text, vocabulary.kinds):
+        if errors >= MOST or segment.fault is Fault.UNREAD:
+            complete = False
+            break
+        content = text[segment.start : segment.end]
+        reading = known.get(content) if segment.fault is None else None
+        if reading is None:
+            reading = _read(content, segment, text, vocabulary)
+        errors += len(reading.diagnostics)
+        pieces.append(Piece(segment.start, source.offset(segment.start), reading))
+    return File(source, tuple(pieces), (), complete)
 
 
-@cache
-def parser() -> Lark:
-    """The parser that makes our nodes; one for the process."""
-    return load(transformer=_Nodes(), postlex=_Nesting())
+def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> Reading:
+    if segment.foreign and segment.fault is None:
+        return Reading(content, (_foreign(content, segment.head_end - segment.start),))
+    if segment.fault is None and segment.deepest <= DEEPEST:
+        try:
+            return Reading(content, cast("tuple[BlockNode, ...]", parser().parse(content, start="file")))
+        except UnexpectedInput:
+            pass
+    findings = Findings(content)
+    line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
+    if segment.foreign:
+        mended = _unclosed_foreign(content, segment, findings, line)
+    else:
+        mended = mend(findings, vocabulary, line, unclosed=segment.fault is Fault.UNCLOSED)
+    return Reading(
+        content,
+        tuple(mended.blocks),
+        tuple(findings.found),
+        frozenset(mended.damaged),
+        frozenset(mended.mentions),
+        frozenset(mended.nameless),
+        readable=False,
+        reusable=segment.fault is None,
+    )
 
 
-def _tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text, up to where it is nested too deep."""
-    try:
-        yield from parser().lex(text)
-    except TooDeep:
-        return
+def _foreign(content: str, head_end: int) -> ForeignNode:
+    tokens: Iterator[Token] = parser().lex(content[:head_end])
+    kind, name = next(tokens), next(tokens, None)
+    if name is not None and name.type not in {"WORD", "STRING"}:
+        name = None
+    return ForeignNode(kind, name, 0, head_end, len(content))
 
 
-class _Nesting:
-    """Stops at what is nested too deep, before the parser's stack grows with it."""
-
-    always_accept = ()
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth = 0
-        for token in stream:
-            depth += _DEEPER.get(token.type, 0)
-            if depth > DEEPEST:
-                raise TooDeep(token)
-            yield token
+def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int) -> Mended:
+    node = _foreign(content, segment.head_end - segment.start)
+    brace = content.index("{", node.end_pos)
+    where = f"before line {line + content.count(chr(10))}" if content.endswith("\n") else "at the end of the file"
+    findings.add("S103", f"`{node.kind}` is not closed", Place(brace, brace + 1), hint=f"add `}}` {where}")
+    return Mended([node])
 
 
-class _Nodes(Transformer[Token, Any]):
-    """Makes the nodes while lark parses, so that lark's own tree is never built."""
+def _faults(source: Source) -> list[Diagnostic]:
+    """The first thing that keeps the bytes from being text of the language's kind."""
 
-    def file(self, children: list[BlockNode]) -> tuple[BlockNode, ...]:
-        return tuple(children)
+    def fault(code: str, message: str, start: int, end: int, hint: str) -> list[Diagnostic]:
+        return [Diagnostic(code, CODES[code][0], message, source.name, source.span(start, end), (), hint)]
 
-    def block(self, children: list[Any]) -> BlockNode:
-        return BlockNode(children[0], children[1] if len(children) == 3 else None, children[-1])
-
-    def body(self, children: list[Any]) -> Body:
-        return Body(tuple(children[1:-1]), children[0].start_pos, children[-1].end_pos)
-
-    def setting(self, children: list[Any]) -> Entry:
-        return Entry(children[0], children[1], None)
-
-    def variant(self, children: list[Any]) -> Entry:
-        return Entry(children[0], children[1], children[2])
-
-    def group(self, children: list[Any]) -> Entry:
-        return Entry(children[0], None, children[1])
-
-    def list(self, children: list[Any]) -> ListValue:
-        return ListValue(tuple(children[1:-1]), children[0].start_pos, children[-1].end_pos)
-
-
-def _is_text(findings: Findings) -> bool:
-    """Whether the bytes are text of the language's kind; notes the first thing that is not."""
-    source = findings.source
     if len(source.data) > LARGEST:
-        findings.add("S108", "the file is larger than 4 MiB", Place(0, 0), hint="split it: all files form one program")
-        return False
+        return fault("S108", "the file is larger than 4 MiB", 0, 0, "split it: all files form one program")
     if source.undecodable is not None:
         hint = "save the file as UTF-8"
-        findings.found.append(
-            Diagnostic("S108", CODES["S108"][0], "not UTF-8", source.name, source.undecodable, (), hint)
-        )
-        return False
+        return [Diagnostic("S108", CODES["S108"][0], "not UTF-8", source.name, source.undecodable, (), hint)]
     text = source.text or ""
-    bare = next((at for at in _finds(text, "\r") if text[at + 1 : at + 2] != "\n"), None)
+    bare = re.search(r"\r(?!\n)", text)
     if bare is not None:
-        findings.add(
-            "S109", "a carriage return alone ends no line", Place(bare, bare + 1), hint="lines end in LF or CRLF"
-        )
-        return False
+        return fault("S109", "a carriage return alone ends no line", *bare.span(), "lines end in LF or CRLF")
     nul = text.find("\0")
-    if nul >= 0:
-        findings.add("S109", "a NUL character cannot stand in a program", Place(nul, nul + 1), hint="remove it")
-    return nul < 0
-
-
-def _finds(text: str, what: str) -> Iterator[int]:
-    at = text.find(what)
-    while at >= 0:
-        yield at
-        at = text.find(what, at + 1)
+    return fault("S109", "a NUL character cannot stand in a program", nul, nul + 1, "remove it") if nul >= 0 else []

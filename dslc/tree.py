@@ -1,7 +1,7 @@
 """What a file says, before anything is known about kinds and settings.
 
-Every node knows its place as indexes into the text: `start_pos` and `end_pos`. Words and scalar values are lark's
-tokens: strings that know their place and their `type`.
+Every node knows its place as indexes into the text of its piece: `start_pos` and `end_pos`. Words and scalar values are
+lark's tokens: strings that know their place and their `type`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lark import Token
+
+
+class Absent(Token):
+    """Stands where a value or a name is missing, or could not be read; that has been reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,23 @@ class BlockNode:
     def end_pos(self) -> int:
         """Where its head ends: `kind name`, without the brace."""
         return end(self.kind if self.name is None else self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNode:
+    """A block of the wider Symbiont language, skipped whole: `agent name(args) -> T { … }`.
+
+    `start_pos` to `end_pos` is its head, as in a `BlockNode`; it ends at `last_pos`.
+    """
+
+    kind: Token
+    name: Token | None
+    start_pos: int
+    end_pos: int
+    last_pos: int
+
+
+Node: TypeAlias = BlockNode | ForeignNode
 
 
 def start(node: Token | ListValue | Body | Entry | BlockNode) -> int:

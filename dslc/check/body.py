@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from dslc.blocks import Choice, Setting
@@ -11,17 +11,19 @@ from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
 from dslc.tree import Body, Entry
-from dslc.vocabulary import by_name
+from dslc.vocabulary import Settings, by_name
 
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
     """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
     given, known = Given(), by_name(settings)
     repeated: dict[str, list[Any]] = {}
-    for entry in body.entries if body else ():
+    entries = body.entries if body else ()
+    for entry in entries:
         setting = known.get(entry.key)
         if setting is None:
-            _unknown(context, entry, known, head)
+            meant = _unknown(context, entry, known, {other.key for other in entries}, head)
+            given.misspelt |= {meant} if meant else set()
             given.good = False
             continue
         earlier = given.entries.setdefault(setting.name, [])
@@ -38,17 +40,27 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
         else:
             given.values[setting.name] = value
     given.values |= {name: tuple(values) for name, values in repeated.items()}
+    if body is not None and body.start_pos in context.damaged:
+        given.good, given.damaged = False, True
     _complete(context, settings, given, head)
     return given
 
 
-def _unknown(context: Context, entry: Entry, known: dict[str, Setting] | Any, head: Head) -> None:
-    near = None if context.findings.crowded else nearest(entry.key, known)
+def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
+    """Note a key that does not exist. Returns the one that was meant, when it is misspelt: it counts as given."""
+    repeats = {name for name, setting in known.items() if setting.many and setting.type == "group"}
+    names = [name for name in known if name not in present or name in repeats]
+    near = None if context.findings.crowded else nearest(entry.key, names)
     what = "group" if entry.value is None else "setting"
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")
     context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key, hint=hint, fix=fix)
+    if near and known[near].type == "group" and entry.value is None:
+        _group(context, known[near], entry)
+    else:
+        context.mention(entry.value, entry.body)
+    return near
 
 
 def _twice(context: Context, entry: Entry, first: Entry) -> None:
@@ -59,8 +71,24 @@ def _twice(context: Context, entry: Entry, first: Entry) -> None:
         entry.key,
         hint="remove one",
         labels=[findings.label("first given here", first.key)],
-        fix=findings.fix(f"remove the second `{entry.key}`", (entry.start_pos, entry.end_pos, "")),
+        fix=findings.fix(f"remove the second `{entry.key}`", _removal(findings.text, entry)),
     )
+
+
+def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
+    """Takes an entry away: its whole line when nothing else stands there, else up to what follows it."""
+    start, end = entry.start_pos, entry.end_pos
+    while text[end : end + 1] in {" ", "\t", ","}:
+        end += 1
+    before = text.rfind("\n", 0, start) + 1
+    rest = text[end : end + 2]
+    if text[before:start].isspace() or before == start:
+        if rest[:1] == "\n" or rest == "\r\n":
+            return (before, text.index("\n", end) + 1, "")
+    elif rest[:1] in {"", "\n", "\r", "#", "/"}:
+        end = entry.end_pos
+        start = before + len(text[before:start].rstrip(" \t"))
+    return (start, end, "")
 
 
 def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
@@ -72,9 +100,12 @@ def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
         return MISSING
     value = read(context, setting, entry.value)
     if setting.type == "variant":
+        if isinstance(value, Missing):
+            context.mention(entry.body)
         return value if isinstance(value, Missing) else _variant(context, setting, entry, value)
     if entry.body is not None:
         context.findings.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
+        context.mention(entry.body)
         return MISSING
     return value
 
@@ -103,11 +134,12 @@ def _complete(context: Context, settings: Sequence[Setting], given: Given, head:
     reported: set[tuple[str, ...]] = set()
     for setting in settings:
         entry = given.entry(setting.name)
-        if setting.required and entry is None:
+        if setting.required and not given.perhaps(setting.name):
             hint = f"add `{example(setting)}`"
             context.findings.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
             given.good = False
-        if setting.one_of and setting.one_of not in reported and not any(map(given.entry, setting.one_of)):
+        missing = setting.one_of and not any(map(given.perhaps, setting.one_of))
+        if missing and setting.one_of not in reported:
             reported.add(setting.one_of)
             names = " or ".join(f"`{name}`" for name in setting.one_of)
             hint = f"add `{example(setting)}`"

@@ -1,84 +1,326 @@
-"""What blocks say about one another, in whichever files: duplicates, shared paths, references."""
+"""What blocks say about one another, in whichever files: duplicates, shared paths, references.
+
+Everything is kept by subject (a name, a path): a file that changes touches only its own subjects, so that an editor's
+answer does not grow with the number of files.
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lark import Token
 
 from dslc.blocks import Memory
-from dslc.check.context import Checked, Use
-from dslc.check.file import CheckedFile
-from dslc.diagnostic import Severity
+from dslc.check.context import Checked
+from dslc.check.piece import CheckedPiece
+from dslc.diagnostic import CODES, Diagnostic, Label, Severity
 from dslc.findings import Placed
 from dslc.nearest import suggestion
+from dslc.source import Span, Text
+
+_PLURALS = {"memory": "memories", "agent": "agents"}
+Subject: TypeAlias = tuple[str, str, str]
+"""What is said of one thing: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
 
 
-def first_of_each(blocks: Iterable[Checked]) -> dict[tuple[str, str], Checked]:
-    """Blocks by kind and name; the second of one name is reported and left out."""
-    known: dict[tuple[str, str], Checked] = {}
-    for block in blocks:
-        first = known.setdefault((block.kind, block.name), block)
-        if first is not block:
-            block.findings.add(
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in a piece of a file. `order` is the file's rank in the program, `offset` where the piece begins in bytes."""
+
+    file: str
+    order: int
+    offset: int
+    text: Text
+    node: Placed
+
+    @property
+    def span(self) -> Span:
+        span = self.text.span(self.node.start_pos or 0, self.node.end_pos or 0)
+        return Span(span.start + self.offset, span.end + self.offset)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Where it stands in the program, for telling the first from the second."""
+        return (self.order, self.offset + (self.node.start_pos or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A block at its place. `checked` is None for one of the wider language, of which the name is known only."""
+
+    kind: str
+    name: str
+    site: Site
+    checked: Checked | None
+
+    def at(self, node: Placed) -> Site:
+        """A place in the same piece."""
+        site = self.site
+        return Site(site.file, site.order, site.offset, site.text, node)
+
+    def setting(self, name: str) -> Site:
+        """The value of a setting where it is given, else the block's name."""
+        entry = self.checked.given.entry(name) if self.checked else None
+        if entry is None:
+            return self.site
+        return self.at(entry.value if entry.value is not None else entry.key)
+
+
+@dataclass
+class Contribution:
+    """What one file says that concerns other files. `complete`: all of it was read."""
+
+    file: str
+    order: int
+    complete: bool = True
+    declarations: list[Declaration] = field(default_factory=list)
+    uses: list[tuple[str, str, Site]] = field(default_factory=list)
+    mentions: set[str] = field(default_factory=set)
+    nameless: set[str] = field(default_factory=set)
+
+    def add(self, piece: CheckedPiece, offset: int) -> None:
+        """Take in one piece, which begins `offset` bytes after the file's beginning."""
+        text = Text(piece.reading.text)
+
+        def site(node: Placed) -> Site:
+            return Site(self.file, self.order, offset, text, node)
+
+        for block in piece.blocks:
+            place = site(block.node.name if block.node.name is not None else block.node)
+            self.declarations.append(Declaration(block.kind, block.name, place, block))
+        for kind, name in piece.foreign:
+            self.declarations.append(Declaration(kind, name, site(piece.reading.blocks[0]), None))
+        self.uses += [(use.kind, use.name, site(use.token)) for use in piece.uses]
+        self.mentions |= piece.mentions
+        self.nameless |= piece.nameless
+
+    def subjects(self) -> Iterator[Subject]:
+        """What the file says something about."""
+        for declaration in self.declarations:
+            yield ("name", declaration.kind, declaration.name)
+        for kind, name, _ in self.uses:
+            yield ("name", kind, name)
+
+
+class References:
+    """The subjects of a whole program and the diagnostics about them, kept up to date file by file."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Contribution] = {}
+        self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
+        self._used: dict[Subject, dict[str, list[Site]]] = defaultdict(dict)
+        self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories by each folder above them
+        self._mentions: Counter[str] = Counter()
+        self._nameless: Counter[str] = Counter()
+        self._incomplete: set[str] = set()
+        self._sole: Subject | None = None
+        self._said: dict[Subject, list[Diagnostic]] = {}
+        self._by_file: dict[str, dict[Subject, list[Diagnostic]]] = defaultdict(dict)
+
+    def diagnostics(self, file: str) -> list[Diagnostic]:
+        """What concerns a file, in no order."""
+        return [found for about in self._by_file.get(file, {}).values() for found in about]
+
+    def declarations(self, kind: str, name: str) -> list[Declaration]:
+        """The blocks of one kind and name, in the order of the program."""
+        found = self._declared.get(("name", kind, name), {}).values()
+        return sorted((each for some in found for each in some), key=lambda each: each.site.rank)
+
+    def uses(self, kind: str, name: str) -> list[Site]:
+        """Where a block is named."""
+        return [site for some in self._used.get(("name", kind, name), {}).values() for site in some]
+
+    def names(self, kind: str) -> list[str]:
+        """The declared names of one kind."""
+        return [subject[2] for subject, found in self._declared.items() if subject[:2] == ("name", kind) and found]
+
+    def replace(self, file: str, new: Contribution | None) -> set[str]:
+        """Take what a file says now in place of what it said before. Returns the files about which something may have
+        changed, apart from itself."""
+        old = self._files.pop(file, None)
+        dirty: set[Subject] = set()
+        for contribution in filter(None, (old, new)):
+            dirty.update(contribution.subjects())
+        dirty |= self._flags(old, new)
+        if old is not None:
+            self._remove(old)
+        if new is not None:
+            self._files[file] = new
+            self._insert(new)
+        dirty |= self._sole_memory()
+        before = [subject for subject in dirty if subject[0] == "name"]
+        dirty |= self._paths(old, new, before)
+        changed: set[str] = set()
+        for subject in dirty:
+            changed |= self._judge(subject)
+        return changed
+
+    def _insert(self, new: Contribution) -> None:
+        for declaration in new.declarations:
+            subject = ("name", declaration.kind, declaration.name)
+            self._declared[subject].setdefault(new.file, []).append(declaration)
+            for path in _paths_of(declaration):
+                self._declared[path].setdefault(new.file, []).append(declaration)
+                if path[1] == "memory":
+                    for above in _parents(path[2]):
+                        self._below[above].add(path[2])
+        for kind, name, site in new.uses:
+            self._used["name", kind, name].setdefault(new.file, []).append(site)
+
+    def _remove(self, old: Contribution) -> None:
+        for declaration in old.declarations:
+            for subject in [("name", declaration.kind, declaration.name), *_paths_of(declaration)]:
+                self._declared[subject].pop(old.file, None)
+                if not self._declared[subject]:
+                    del self._declared[subject]
+                    if subject[:2] == ("path", "memory"):
+                        for above in _parents(subject[2]):
+                            self._below[above].discard(subject[2])
+        for kind, name, _ in old.uses:
+            self._used["name", kind, name].pop(old.file, None)
+            if not self._used["name", kind, name]:
+                del self._used["name", kind, name]
+
+    def _flags(self, old: Contribution | None, new: Contribution | None) -> set[Subject]:
+        """Names that were or are now mentioned where nobody understood it, and all when a file is (in)complete anew."""
+        mentioned = Counter(new.mentions if new else ()), Counter(old.mentions if old else ())
+        nameless = Counter(new.nameless if new else ()), Counter(old.nameless if old else ())
+        words = {word for word in mentioned[0] | mentioned[1] if mentioned[0][word] != mentioned[1][word]}
+        kinds = {kind for kind in nameless[0] | nameless[1] if nameless[0][kind] != nameless[1][kind]}
+        for counter, (more, less) in ((self._mentions, mentioned), (self._nameless, nameless)):
+            counter.update(more)
+            counter.subtract(less)
+        was = bool(self._incomplete)
+        name = (new or old or Contribution("", 0)).file
+        self._incomplete.discard(name)
+        if new is not None and not new.complete:
+            self._incomplete.add(name)
+        subjects = [*self._declared, *self._used] if kinds or was != bool(self._incomplete) else []
+        touched = {subject for subject in subjects if was != bool(self._incomplete) or subject[1] in kinds}
+        return touched | {("name", kind, word) for word in words for kind in _PLURALS}
+
+    def _sole_memory(self) -> set[Subject]:
+        """The only memory of a program is used by whoever names none."""
+        memories = (subject for subject in self._declared if subject[:2] == ("name", "memory"))
+        first, second = next(memories, None), next(memories, None)
+        sole = first if second is None else None
+        touched = {self._sole, sole} - {None} if sole != self._sole else set()
+        self._sole = sole
+        return {subject for subject in touched if subject}
+
+    def _paths(self, old: Contribution | None, new: Contribution | None, names: Iterable[Subject]) -> set[Subject]:
+        """Paths of blocks that came, went, or became the first of their name."""
+        blocks = [block for each in (old, new) if each for block in each.declarations]
+        blocks += [block for subject in names for some in self._declared.get(subject, {}).values() for block in some]
+        paths = {path for block in blocks for path in _paths_of(block)}
+        for path in [path for path in paths if path[1] == "memory"]:
+            near = {*_parents(path[2]), *self._below.get(path[2], ())}
+            paths |= {("path", "memory", folder) for folder in near}
+        return paths
+
+    def _judge(self, subject: Subject) -> set[str]:
+        """Say anew what is to be said of a subject."""
+        files = {diagnostic.file for diagnostic in self._said.pop(subject, ())}
+        for file in files:
+            self._by_file[file].pop(subject, None)
+        judge = {"name": self._names, "path": self._shared}[subject[0]]
+        said = list(judge(subject))
+        if said:
+            self._said[subject] = said
+        for diagnostic in said:
+            self._by_file[diagnostic.file].setdefault(subject, []).append(diagnostic)
+            files.add(diagnostic.file)
+        return files
+
+    def _names(self, subject: Subject) -> Iterator[Diagnostic]:
+        """Every name that is used is declared (R301), every name that is declared is used (R302), once (N204)."""
+        _, kind, name = subject
+        declared = self.declarations(kind, name)
+        for second in [block for block in declared if block.checked][1:]:
+            first = declared[0].site
+            yield _said(
                 "N204",
-                f"a second `{block.kind}` is called `{block.name}`",
-                _name(block),
+                f"a second `{kind}` is called `{name}`",
+                second.site,
                 hint="rename one of them",
-                labels=[first.findings.label("the first is here", _name(first))],
+                labels=[("the first is here", first)],
             )
-    return known
+        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0:
+            return
+        uses = self.uses(kind, name)
+        if uses and not declared and self._nameless[kind] <= 0:
+            yield from self._undeclared(kind, name, uses)
+        implied = subject == self._sole or (kind, name) == ("memory", "default")
+        if declared and declared[0].checked and not uses and not implied:
+            hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
+            yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)
+
+    def _undeclared(self, kind: str, name: str, uses: list[Site]) -> Iterator[Diagnostic]:
+        hint = suggestion(name, self.names(kind), what=f"declared {_PLURALS[kind]}")
+        for site in uses:
+            if kind == "agent":
+                message = f"no agent is called `{name}`: it will only record"
+                yield _said("R301", message, site, hint=hint, severity=Severity.WARNING)
+            else:
+                yield _said("R301", f"no {kind} is called `{name}`", site, hint=hint)
+
+    def _shared(self, subject: Subject) -> Iterator[Diagnostic]:
+        """Two webhooks cannot answer on one path (N205); two memories in one folder, or one inside the other, would write
+        into each other's files (N208)."""
+        _, kind, path = subject
+        here = self._first_ones(subject)
+        if kind == "webhook":
+            for second in here[1:]:
+                message = f"the path of `{second.name}` is already taken"
+                labels = [(f"`{here[0].name}` has it first", here[0].setting("path"))]
+                hint = "give it a path of its own"
+                yield _said("N205", message, second.setting("path"), hint=hint, labels=labels)
+            return
+        if not here:
+            return
+        near = [*here]
+        for folder in {*_parents(path), *self._below.get(path, ())}:
+            near += self._first_ones(("path", "memory", folder))
+        for block in here:
+            earlier = [other for other in near if other.site.rank < block.site.rank]
+            if earlier:
+                yield _nested(min(earlier, key=lambda other: (other not in here, other.site.rank)), block, path)
+
+    def _first_ones(self, subject: Subject) -> list[Declaration]:
+        """The blocks on a path, without those whose name is taken already, in the order of the program."""
+        found = [block for some in self._declared.get(subject, {}).values() for block in some]
+        found = [block for block in found if self.declarations(block.kind, block.name)[0] is block]
+        return sorted(found, key=lambda block: block.site.rank)
 
 
-def _name(block: Checked) -> Placed:
-    return block.node.name if block.node.name is not None else block.node
+def _nested(first: Declaration, block: Declaration, path: str) -> Diagnostic:
+    same = [path] == [each[2] for each in _paths_of(first)]
+    message = f"the memories `{first.name}` and `{block.name}` lie in one another"
+    if same:
+        message = f"the memories `{first.name}` and `{block.name}` have one path"
+    hint = f'give it a path of its own, such as `path "data/{block.name}"`'
+    labels = [(f"`{first.name}` is here", first.setting("path"))]
+    return _said("N208", message, block.setting("path"), hint=hint, labels=labels)
 
 
-def shared_webhook_paths(blocks: Iterable[Checked]) -> None:
-    """Two webhooks cannot answer on one path."""
-    known: dict[object, Checked] = {}
-    for block in blocks:
-        path = block.given.values.get("path")
-        if block.kind != "webhook" or path is None:
-            continue
-        first = known.setdefault(path, block)
-        if first is not block:
-            labels = [first.findings.label(f"`{first.name}` has it first", _setting(first, "path"))]
-            message = f"the path of `{block.name}` is already taken"
-            block.findings.add(
-                "N205", message, _setting(block, "path"), hint="give it a path of its own", labels=labels
-            )
-
-
-def _setting(block: Checked, name: str) -> Placed:
-    """The value of a setting where it is given, else the block's name."""
-    entry = block.given.entry(name)
-    if entry is None:
-        return _name(block)
-    return entry.value if entry.value is not None else entry.key
-
-
-def shared_memory_paths(blocks: Iterable[Checked]) -> None:
-    """Two memories in one folder, or one inside the other, would write into each other's files."""
-    known: dict[str, Checked] = {}
-    above: dict[str, Checked] = {}
-    default = Memory.model_fields["path"].default
-    for block in blocks:
-        if block.kind != "memory" or (block.given.entry("path") and "path" not in block.given.values):
-            continue
-        path = posixpath.normpath(str(block.given.values.get("path", default)))
-        path = path[1:] if path.startswith("//") else path
-        parents = _parents(path)
-        first = known.get(path) or above.get(path) or next((known[at] for at in parents if at in known), None)
-        if first is not None:
-            labels = [first.findings.label(f"`{first.name}` is here", _setting(first, "path"))]
-            hint = f'give it a path of its own, such as `path "data/{block.name}"`'
-            message = f"the memories `{first.name}` and `{block.name}` lie in one another"
-            if known.get(path):
-                message = f"the memories `{first.name}` and `{block.name}` have one path"
-            block.findings.add("N208", message, _setting(block, "path"), hint=hint, labels=labels)
-        known.setdefault(path, block)
-        for parent in parents:
-            above.setdefault(parent, block)
+def _paths_of(declaration: Declaration) -> list[Subject]:
+    """The path a block answers on or writes to; none when it could not be read."""
+    checked = declaration.checked
+    if checked is None or declaration.kind not in {"webhook", "memory"}:
+        return []
+    path = checked.given.values.get("path")
+    if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
+        path = Memory.model_fields["path"].default
+    if path is None:
+        return []
+    if declaration.kind == "webhook":
+        return [("path", "webhook", str(path))]
+    folder = posixpath.normpath(str(path))
+    return [("path", "memory", folder[1:] if folder.startswith("//") else folder)]
 
 
 def _parents(path: str) -> list[str]:
@@ -90,43 +332,19 @@ def _parents(path: str) -> list[str]:
     return parents
 
 
-def references(files: Sequence[CheckedFile], known: dict[tuple[str, str], Checked]) -> None:
-    """Every name that is used is declared (R301), and every name that is declared is used (R302).
-
-    Nothing is said about either when a file could not be read: it may declare or use what seems to be missing.
-    """
-    if not all(file.file.readable for file in files):
-        return
-    perhaps = frozenset().union(*(file.perhaps for file in files))
-    uses = [use for file in files for use in file.uses]
-    declared: dict[str, list[str]] = {kind: [] for kind in _PLURALS}
-    for kind, name in known:
-        declared.setdefault(kind, []).append(name)
-    for use in uses:
-        if (use.kind, use.name) not in known and use.name not in perhaps:
-            _undeclared(use, declared[use.kind])
-    _unused(known, {(use.kind, use.name) for use in uses}, complete=not perhaps)
+def _said(
+    code: str,
+    message: str,
+    site: Site,
+    *,
+    hint: str | None,
+    labels: Iterable[tuple[str, Site]] = (),
+    severity: Severity | None = None,
+) -> Diagnostic:
+    marked = tuple(Label(text, place.file, place.span) for text, place in labels)
+    return Diagnostic(code, severity or CODES[code][0], message, site.file, site.span, marked, hint)
 
 
-def _undeclared(use: Use, names: list[str]) -> None:
-    what = f"declared {_PLURALS.get(use.kind, use.kind)}"
-    hint = None if use.findings.crowded else suggestion(use.name, names, what=what)
-    if use.kind == "agent":
-        message = f"no agent is called `{use.name}`: it will only record"
-        use.findings.add("R301", message, use.token, hint=hint, severity=Severity.WARNING)
-    else:
-        use.findings.add("R301", f"no {use.kind} is called `{use.name}`", use.token, hint=hint)
-
-
-_PLURALS = {"memory": "memories", "agent": "agents"}
-
-
-def _unused(known: dict[tuple[str, str], Checked], used: set[tuple[str, str]], *, complete: bool) -> None:
-    """A memory that is the only one, or is called `default`, is used by whoever names none."""
-    memories = [name for kind, name in known if kind == "memory"]
-    implied = {("memory", name) for name in memories if len(memories) == 1 or name == "default"}
-    used = used | implied
-    for (kind, name), block in known.items():
-        if complete and kind in _PLURALS and (kind, name) not in used:
-            hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
-            block.findings.add("R302", f"`{kind} {name}` is never used", _name(block), hint=hint)
+def name_of(token: Token) -> str:
+    """What a name says, quoted or not."""
+    return token.strip('"')

@@ -48,7 +48,9 @@ def _verified(context: Context, given: Given, head: Head) -> None:
         else:
             hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
             findings.add("P502", "this webhook accepts requests that nobody signed", place, hint=hint)
-    elif secret is None and (unverified is None or "insecure_allow_unverified" in given.values):
+    elif not given.perhaps("secret") and (
+        "insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified")
+    ):
         hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
         findings.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
         given.good = False

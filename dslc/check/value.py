@@ -19,7 +19,7 @@ from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest, suggestion
 from dslc.strings import is_string, text_of
-from dslc.tree import ListValue, Value
+from dslc.tree import Absent, ListValue, Value
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
@@ -28,6 +28,8 @@ _NAMES = {"name", "reference", "word", "variant"}
 
 def read(context: Context, setting: Setting, value: Value) -> Any | Missing:
     """The Python value, or MISSING after a finding. A list for a setting of many is read item by item."""
+    if isinstance(value, Absent):
+        return MISSING
     if not setting.many:
         return _one(context, setting, value)
     if isinstance(value, ListValue):
@@ -184,7 +186,7 @@ def _name(context: Context, setting: Setting, token: Token, text: str) -> str | 
 
 def _reference(context: Context, setting: Setting, token: Token, text: str) -> str:
     name = _named(token, text)
-    context.uses.append(Use(setting.block or "", name, token, context.findings))
+    context.uses.append(Use(setting.block or "", name, token))
     return name
 
 

@@ -1,0 +1,76 @@
+"""Comments that silence a warning: `# dslc: allow P501`, on its line or on the line above."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dslc.diagnostic import CODES, Diagnostic, Severity
+from dslc.nearest import suggestion
+from dslc.segment import comments
+from dslc.source import Source, Span
+
+_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
+_WORD = re.compile(r"[^\s,]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Allow:
+    """A code in such a comment: `line` is the one whose warnings it silences, `span` its own place."""
+
+    code: str
+    line: int
+    span: Span
+
+
+def allowed(source: Source, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What remains of the diagnostics of a file, and a P505 for every code that silences nothing."""
+    given = list(_allows(source)) if b"dslc:" in source.data else []
+    if not given:
+        return list(found)
+    wanted = {(allow.code, allow.line) for allow in given}
+    kept, silenced = [], set()
+    for diagnostic in found:
+        key = (diagnostic.code, source.position(diagnostic.span.start).line)
+        if key in wanted and diagnostic.severity is not Severity.ERROR:
+            silenced.add(key)
+        else:
+            kept.append(diagnostic)
+    return kept + [_idle(source.name, allow) for allow in given if (allow.code, allow.line) not in silenced]
+
+
+def _idle(file: str, allow: _Allow) -> Diagnostic:
+    hint = "remove it"
+    if allow.code not in CODES:
+        what, hint = "names no code", suggestion(allow.code.upper(), CODES, what="codes")
+        hint = hint if len(hint) < 80 else "such as `# dslc: allow P501`"
+    elif CODES[allow.code][0] is Severity.ERROR:
+        what, hint = f"cannot silence {allow.code}", "errors cannot be silenced"
+    else:
+        what = f"silences nothing: no {allow.code} on line {allow.line}"
+    return Diagnostic("P505", CODES["P505"][0], f"this comment {what}", file, allow.span, (), hint)
+
+
+def _allows(source: Source) -> Iterator[_Allow]:
+    text = source.text or ""
+    lines = text.split("\n")
+    for start, end in comments(text):
+        match = _ALLOW.match(text, start, end)
+        if match is None:
+            continue
+        line = text.count("\n", 0, start)
+        alone = not lines[line][: start - (text.rfind("\n", 0, start) + 1)].strip(" \t\ufeff")
+        while alone and line < len(lines) and _says_nothing(lines[line]):
+            line += 1
+        words = [*_WORD.finditer(match["codes"])]
+        base = match.start("codes")
+        if not words:
+            yield _Allow("", line + 1, source.span(start, end))
+        for word in words:
+            yield _Allow(word[0], line + 1, source.span(base + word.start(), base + word.end()))
+
+
+def _says_nothing(line: str) -> bool:
+    bare = line.strip()
+    return not bare or bare.startswith(("#", "//"))

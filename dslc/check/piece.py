@@ -1,0 +1,123 @@
+"""The blocks of one piece, each checked for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from dslc.blocks import TABLE, Block, Invalid
+from dslc.blocks.values import valid_name
+from dslc.check.body import read_body
+from dslc.check.kind import unknown_kind
+from dslc.check.context import Checked, Context, Given, Head, Use
+from dslc.check.rules import check_rules
+from dslc.diagnostic import Diagnostic
+from dslc.findings import Findings
+from dslc.segment import ELSEWHERE
+from dslc.strings import text_of
+from dslc.syntax import Reading
+from dslc.tree import Absent, BlockNode, ForeignNode
+from dslc.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CheckedPiece:
+    """One piece after its own checks; places are relative to it.
+
+    `foreign`: blocks of the wider language that declare a name of ours, as (kind, name). `mentions` and `nameless`: as
+    in a `Reading`, with what the checks did not understand.
+    """
+
+    reading: Reading
+    diagnostics: tuple[Diagnostic, ...]
+    blocks: tuple[Checked, ...]
+    uses: tuple[Use, ...]
+    foreign: tuple[tuple[str, str], ...]
+    mentions: frozenset[str]
+    nameless: frozenset[str]
+
+
+def check_piece(reading: Reading, vocabulary: Vocabulary) -> CheckedPiece:
+    """Check every block of a piece by itself."""
+    findings = Findings(reading.text)
+    findings.found += reading.diagnostics
+    context = Context(findings, vocabulary, reading.damaged)
+    context.mentions |= reading.mentions
+    context.nameless |= reading.nameless
+    blocks, foreign = [], []
+    for node in reading.blocks:
+        if isinstance(node, ForeignNode):
+            foreign += _foreign(context, node)
+        else:
+            block = _block(context, node)
+            blocks += [] if block is None else [block]
+    return CheckedPiece(
+        reading,
+        tuple(findings.found),
+        tuple(blocks),
+        tuple(context.uses),
+        tuple(foreign),
+        frozenset(context.mentions),
+        frozenset(context.nameless),
+    )
+
+
+def _foreign(context: Context, node: ForeignNode) -> list[tuple[str, str]]:
+    """Note that it is not compiled; what it declares of ours."""
+    if node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds:
+        hint = "the blocks beside it are compiled"
+        context.findings.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
+    if node.name is None:
+        return []
+    return [(str(node.kind), node.name.strip('"'))]
+
+
+def _block(context: Context, node: BlockNode) -> Checked | None:
+    kind, known = str(node.kind), True
+    if kind not in context.vocabulary.kinds:
+        near, known = unknown_kind(context.findings, node.kind, context.vocabulary), False
+        if near is None:
+            context.mention(node.name)
+            return None
+        kind = near  # what it says is checked as what it was meant to be
+    name = _name(context, node)
+    head = Head(node, f"{kind} {name}" if name is not None else kind)
+    given = read_body(context, tuple(context.vocabulary.kinds[kind].values()), node.body, head)
+    check_rules(context, kind, given, head)
+    if name is None:
+        context.nameless.add(kind)
+        return None
+    given.good = given.good and known
+    return Checked(kind, name, node, given, _model(context, kind, name, node, given))
+
+
+def _name(context: Context, node: BlockNode) -> str | None:
+    findings = context.findings
+    if isinstance(node.name, Absent):
+        return None
+    if node.name is None:
+        hint = f"such as `{node.kind} a-name {{ … }}`"
+        findings.add("N206", f"this `{node.kind}` has no name", node.kind, hint=hint)
+        return None
+    text = text_of(node.name, findings)
+    if text is None:
+        return None
+    try:
+        return valid_name(text)
+    except Invalid as invalid:
+        findings.add("N206", str(invalid), node.name, hint=invalid.hint)
+        return None
+
+
+def _model(context: Context, kind: str, name: str, node: BlockNode, given: Given) -> Block | None:
+    if not given.good:
+        return None
+    try:
+        return TABLE[kind].model_validate({"name": name, **given.values})
+    except ValidationError as error:
+        # The checks above know every bound of these models; this is for a model that demands more than its fields say.
+        for problem in error.errors(include_input=False, include_url=False, include_context=False):
+            entry = given.entry(str(problem["loc"][0])) if problem["loc"] else None
+            context.findings.add("T401", problem["msg"], entry.key if entry else node)
+    return None

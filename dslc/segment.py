@@ -1,0 +1,254 @@
+"""Cuts a text into its top-level pieces by strings, comments and braces, before anything is parsed.
+
+A piece is parsed by itself: a mistake stays in its own, and only what an edit touched is read again. A block whose
+braces pair up is a piece. Where they do not, a head in column one (`kind name {`) begins the next piece, for nobody
+writes one there inside a body; and what a stray `}` cut off is put back to the block before it.
+
+Blocks of the wider Symbiont language are cut here whole, by their braces: they have a syntax of their own. Their words
+and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`, `type` likewise or
+`type A = B` without a body, and `agent NAME(…) … { … }`. Parentheses in a head may go over lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
+"""The words that open a block of the wider language, whatever its shape."""
+MOST_BROKEN = 1000
+"""Lines outside any block after which the rest of a file is not read: it is no program."""
+
+_STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
+_LONG = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
+_COMMENT = r"(?:#|//)[^\n]*+"
+_NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?:[^"\\\n]++|\\[^\n])*+")'
+
+_GAP = re.compile(rf"(?:[ \t\r\n]++|{_COMMENT})*+")
+_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+\{{")
+_OPEN_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+(?:{_COMMENT})?[\r\n]")
+# What matters to the structure, in the order in which the parser's own tokens win.
+_MARK = re.compile(rf'{_LONG}|(?P<endless>"""[\s\S]*+)|{_STRING}|(?P<unclosed>"[^\n]*+)|{_COMMENT}|[{{}}\[\]]')
+_LINE = re.compile(rf'(?:{_LONG}|{_STRING}|"[^\n]*+|[^\n{{}}"/#]++|/(?!/))*+')
+
+_FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent[ \t]*+{_NAME}[ \t]*+(?=\()")
+_FOREIGN_HEAD = re.compile(rf'(?:{_STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
+_PARENTHESIS = re.compile(rf"{_STRING}|{_COMMENT}|[(){{}}]")
+_FOREIGN_MARK = re.compile(rf"{_LONG}|{_STRING}|{_COMMENT}|[{{}}]")
+
+
+class Fault(Enum):
+    """What is wrong with the frame of a piece, as far as cutting can tell."""
+
+    UNCLOSED = "its braces do not close"
+    OUTSIDE = "it is no block"
+    UNREAD = "too much before it is no block"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`text[start:end]`, for the parser or, when `foreign`, a block of the wider language whose head ends at `head_end`.
+
+    `deepest`: how many levels of braces and brackets it has.
+    """
+
+    start: int
+    end: int
+    fault: Fault | None = None
+    foreign: bool = False
+    head_end: int = 0
+    deepest: int = 0
+
+
+def cut(text: str, kinds: Collection[str]) -> list[Segment]:
+    """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
+    block of ours."""
+    return _Cutter(text, kinds).pieces()
+
+
+def closers(rest: str) -> int:
+    """How many blocks the rest of a line closes whose string is not closed: `"/hooks }` was meant to close one."""
+    bare = rest.rstrip()
+    trailing = len(bare) - len(bare.rstrip("} \t"))
+    return max(bare[len(bare) - trailing :].count("}") - rest.count("{"), 0)
+
+
+def balance(text: str) -> int:
+    """How many more braces a piece opens than it closes; brackets do not count."""
+    depth = 0
+    for mark in _MARK.finditer(text):
+        if mark[0] == "{":
+            depth += 1
+        elif mark[0] == "}":
+            depth -= 1
+        elif mark.lastgroup == "unclosed":
+            depth -= min(closers(mark[0]), depth)
+    return depth
+
+
+def matching(text: str, at: int) -> int:
+    """Where what begins with the brace or bracket at `at` has been closed, or the end of the text."""
+    depth = 0
+    for mark in _MARK.finditer(text, at):
+        if mark[0] in {"{", "["}:
+            depth += 1
+        elif mark[0] in {"}", "]"}:
+            depth -= 1
+            if depth == 0:
+                return mark.end()
+    return len(text)
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where the comments of a text stand, each without its line end. What looks like one in a string is none."""
+    for mark in _MARK.finditer(text):
+        if mark[0][0] in "#/":
+            yield mark.start(), mark.end() - mark[0].endswith("\r")
+
+
+class _Cutter:
+    def __init__(self, text: str, kinds: Collection[str]) -> None:
+        self.text = text
+        words = "|".join(map(re.escape, sorted({*kinds, *ELSEWHERE})))
+        # Column one; `=` and `:` are for fields of other languages, such as `type: {`.
+        self._heads = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{", re.MULTILINE)
+        self._names = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{_NAME}", re.MULTILINE)
+        self._next_head = -1
+        self._strict = False  # some block's braces do not pair up: a head in column one ends the block before it
+        self._outside = 0
+        self._patience = 4 * len(text)  # characters to look through for `)` in vain
+        self.found: list[Segment] = []
+
+    def pieces(self) -> list[Segment]:
+        text, found = self.text, self.found
+        at = _GAP.match(text, 0).end()  # type: ignore[union-attr] - it matches nothing at least
+        while at < len(text):
+            segment = self._foreign(at) or self._ours(at)
+            if segment.fault is Fault.OUTSIDE:
+                self._outside += 1
+                if text[at] == "}":
+                    segment = self._joined(segment)
+                if self._outside > MOST_BROKEN:
+                    segment = Segment(segment.start, len(text), Fault.UNREAD)
+            found.append(segment)
+            at = _GAP.match(text, segment.end).end()  # type: ignore[union-attr]
+        return found
+
+    def _ours(self, at: int) -> Segment:
+        """The block that begins here, or its line when none does."""
+        text = self.text
+        head = _HEAD.match(text, at)
+        if head is not None:
+            return self._braces(at, head.end() - 1)
+        head = _OPEN_HEAD.match(text, at)
+        if head is not None:
+            brace = _GAP.match(text, head.end()).end()  # type: ignore[union-attr]
+            if text[brace : brace + 1] == "{":
+                return self._braces(at, brace)
+        end = _LINE.match(text, at).end()  # type: ignore[union-attr]
+        if text[end : end + 1] == "{":
+            return self._braces(at, end)
+        if end == at:
+            end += 1
+        return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
+
+    def _braces(self, at: int, brace: int) -> Segment:
+        """From `at` to the `}` that closes the brace; to the next head in column one when none does."""
+        text = self.text
+        limit = self._head_after(brace) if self._strict else len(text)
+        depth = lists = deepest = 0
+        for mark in _MARK.finditer(text, brace, limit):
+            sign = mark[0]
+            if sign == "{":
+                depth += 1
+                deepest = max(deepest, depth + lists)
+            elif sign == "}":
+                depth, lists = depth - 1, 0
+            elif sign == "[":
+                lists += 1
+                deepest = max(deepest, depth + lists)
+            elif sign == "]":
+                lists -= lists > 0
+            elif mark.lastgroup == "unclosed":
+                depth -= min(closers(sign), depth)
+            else:
+                continue
+            if depth == 0:
+                return Segment(at, mark.end(), deepest=deepest)
+        self._strict = True
+        return Segment(at, self._head_after(brace), Fault.UNCLOSED, deepest=deepest)
+
+    def _head_after(self, at: int) -> int:
+        """Where the next head in column one begins after `at`, or the end of the text."""
+        if self._next_head <= at:
+            head = self._heads.search(self.text, at + 1)
+            self._next_head = head.start() if head else len(self.text)
+        return self._next_head
+
+    def _joined(self, stray: Segment) -> Segment:
+        """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
+
+        That is the block before it, closed too early, or a head in column one that lacks its `{`.
+        """
+        lines, found = 0, self.found
+        while lines < len(found) and found[-1 - lines].fault is Fault.OUTSIDE:
+            lines += 1
+            if self._names.match(self.text, found[-lines].start):
+                break
+        else:
+            if lines == len(found) or found[-1 - lines].foreign or found[-1 - lines].fault:
+                return stray
+            lines += 1
+        first = found[-lines]
+        deepest = max(segment.deepest for segment in found[-lines:])
+        del found[-lines:]
+        return Segment(first.start, stray.end, Fault.UNCLOSED, deepest=deepest + 1)
+
+    def _foreign(self, at: int) -> Segment | None:
+        """The block of the wider language that begins here."""
+        word = _FOREIGN.match(self.text, at)
+        if word is None:
+            return None
+        end = self._foreign_head(word.end())
+        if self.text[end : end + 1] == "{":
+            return self._foreign_body(at, end)
+        head = self.text[at:end].rstrip()
+        if self.text[end : end + 1] not in {"", "\n", "#", "/"}:
+            return None
+        if word[0] == "type" and "=" in head:
+            return Segment(at, at + len(head), foreign=True, head_end=at + len(head))
+        return None
+
+    def _foreign_head(self, at: int) -> int:
+        text = self.text
+        while True:
+            at = _FOREIGN_HEAD.match(text, at).end()  # type: ignore[union-attr]
+            if text[at : at + 1] != "(" or self._patience <= 0:
+                return at
+            depth, start = 0, at
+            for mark in _PARENTHESIS.finditer(text, at):
+                sign = mark[0]
+                depth += (sign == "(") - (sign == ")")
+                if depth == 0 or sign in {"{", "}"}:
+                    at = mark.end() if depth == 0 else mark.start()
+                    break
+            else:
+                self._patience -= len(text) - at
+                return len(text)
+            if depth:
+                self._patience -= at - start
+                return at
+
+    def _foreign_body(self, at: int, brace: int) -> Segment:
+        head_end = at + len(self.text[at:brace].rstrip())
+        depth = 0
+        limit = self._head_after(brace) if self._strict else len(self.text)
+        for mark in _FOREIGN_MARK.finditer(self.text, brace, limit):
+            sign = mark[0]
+            depth += (sign == "{") - (sign == "}")
+            if depth == 0 and sign == "}":
+                return Segment(at, mark.end(), foreign=True, head_end=head_end)
+        self._strict = True
+        return Segment(at, self._head_after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)

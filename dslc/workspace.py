@@ -1,0 +1,130 @@
+"""A program as its files come and change: every file is read, checked and reported on, and only what changed anew."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dslc.allow import allowed
+from dslc.check.piece import CheckedPiece, check_piece
+from dslc.check.references import Contribution, Declaration, References, Site
+from dslc.diagnostic import Diagnostic
+from dslc.findings import placed
+from dslc.source import Source
+from dslc.syntax import File, parse
+from dslc.vocabulary import Vocabulary
+
+_MUCH = 100_000  # bytes from which on garbage collection would only be looking at what is being built
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedFile:
+    """A file as it was read and the checks of its pieces, one to one."""
+
+    file: File
+    order: int
+    pieces: tuple[CheckedPiece, ...]
+
+    @property
+    def own(self) -> list[Diagnostic]:
+        """What is to be said of it without regard to other files."""
+        name, pairs = self.file.source.name, zip(self.file.pieces, self.pieces, strict=True)
+        inner = [placed(found, name, piece.offset) for piece, checked in pairs for found in checked.diagnostics]
+        return [*self.file.faults, *inner]
+
+
+class Workspace:
+    """The files of one program by their names, in the order in which they first came."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._files: dict[str, CheckedFile] = {}
+        self._references = References()
+        self._changed: set[str] = set()
+        self._orders = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all files."""
+        return tuple(self._files)
+
+    def put(self, source: Source) -> None:
+        """Add a file, or replace the one of its name."""
+        with _uncollected(len(source.data)):
+            old = self._files.get(source.name)
+            known = _reusable(old) if old else {}
+            file = parse(source, self.vocabulary, {text: piece.reading for text, piece in known.items()})
+            pieces = tuple(
+                known[piece.text]
+                if piece.text in known and known[piece.text].reading is piece.reading
+                else check_piece(piece.reading, self.vocabulary)
+                for piece in file.pieces
+            )
+            order = old.order if old else self._orders
+            self._orders += old is None
+            self._files[source.name] = CheckedFile(file, order, pieces)
+            said = Contribution(source.name, order, file.complete)
+            for piece, checked in zip(file.pieces, pieces, strict=True):
+                said.add(checked, piece.offset)
+            self._changed |= {source.name} | self._references.replace(source.name, said)
+
+    def drop(self, name: str) -> None:
+        """Take a file away. Raises KeyError when it is not there."""
+        del self._files[name]
+        self._changed |= {name} | self._references.replace(name, None)
+
+    def take_changed(self) -> set[str]:
+        """The files whose diagnostics may have changed since this was last asked, dropped ones among them."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def diagnostics(self, name: str) -> list[Diagnostic]:
+        """All that is to be said of a file, in source order, without what its comments allow. Empty when it is unknown."""
+        checked = self._files.get(name)
+        if checked is None:
+            return []
+        found = [*checked.own, *self._references.diagnostics(name)]
+        return sorted(
+            allowed(checked.file.source, found),
+            key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code),
+        )
+
+    def file(self, name: str) -> File:
+        """A file as it was read. Raises KeyError."""
+        return self._files[name].file
+
+    def checked(self, name: str) -> CheckedFile:
+        """A file with the checks of its pieces. Raises KeyError."""
+        return self._files[name]
+
+    def declarations(self, kind: str, name: str) -> list[Declaration]:
+        """The blocks of one kind and name, the first of the program first."""
+        return self._references.declarations(kind, name)
+
+    def uses(self, kind: str, name: str) -> list[Site]:
+        """Where a block is named."""
+        return self._references.uses(kind, name)
+
+    def declared(self, kind: str) -> list[str]:
+        """The names of all blocks of one kind."""
+        return self._references.names(kind)
+
+
+def _reusable(old: CheckedFile) -> Mapping[str, CheckedPiece]:
+    return {piece.reading.text: piece for piece in old.pieces if piece.reading.reusable}
+
+
+@contextmanager
+def _uncollected(size: int) -> Iterator[None]:
+    """Without garbage collection while much is built, none of which is garbage."""
+    was = gc.isenabled()
+    if size < _MUCH or not was:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
