@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "check": "dslc.cli.check:check",
         "compile": "dslc.cli.check:compile_",
+        "fmt": "dslc.cli.fmt:fmt",
         "schema": "dslc.cli.schema:schema",
         "completion": "dslc.cli.completion:completion",
         "docs": "dslc.cli.docs:docs",

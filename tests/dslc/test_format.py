@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dslc.compiler import analyse
 from dslc.files import find, read
 from dslc.findings import Findings
-from dslc.format import formatted
+from dslc.format import WIDEST, formatted
 from dslc.source import Source
 from dslc.strings import text_of
 from dslc.syntax import parse
@@ -44,8 +44,8 @@ def meaning(text: str) -> tuple[Any, list[tuple[str, str]]]:
     origins = list(done.program.origins)
     found = [(item.code, source.data[item.span.start : item.span.end].decode()) for item in done.diagnostics]
     secrets = [webhook.secret for webhook in done.program.webhooks.values()]
-    # Of a text over several lines the indentation is not what it says.
-    return (done.program, origins, secrets), [(code, re.sub(r"\s+", " ", at)) for code, at in found]
+    # Of a list or a text over several lines, commas and white space are not what it says.
+    return (done.program, origins, secrets), [(code, re.sub(r"[\s,]+", "", at)) for code, at in found]
 
 
 def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int, bool]]]:
@@ -107,3 +107,214 @@ def test_every_example_and_golden_file_keeps_the_laws(path: Path) -> None:
 @pytest.mark.parametrize("path", find([ROOT / "examples"]), ids=lambda path: path.name)
 def test_the_examples_are_in_canonical_form(path: Path) -> None:
     assert fmt(path.read_text()) == path.read_text()
+
+
+def shown(before: str, after: str) -> None:
+    """Assert that a text is written so."""
+    assert fmt(before) == after
+    assert_laws(before)
+
+
+def test_blocks_stand_apart_and_settings_of_a_run_in_a_column() -> None:
+    before = """
+
+memory  m{path "d"
+  retention 90d
+      search { vector_weight 0.5
+
+
+    keyword_weight 0.5
+
+    }
+
+
+    store markdown }
+agent a {}    agent "b" { memory m }
+"""
+    after = """\
+memory m {
+    path      "d"
+    retention 90d
+    search {
+        vector_weight 0.5
+
+        keyword_weight 0.5
+    }
+
+    store markdown
+}
+
+agent a {}
+
+agent "b" { memory m }
+"""
+    shown(before, after)
+
+
+def test_comments_stay_where_they_stand() -> None:
+    before = """\
+# about the file
+
+
+# about m
+memory m { // behind the brace
+
+# above path
+path "d"# behind path
+
+
+# above retention
+retention 90d,  // behind the comma
+# before the brace
+
+} # behind the block
+# below it
+
+// the end"""
+    after = """\
+# about the file
+
+# about m
+memory m { // behind the brace
+    # above path
+    path "d" # behind path
+
+    # above retention
+    retention 90d // behind the comma
+    # before the brace
+} # behind the block
+
+# below it
+
+// the end
+"""
+    shown(before, after)
+
+
+def test_a_list_that_does_not_stay_on_its_line_has_a_line_for_each_item() -> None:
+    before = """\
+agent a { tools [ search
+ remember, # both
+ # more will come
+] }
+agent b { tools [search remember ,] }
+agent c { tools [
+] }
+"""
+    after = """\
+agent a {
+    tools [
+        search,
+        remember, # both
+        # more will come
+    ]
+}
+
+agent b { tools [search, remember] }
+
+agent c {
+    tools []
+}
+"""
+    shown(before, after)
+
+
+def test_what_is_written_on_one_line_stays_there_while_it_is_short() -> None:
+    short = 'webhook w { path "/w" filter { json_path "$.a" equals "b" } insecure_allow_unverified true }\n'
+    assert len(short) < WIDEST
+    shown(short.replace(" ", "  "), short)
+    after = """\
+webhook w {
+    path "/w"
+    filter { json_path "$.a" equals "a long word that does not fit on the line" }
+    insecure_allow_unverified true
+}
+"""
+    shown(short.replace('"b"', '"a long word that does not fit on the line"'), after)
+
+
+def test_a_setting_over_several_lines_ends_its_run() -> None:
+    before = '''\
+agent a {
+memory m
+instruction """
+Be kind.
+"""
+max_steps 3
+enabled true
+}
+'''
+    after = '''\
+agent a {
+    memory      m
+    instruction """
+        Be kind.
+        """
+    max_steps 3
+    enabled   true
+}
+'''
+    shown(before, after)
+
+
+def test_a_long_key_stands_for_itself() -> None:
+    long = "x" * 41
+    before = f"agent a {{\n b 1\n {long} 2\n ccc 3\n dd 4\n}}"
+    shown(before, f"agent a {{\n    b 1\n    {long} 2\n    ccc 3\n    dd  4\n}}\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        ("\n  a\n    b\n  ", ["a", "  b"]),
+        ("a\n    b", ["a", "    b"]),
+        ("\n\ta\n\t\tb\n", ["a", "\tb"]),
+        ("\n    a\n\n  \n      b\n\n", ["a", "", "", "  b", ""]),
+        ("\n", []),
+        ("  \n  ", []),
+        ('\n  \\n\\u00e9 \\""\n', ['\\n\\u00e9 \\""']),
+    ],
+)
+def test_a_long_string_stands_below_its_setting_and_says_what_it_said(raw: str, lines: list[str], end: str) -> None:
+    text = "".join(f"        {line}\n" if line else "\n" for line in lines)
+    before = f'agent a {{ instruction """{raw}""" }}\n'
+    shown(before.replace("\n", end), f'agent a {{\n    instruction """\n{text}        """\n}}\n'.replace("\n", end))
+
+
+def test_a_long_string_on_one_line_stays_as_it_is() -> None:
+    shown('agent a { instruction """  a "b"  """ }', 'agent a { instruction """  a "b"  """ }\n')
+
+
+def test_most_lines_decide_the_line_ending() -> None:
+    shown("agent a {\r\n}\r\n# b\nagent c {}", "agent a {}\r\n\r\n# b\r\nagent c {}\r\n")
+    shown("agent a {\r\n}\n# b\nagent c {}", "agent a {}\n\n# b\nagent c {}\n")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "  \t\n "])
+def test_nothing_is_written_as_nothing(text: str) -> None:
+    shown(text, "")
+
+
+_LONG = (
+    'webhook w { path "/w" secret "hunter2" provider custom { header "X" } keep_body false agent a-name-to-fill-it }\n'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'webhook w { path "/w", secret "hunter2" # dslc: allow P501\n}\n',
+        'webhook w {\n    path "/w"\n    # dslc: allow P501\n    provider github, secret "hunter2"\n}\n',
+        f"# dslc: allow P501\n{_LONG}",
+        'webhook v { path "/v" secret "a" } webhook w { path "/w" secret "b" } # dslc: allow P501\n',
+    ],
+)
+def test_a_line_that_an_allow_comment_speaks_of_is_not_broken(text: str) -> None:
+    shown(text, text)
+    assert fmt(text.replace("dslc: allow", "allows")) != text
+
+
+def test_only_the_block_with_such_a_line_is_left_as_it_is() -> None:
+    kept = 'webhook w { path  "/w", secret "hunter2" # dslc: allow P501\n}\n'
+    shown(f"agent a  {{}}\n{kept}agent b  {{}}\n", f"agent a {{}}\n\n{kept}\nagent b {{}}\n")
