@@ -58,7 +58,11 @@ def fix(compilation: Compilation, analyse: Analyse) -> Fixed:
         batch = work.batch()
         if not batch:
             break
+        earlier = len(work.done.applied)
         work.settle(batch)
+        work.done.applied[earlier:] = sorted(
+            work.done.applied[earlier:], key=lambda made: (made.file, made.position.offset)
+        )
     return work.done
 
 
@@ -91,7 +95,8 @@ class _Work:
             return
         self.tries += 1
         after = self.analyse(_edited(self.done.compilation.sources, batch))
-        wrong = _errors_at(_written(batch), self.done.compilation, after)
+        left = [diagnostic for diagnostic in self.done.compilation.diagnostics if diagnostic not in batch]
+        wrong = _errors_at(_written(batch), left, after)
         if not wrong:
             sources = {source.name: source for source in self.done.compilation.sources}
             self.done.applied += [_applied(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
@@ -151,9 +156,11 @@ def _written(batch: Iterable[Diagnostic]) -> dict[str, list[Span]]:
     return spans
 
 
-def _errors_at(written: Mapping[str, Sequence[Span]], before: Compilation, after: Compilation) -> list[Diagnostic]:
-    """The errors of `after` that were not there before and say that something should not have been written so."""
-    known = Counter(_identity(diagnostic) for diagnostic in before.diagnostics if is_error(diagnostic))
+def _errors_at(
+    written: Mapping[str, Sequence[Span]], expected: Iterable[Diagnostic], after: Compilation
+) -> list[Diagnostic]:
+    """The errors of `after` that were not expected and say that something should not have been written so."""
+    known = Counter(_identity(diagnostic) for diagnostic in expected if is_error(diagnostic))
     found = []
     for diagnostic in filter(is_error, after.diagnostics):
         if not diagnostic.code.startswith(_AGAINST):

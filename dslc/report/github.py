@@ -50,4 +50,5 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     """As `escapeProperty` of actions/toolkit: a file's name is kept as it is, line ends and all."""
     plain = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return visible(plain.replace(":", "%3A").replace(",", "%2C"))
+    escaped = plain.replace(":", "%3A").replace(",", "%2C")
+    return "\t".join(visible(part) for part in escaped.split("\t"))

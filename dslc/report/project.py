@@ -40,5 +40,8 @@ def _outside(relative: str) -> bool:
 def uri_in_project(name: str) -> str:
     """`path_in_project` as a URI reference (RFC 3986), its bytes percent-encoded; a `file:` URI when it is absolute."""
     path = path_in_project(name)
-    encoded = quote(os.fsencode(path), safe="/")
+    try:
+        encoded = quote(os.fsencode(path), safe="/")
+    except UnicodeEncodeError:  # no file is called so
+        encoded = quote(path, safe="/", errors="replace")
     return f"file://{encoded}" if path.startswith("/") else encoded

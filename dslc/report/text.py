@@ -68,7 +68,7 @@ class _Page:
         lines = [f"{head}{self._paint(f': {visible(diagnostic.message)}', 'bold')}"]
         lines += self._excerpt(diagnostic.file, diagnostic.span, "-->", "^", "", severity)
         for label in diagnostic.labels:
-            lines += self._excerpt(label.file, label.span, ":::", "-", label.message, "dim")
+            lines += self._excerpt(label.file, label.span, ":::", "-", visible(label.message), "dim")
         if diagnostic.hint:
             lines.append(f"   {self._paint('=', 'dim')} {self._paint('hint:', 'bold')} {visible(diagnostic.hint)}")
         return "\n".join(lines) + "\n"
