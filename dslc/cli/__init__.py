@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "schema": "dslc.cli.schema:schema",
         "completion": "dslc.cli.completion:completion",
         "docs": "dslc.cli.docs:docs",
+        "diff": "dslc.cli.diff:diff",
         "explain": "dslc.cli.explain:explain",
     }
 )

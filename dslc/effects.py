@@ -1,0 +1,140 @@
+"""What a reload does about a difference, where two programs alone make that certain.
+
+The daemon builds routes, memories and secrets of the new program beside the running one and replaces them at once
+(`runtime/daemon/generation.py`): a webhook is mounted on its exact path unless a secret cannot be resolved, a secret
+that resolved before keeps its last value, stored files stay where they are, and a delivery keeps the agent with which
+it was accepted.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+from dslc.blocks import Memory, Webhook, is_reference
+from dslc.program import Program
+
+_DEFAULT_MEMORY = "default"
+_MOST_NAMES = 5
+
+
+class Reload:
+    """The daemon runs `old` and is given `new`."""
+
+    def __init__(self, old: Program, new: Program) -> None:
+        self._old = _Side(old)
+        self._new = _Side(new)
+
+    def effects_of_block(self, kind: str, name: str) -> Iterator[str]:
+        """What happens about the block `name`, which differs between both programs."""
+        return _OF_KIND[kind](self, name)
+
+    def effects_of_program(self) -> Iterator[str]:
+        """What happens beyond single blocks: to memories that nobody names, and to agents that are gone."""
+        yield from self._implied_memory()
+        for name in sorted(self._old.agents - self._new.agents):
+            yield f"what waits for the agent `{name}` is kept as agent_gone, and can be sent again"
+
+    def _webhook(self, name: str) -> Iterator[str]:
+        before, after = self._old.program.webhooks.get(name), self._new.program.webhooks.get(name)
+        if before is not None and (after is None or after.path != before.path):
+            heir = self._new.webhooks_by_path.get(before.path)
+            yield f"`{before.path}` is answered by the webhook `{heir}`" if heir else f"`{before.path}` answers 404"
+        if after is None:
+            return
+        if before is not None and after.path != before.path:
+            yield f"`{after.path}` is mounted"
+        for text in _looked_up(after):
+            if is_reference(text) and text not in self._old.secrets:
+                yield f"mounted only if `{text}` resolves"
+        if after.insecure_allow_unverified and not (before and before.insecure_allow_unverified):
+            yield "requests that nobody signed are accepted"
+        if before is not None and _agent_of(before) != _agent_of(after):
+            yield f"new deliveries go to `{_agent_of(after)}`; those that wait stay with `{_agent_of(before)}`"
+
+    def _memory(self, name: str) -> Iterator[str]:
+        before, after = self._old.program.memories.get(name), self._new.program.memories.get(name)
+        if before is None or (after is not None and _place(before) == _place(after)):
+            return
+        if after is not None:
+            yield f"opens the store at `{after.path}`"
+        heir = self._new.memories_by_place.get(_place(before))
+        stays = f"goes on as the memory `{heir}`" if heir else "stays there"
+        yield f"what the {before.store.name} store at `{before.path}` keeps {stays}"
+
+    def _agent(self, name: str) -> Iterator[str]:
+        before, after = self._old.program.agents.get(name), self._new.program.agents.get(name)
+        if after is None and name in self._new.agents:
+            yield "a webhook still names it: it only records"
+        if after is not None and not after.enabled and (before is None or before.enabled):
+            yield "what arrives for it is kept as agent_gone, and can be sent again"
+
+    def _implied_memory(self) -> Iterator[str]:
+        """Another memory becomes the only or the default one, and somebody relies on it."""
+        before, after = self._old.implied_memory, self._new.implied_memory
+        relying = sorted(self._old.relying & self._new.relying) if before != after else []
+        if relying:
+            more = " and others" if len(relying) > _MOST_NAMES else ""
+            names = ", ".join(f"`{name}`" for name in relying[:_MOST_NAMES]) + more
+            verb = "names" if len(relying) == 1 else "name"
+            yield f"{names} {verb} no memory: `{after}` is used instead of `{before}`"
+
+
+_OF_KIND: Mapping[str, Callable[[Reload, str], Iterator[str]]] = MappingProxyType(
+    {"memory": Reload._memory, "webhook": Reload._webhook, "agent": Reload._agent}
+)
+"""How each kind of block is looked at."""
+
+
+class _Side:
+    """One of both programs, as the daemon sees it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def webhooks_by_path(self) -> Mapping[str, str]:
+        return {webhook.path: name for name, webhook in self.program.webhooks.items()}
+
+    @cached_property
+    def memories_by_place(self) -> Mapping[tuple[str, str], str]:
+        return {_place(memory): name for name, memory in self.program.memories.items()}
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        return frozenset(text for webhook in self.program.webhooks.values() for text in _looked_up(webhook))
+
+    @cached_property
+    def agents(self) -> frozenset[str]:
+        """Every agent that can run: those declared, and those that webhooks name."""
+        return frozenset((*self.program.agents, *map(_agent_of, self.program.webhooks.values())))
+
+    @cached_property
+    def implied_memory(self) -> str:
+        """The memory of whoever names none."""
+        memories = self.program.memories
+        return next(iter(memories)) if len(memories) == 1 else _DEFAULT_MEMORY
+
+    @cached_property
+    def relying(self) -> frozenset[str]:
+        """The agents that some delivery makes use the implied memory."""
+        named = {name for name, agent in self.program.agents.items() if agent.memory is not None}
+        woken = (_agent_of(webhook) for webhook in self.program.webhooks.values() if webhook.memory is None)
+        return frozenset(woken) - named
+
+
+def _looked_up(webhook: Webhook) -> tuple[str, ...]:
+    """The secrets that are resolved for it."""
+    return () if webhook.insecure_allow_unverified else webhook.secret
+
+
+def _agent_of(webhook: Webhook) -> str:
+    """Whom it wakes: a recorder of its own name when it names nobody."""
+    return webhook.agent or webhook.name
+
+
+def _place(memory: Memory) -> tuple[str, str]:
+    """What a store physically is, as far as the program says: its kind and its path."""
+    return memory.store.name, posixpath.normpath(memory.path)

@@ -1,0 +1,419 @@
+"""What a reload would change: every difference of two programs once, in the daemon's terms, and no secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from dslc.compiler import analyse
+from dslc.diagnostic import is_error
+from dslc.difference import Difference, difference
+from dslc.program import Program
+from dslc.report.difference import render, render_json
+from dslc.source import Source
+from dslc.vocabulary import Vocabulary
+from runtime.daemon.generation import Generation
+from runtime.daemon.pool import Pool
+from runtime.memory import identity_of
+from runtime.secrets import Secret
+from runtime.webhooks.route import RouteTable, mount
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.test_cli import dslc
+
+VOCABULARY = Vocabulary(CATALOG)
+
+_OLD = """
+memory agent-memory { retention 90d }
+webhook github-events {
+    path "/hooks/github"
+    provider github
+    secret "secret://env/GITHUB"
+    agent reviewer
+    filter { json_path "$.action" equals "opened" }
+}
+agent reviewer { memory agent-memory instruction "Review." }
+agent old {}
+"""
+
+
+def program(text: str) -> Program:
+    done = analyse([Source("main.symbiont", text)], CATALOG)
+    assert not list(filter(is_error, done.diagnostics)), done.diagnostics
+    return done.program
+
+
+def between(old: str, new: str) -> Difference:
+    return difference(program(old), program(new), VOCABULARY)
+
+
+def lines(old: str, new: str) -> list[str]:
+    """The text report without its summary."""
+    return render(between(old, new), VOCABULARY, colour=False).splitlines()[:-1]
+
+
+def changed(before: str, after: str, text: str = _OLD) -> list[str]:
+    """What is said when `before` in a program becomes `after`."""
+    assert before in text
+    return lines(text, text.replace(before, after))
+
+
+def test_a_program_is_the_same_as_itself_whatever_its_layout() -> None:
+    blocks = _OLD.strip().split("\n", 1)
+    found = between(_OLD, f"# moved\n{blocks[1]}\n{blocks[0]} // at the end\n")
+    assert found.same
+    assert render(found, VOCABULARY, colour=False) == "no changes\n"
+
+
+def test_what_is_added_changed_and_removed_has_a_line_each_with_its_place() -> None:
+    new = _OLD.replace("90d", "30d").replace("agent old {}\n", "")
+    new += 'webhook slack { path "/hooks/slack" provider stripe secret "secret://env/GITHUB" agent reviewer }\n'
+    assert lines(_OLD, new) == [
+        "+ webhook slack  /hooks/slack (main.symbiont:11)",
+        "~ memory agent-memory: retention 90d → 30d",
+        "- agent old (main.symbiont:11)",
+        "what waits for the agent `old` is kept as agent_gone, and can be sent again",
+    ]
+    assert render(between(_OLD, new), VOCABULARY, colour=False).endswith("\n1 added, 1 changed, 1 removed\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('"Review."', '"Review it."', 'agent reviewer: instruction "Review." → "Review it."'),
+        ('instruction "Review."', "max_steps 3", 'agent reviewer: instruction "Review." → ""'),
+        ('"opened"', '"closed"', 'webhook github-events: filter[0].equals "opened" → "closed"'),
+        ('"opened"', "true", 'webhook github-events: filter[0].equals "opened" → true'),
+        ("retention 90d", "search { vector_weight 0.5 }", "memory agent-memory: search.vector_weight 0.7 → 0.5"),
+        ("retention 90d", "retention 1y", "memory agent-memory: retention 90d → 365d6h"),
+        ("provider github", "provider stripe", "webhook github-events: provider github → stripe"),
+        (
+            "provider github",
+            'provider custom { header "X" }',
+            'webhook github-events: provider github → custom { header "X" }',
+        ),
+        ("agent reviewer\n", "agent reviewer\n limits { body 1MB }", "webhook github-events: limits.body 256KiB → 1MB"),
+        (
+            'filter { json_path "$.action" equals "opened" }',
+            "",
+            'webhook github-events: filter[0] { json_path "$.action" equals "opened" } → unset',
+        ),
+        (
+            'filter { json_path "$.action" equals "opened" }',
+            'filter { json_path "$.action" equals "opened" } filter { json_path "$.a" contains "b" }',
+            'webhook github-events: filter[1] unset → { json_path "$.a" contains "b" }',
+        ),
+    ],
+)
+def test_a_setting_that_changed_is_named_with_both_values(before: str, after: str, said: str) -> None:
+    assert f"~ {said}" in changed(before, after)
+
+
+def test_options_of_a_variant_are_compared_one_by_one() -> None:
+    text = 'webhook w { path "/w" provider custom { header "X" } secret "secret://env/A" }'
+    assert changed('header "X"', "tolerance 1m", text) == [
+        '~ webhook w: provider.header "X" → "X-Signature" (default)',
+        "~ webhook w: provider.tolerance 5m (default) → 1m",
+    ]
+
+
+def test_filters_in_another_order_are_one_change() -> None:
+    filters = ['filter { json_path "$.a" equals 1 }', 'filter { json_path "$.b" equals 2 }']
+    text = f'webhook w {{ path "/w" secret "secret://env/A" {" ".join(filters)} }}'
+    assert changed(" ".join(filters), " ".join(reversed(filters)), text) == [
+        "~ webhook w: filter: the same in another order"
+    ]
+
+
+@pytest.mark.parametrize("value", ["true", '"1"', "2"])
+def test_one_is_not_true(value: str) -> None:
+    text = 'webhook w { path "/w" secret "secret://env/A" filter { json_path "$.a" equals 1 } }'
+    shown = f"~ webhook w: filter[0].equals 1 → {value}"
+    assert changed("equals 1", f"equals {value}", text) == [shown]
+
+
+def test_of_long_texts_the_part_that_differs_is_shown() -> None:
+    text = f'agent a {{ instruction "{"very " * 50}old{" end" * 50}" }}'
+    (line,) = changed("old", "new\\nline", text)
+    assert "old end" in line
+    assert "new\\nline end" in line
+    assert len(line) < 240
+
+
+_LITERALS = """
+memory m { embedding remote { url "https://example.org" api_key "hunter2" } }
+webhook w { path "/w" secret "correct horse" }
+webhook v { path "/v" secret ["battery staple", "secret://env/B"] }
+"""
+
+
+def test_a_literal_secret_is_compared_and_never_shown() -> None:
+    new = _LITERALS.replace("hunter2", "hunter3").replace("correct horse", "other horse")
+    new = new.replace('["battery staple", "secret://env/B"]', '"new staple"')
+    found = between(_LITERALS, new)
+    said = render(found, VOCABULARY, colour=False)
+    assert said.splitlines()[:-1] == [
+        "~ memory m: embedding.api_key: a literal changed",
+        "~ webhook w: secret: a literal changed",
+        '~ webhook v: secret [a literal, "secret://env/B"] → a literal',
+    ]
+    for shown in (said, render_json(found), repr(found)):
+        assert not any(word in shown for word in ("hunter", "horse", "staple"))
+
+
+def test_a_literal_in_a_variant_that_came_or_went_is_not_shown() -> None:
+    bare = "memory m {}"
+    with_key = 'memory m { embedding remote { url "https://example.org" api_key "hunter2" } }'
+    assert lines(bare, with_key) == [
+        '~ memory m: embedding unset → remote { url "https://example.org" api_key a literal }'
+    ]
+    for old, new in ((bare, with_key), (with_key, bare)):
+        assert "hunter2" not in render_json(between(old, new))
+
+
+def test_json_has_every_difference() -> None:
+    new = _OLD.replace("90d", "30d").replace("agent old {}", 'webhook x { path "/x" secret "secret://env/X" }')
+    found = json.loads(render_json(between(_OLD, new)))
+    assert (found["version"], found["same"]) == (1, False)
+    assert found["added"] == [
+        {
+            "kind": "webhook",
+            "name": "x",
+            "origin": "main.symbiont:11",
+            "effects": ["mounted only if `secret://env/X` resolves"],
+        }
+    ]
+    assert found["changed"] == [
+        {
+            "kind": "memory",
+            "name": "agent-memory",
+            "origin": "main.symbiont:2",
+            "changes": [{"setting": "retention", "old": "90d", "new": "30d"}],
+            "effects": [],
+        }
+    ]
+    assert found["removed"] == [{"kind": "agent", "name": "old", "origin": "main.symbiont:11", "effects": []}]
+    assert found["effects"] == ["what waits for the agent `old` is kept as agent_gone, and can be sent again"]
+
+
+# What a reload does about it
+
+
+def test_a_changed_path_unmounts_one_route_and_mounts_another() -> None:
+    assert changed('"/hooks/github"', '"/hooks/gh"') == [
+        '~ webhook github-events: path "/hooks/github" → "/hooks/gh"',
+        "    `/hooks/github` answers 404",
+        "    `/hooks/gh` is mounted",
+    ]
+
+
+def test_a_renamed_webhook_keeps_its_path_mounted() -> None:
+    said = changed("webhook github-events", "webhook gh")
+    assert said[0].startswith("+ webhook gh  /hooks/github")
+    assert said[1].startswith("- webhook github-events  /hooks/github")
+    assert said[2:] == ["    `/hooks/github` is answered by the webhook `gh`"]
+
+
+def test_a_secret_that_was_not_there_before_has_to_resolve() -> None:
+    assert changed('"secret://env/GITHUB"', '["secret://env/GITHUB", "vault://new"]') == [
+        '~ webhook github-events: secret "secret://env/GITHUB" → ["secret://env/GITHUB", "secret://vault/new"]',
+        "    mounted only if `secret://vault/new` resolves",
+    ]
+
+
+def test_giving_up_verification_is_said() -> None:
+    said = changed('secret "secret://env/GITHUB"', "insecure_allow_unverified true")
+    assert "    requests that nobody signed are accepted" in said
+
+
+def test_what_waits_stays_with_its_agent() -> None:
+    said = changed("agent reviewer\n", "agent old\n")
+    assert said[1:] == ["    new deliveries go to `old`; those that wait stay with `reviewer`"]
+
+
+def test_an_agent_that_is_only_named_still_records() -> None:
+    removed = _OLD.replace('agent reviewer { memory agent-memory instruction "Review." }', "")
+    assert lines(_OLD, removed) == [
+        "- agent reviewer (main.symbiont:10)",
+        "    a webhook still names it: it only records",
+    ]
+
+
+def test_what_arrives_for_a_disabled_agent_waits() -> None:
+    said = changed('instruction "Review."', 'instruction "Review." enabled false')
+    assert said[1:] == ["    what arrives for it is kept as agent_gone, and can be sent again"]
+
+
+def test_a_changed_folder_leaves_the_old_one_alone() -> None:
+    assert changed("retention 90d", 'path "elsewhere"') == [
+        '~ memory agent-memory: path "data/agents" → "elsewhere"',
+        "    opens the store at `elsewhere`",
+        "    what the markdown store at `data/agents` keeps stays there",
+    ]
+
+
+def test_a_renamed_memory_keeps_what_it_has() -> None:
+    old, new = 'memory a { path "p" }', 'memory b { path "./p" }'
+    assert lines(old, new)[-1] == "    what the markdown store at `p` keeps goes on as the memory `b`"
+
+
+def test_a_second_memory_changes_which_one_is_implied() -> None:
+    text = 'memory one { path "one" }\nwebhook w { path "/w" secret "secret://env/A" }\n'
+    said = lines(text, text + 'memory two { path "two" }\n')
+    assert said[1:] == ["`w` names no memory: `default` is used instead of `one`"]
+
+
+_PROGRAMS = [
+    _OLD,
+    _LITERALS,
+    "",
+    'webhook a { path "/hooks/github" secret "x" }',
+    'webhook a { path "/a" secret "x" agent n memory m }\nmemory m { path "./data//agents" }',
+    'memory m { path "other" }\nmemory default { path "d" }\nwebhook w { path "/v" secret "x" agent reviewer }',
+    'webhook w { path "/w" secret "x" }\nwebhook v { path "/v" secret "x" agent old }',
+]
+_PAIRS = [(old, new) for old in _PROGRAMS for new in _PROGRAMS]
+
+
+def _generation(of: Program) -> Generation:
+    secret = Secret(b"0123456789abcdef", "test")
+    mounts = {name: mount(webhook, origin="", secrets=[secret], problem=None) for name, webhook in of.webhooks.items()}
+    memories: Any = dict.fromkeys(of.memories)
+    return Generation(
+        number=1,
+        program=of,
+        mounts=MappingProxyType(mounts),
+        table=RouteTable.of(mounts.values()),
+        memories=memories if len(memories) == 1 else memories | {"default": None},
+        folders=(),
+        resolved={},
+        warnings=(),
+        _pool=Pool(),
+        _held=[],
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), _PAIRS)
+def test_what_is_said_of_paths_agents_and_memories_is_what_the_daemon_does(old: str, new: str) -> None:
+    before, after = _generation(program(old)), _generation(program(new))
+    found = difference(before.program, after.program, VOCABULARY)
+    said = [effect for entry in (*found.added, *found.changed, *found.removed) for effect in entry.effects]
+    gone = {path for path in before.table.by_path if path not in after.table.by_path}
+    assert {line.split("`")[1] for line in said if line.endswith("answers 404")} == gone
+    heirs = {line.split("`")[1]: line.split("`")[3] for line in said if "is answered by" in line}
+    assert all(after.table.by_path[path].name == heir for path, heir in heirs.items())
+    names = {*before.program.agents, *(route.agent for route in before.table.by_path.values())}
+    lost = {name for name in names if before.agent(name) and not after.agent(name)}
+    assert {line.split("`")[1] for line in found.effects if "agent_gone" in line} == lost
+    moved = {
+        name
+        for name in names - lost
+        if (agent := before.agent(name)) and agent.memory is None
+        if (agent := after.agent(name)) and agent.memory is None
+        if all(_wakes_without_memory(name, each) for each in (before, after))
+        if before.memory_name(name) != after.memory_name(name)
+    }
+    lines_of_memory = [line for line in found.effects if "no memory" in line]
+    assert {part for line in lines_of_memory for part in line.partition(" no memory")[0].split("`")[1::2]} == moved
+
+
+def _wakes_without_memory(agent: str, generation: Generation) -> bool:
+    webhooks = generation.program.webhooks
+    return any(entry.agent == agent and webhooks[name].memory is None for name, entry in generation.mounts.items())
+
+
+@pytest.mark.parametrize(("old", "new"), _PAIRS)
+def test_a_store_that_stays_behind_is_none_that_the_new_program_opens(old: str, new: str, tmp_path: Path) -> None:
+    opened = {identity_of(memory, tmp_path) for memory in program(new).memories.values()}
+    for entry in (*between(old, new).changed, *between(old, new).removed):
+        if entry.kind == "memory" and any(effect.endswith("stays there") for effect in entry.effects):
+            assert identity_of(program(old).memories[entry.name], tmp_path) not in opened
+
+
+@pytest.mark.parametrize(("old", "new"), _PAIRS)
+def test_programs_that_are_equal_do_not_differ_and_others_do(old: str, new: str) -> None:
+    assert between(old, new).same is (program(old) == program(new))
+
+
+# The command
+
+_FILE = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.symbiont").write_text(_FILE)
+    (tmp_path / "new.symbiont").write_text(_FILE.replace('"/w"', '"/v"'))
+    return tmp_path
+
+
+def test_the_same_exits_0_and_a_difference_3(files: Path) -> None:
+    done = dslc("diff", "old", "old/a.symbiont", cwd=files)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no changes\n", "")
+    done = dslc("diff", "old", "new.symbiont", cwd=files)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith('~ webhook w: path "/w" → "/v"\n')
+
+
+@pytest.mark.parametrize("arguments", [["old", "-"], ["-", "old"]])
+def test_one_side_may_be_standard_input(arguments: list[str], files: Path) -> None:
+    assert dslc("diff", *arguments, cwd=files, stdin=_FILE).returncode == 0
+    assert dslc("diff", *arguments, "--json", cwd=files, stdin="").returncode == 3
+
+
+@pytest.mark.parametrize("arguments", [["old", "nowhere"], ["-", "-"], ["old"], ["old", "old", "--frobnicate"]])
+def test_what_cannot_run_exits_2_and_is_one_object_all_the_same(arguments: list[str], files: Path) -> None:
+    done = dslc("diff", *arguments, cwd=files)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("dslc: ")
+    found = dslc("diff", *arguments, "--json", cwd=files)
+    assert found.returncode == 2
+    assert set(json.loads(found.stdout)) == {"version", "same", "added", "changed", "removed", "effects", "failure"}
+
+
+def test_errors_are_reported_apart_and_exit_1(files: Path) -> None:
+    (files / "bad.symbiont").write_text("memory m { retention 90 }\n")
+    done = dslc("diff", "old", "bad.symbiont", cwd=files)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "T401" in done.stderr
+    found = dslc("diff", "bad.symbiont", "bad.symbiont", "--json", cwd=files)
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["failure"] == "OLD and NEW have errors"
+
+
+def test_no_literal_secret_leaves_the_command(files: Path) -> None:
+    (files / "literal.symbiont").write_text(_FILE.replace("secret://env/A", "hunter2"))
+    for arguments in (["old", "literal.symbiont"], ["literal.symbiont", "new.symbiont", "--json"]):
+        done = dslc("diff", *arguments, cwd=files)
+        assert done.returncode == 3
+        assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_source_cannot_send_escapes_to_the_terminal(files: Path) -> None:
+    text = 'agent a { instruction "a\\u001bb\\u202ec" }\n'
+    (files / "odd.symbiont").write_text(text)
+    (files / "even.symbiont").write_text(text.replace("b", "d"))
+    done = dslc("diff", "odd.symbiont", "even.symbiont", cwd=files)
+    assert done.returncode == 3
+    assert not {"\x1b", "\u202e"} & set(done.stdout)
+
+
+def test_colour_is_for_terminals(files: Path) -> None:
+    command = [sys.executable, "-c", "from dslc.cli import main; main()", "diff", "old", "new.symbiont"]
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
+    for more, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        ours, theirs = pty.openpty()
+        done = subprocess.run(command, cwd=files, stdout=theirs, env=environment | more, timeout=60, check=False)
+        os.close(theirs)
+        shown = os.read(ours, 10_000)
+        os.close(ours)
+        assert done.returncode == 3
+        assert (b"\x1b[33m~" in shown) is coloured
