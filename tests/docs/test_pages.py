@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 from dslc.catalog import Catalog
-from dslc.compiler import analyse
+from dslc.compiler import Compilation, analyse
 from dslc.diagnostic import Severity
+from dslc.difference import difference
+from dslc.format import canonical
 from dslc.reference.markdown import anchors
+from dslc.report import FORMATS
+from dslc.report.difference import render
 from dslc.source import Source
+from dslc.vocabulary import Vocabulary
 from runtime.webhooks.providers import find_provider
 
 ROOT = Path(__file__).parents[2]
+TOUR = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = [
     pytest.param(program, id=f"{page.relative_to(ROOT)}:{number}")
@@ -36,6 +42,29 @@ def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) 
     compiled = analyse([Source("page.symbiont", program)], Catalog.installed()).program
     for webhook in compiled.webhooks.values():
         find_provider(webhook.provider.name).configured(webhook.provider.options)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_on_a_page_is_laid_out_as_usual(program: str) -> None:
+    assert canonical(program) == program
+
+
+def _compiled(text: str) -> Compilation:
+    return analyse([Source("main.symbiont", text)], Catalog.installed())
+
+
+def test_the_tour_shows_a_mistake_as_it_is_reported() -> None:
+    said = FORMATS["text"].render(_compiled("memory reviews {\n    retention 90\n}\n"))
+    diagnostic, _, _ = said.partition("\n\n")
+    assert f"```\n{diagnostic}\n```" in TOUR
+
+
+def test_the_tour_shows_a_difference_as_it_is_reported() -> None:
+    old = 'webhook github-events {{ path "/hooks/{}" secret "secret://env/A" }}\nmemory reviews {{ retention {} }}\n'
+    before, after = (_compiled(old.format(*each)).program for each in (("github", "1y"), ("gh", "180d")))
+    vocabulary = Vocabulary(Catalog.installed())
+    said = render(difference(before, after, vocabulary), vocabulary, colour=False)
+    assert f"```\n{said}```" in TOUR
 
 
 def test_the_pages_have_programs() -> None:
