@@ -15,6 +15,7 @@ from typing import Any
 from lark import TextSlice, Token, UnexpectedToken
 
 from dslc.check.kind import unknown_kind
+from dslc.diagnostic import Label
 from dslc.example import example
 from dslc.findings import Findings, Place
 from dslc.nearest import listing, nearest
@@ -23,7 +24,7 @@ from dslc.scene import Frame, Scene
 from dslc.segment import balance, closers, matching
 from dslc.source import Span
 from dslc.tree import Absent, BlockNode, Node
-from dslc.vocabulary import Settings, Vocabulary
+from dslc.vocabulary import Vocabulary
 
 _DEEPEST = 64
 _MOST = 1000  # errors after which the rest of a piece is not read
@@ -42,21 +43,22 @@ class Mended:
     nameless: set[str] = field(default_factory=set)
 
 
-def mend(findings: Findings, vocabulary: Vocabulary, line: int, *, unclosed: bool) -> Mended:
+def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> Mended:
     """Read a piece that has a syntax error; what is wrong goes into `findings`.
 
-    `line`: the number of its first line. `unclosed`: the next piece begins where a body of this one was still open.
+    `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body of
+    this one was still open.
     """
-    return _Mender(findings, vocabulary, line, unclosed=unclosed).read()
+    return _Mender(findings, vocabulary, line, following).read()
 
 
 class _Mender:
-    def __init__(self, findings: Findings, vocabulary: Vocabulary, line: int, *, unclosed: bool) -> None:
+    def __init__(self, findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> None:
         self.findings = findings
         self.text = findings.text
         self.vocabulary = vocabulary
         self.first_line = line
-        self.cut_off = unclosed and self.text.endswith("\n")
+        self.following = following
         self.scene = Scene(self.text, vocabulary)
         self.state: Any = parser().parse_interactive(start="file")
         self.done = Mended([])
@@ -113,6 +115,9 @@ class _Mender:
             if len(self.findings.found) >= _MOST:
                 self._give_up()
                 break
+            if token.type == "_NL" and self.scene.breaks:  # what stood between two line ends was left out
+                self._ahead.pop(0)
+                continue
             if self._foresee(token):
                 continue
             if token.type == "$END" and not self.scene.frames and not self.scene.head and not self.scene.lists:
@@ -153,7 +158,7 @@ class _Mender:
             return False
         if self.peek(1 + named).type == "LBRACE" or self.peek(1).type == "JUNK" or self.peek(2).type == "JUNK":
             unknown_kind(self.findings, word, self.vocabulary)
-            self.done.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", self.text))
+            self.done.mentions |= _words(self.text[:100_000])
             return True
         return False
 
@@ -177,7 +182,8 @@ class _Mender:
         scene = self.scene
         if token.type != "_NL" or self.peek(1).type != "LBRACE" or not scene.head or scene.lists:
             return False
-        if len(scene.head) > 2:
+        setting = scene.setting()
+        if len(scene.head) > 2 or (setting is not None and setting.type != ("group", "variant")[len(scene.head) - 1]):
             return False
         head = self._head(scene.head)
         shown = f"{head} … {{" if scene.frames and len(scene.head) > 1 else f"{head} {{"
@@ -250,6 +256,22 @@ class _Mender:
         self.findings.add(code, what, Place(last, last + 1), hint=f"write `{head} {{`")
         self.feed("LBRACE", last)
         self.excess -= 1
+        return True
+
+    def _bracket_is_missing(self, token: Token) -> bool:
+        """`tools search remember]`: a list that lacks its `[`."""
+        setting = self.scene.setting() if self.scene.awaits_value else None
+        if setting is None or not setting.many or token.type not in {"WORD", "STRING", "NUMBER"}:
+            return False
+        if self.text.count("]") <= self.text.count("["):
+            return False
+        number = 1
+        while self.peek(number).type in {"WORD", "STRING", "NUMBER", "_COMMA"}:
+            number += 1
+        if self.peek(number).type != "RSQB":
+            return False
+        self.findings.add("S109", "`[` is missing before this list", token, hint="add `[`")
+        self.feed("LSQB", token.start_pos or 0)
         return True
 
     def _key_as_value(self, token: Token) -> bool:
@@ -337,16 +359,20 @@ class _Mender:
     def _no_value_here(self, token: Token) -> bool:
         if not self.scene.awaits_value or token.type not in {"_NL", "RBRACE", "_COMMA", "$END"}:
             return False
-        self._no_value()
+        follows = token.type == "_NL" and self.peek(1).type in _VALUES
+        self._no_value(lost=not follows)
+        if follows:
+            self._ahead.pop(0)
         return True
 
-    def _no_value(self) -> None:
+    def _no_value(self, *, lost: bool = True) -> None:
         key = self.scene.head[0]
         setting = self.scene.setting()
         hint = f"such as `{example(setting)}`" if setting else f"a value stands on the line of its key: `{key[:64]} …`"
         end = key.end_pos or 0
         self.findings.add("S101", f"`{key[:64]}` has no value", Place(end, end + 1), hint=hint)
-        self.value_is_lost()
+        if lost:
+            self.value_is_lost()
 
     def _string(self, token: Token) -> bool:
         if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
@@ -373,10 +399,12 @@ class _Mender:
     def _swallowed(self, token: Token) -> None:
         """Close what the text of an unclosed string was meant to close."""
         if token.type == "UNCLOSED_LONG_STRING":
+            self.done.mentions |= _words(token[:100_000])
             while self.scene.frames:
                 self.feed("RBRACE", token.end_pos or 0)
             self.missing = 0
             return
+        self.done.mentions |= _words(token)
         for _ in range(min(closers(token), len(self.scene.frames))):
             self.feed("RBRACE", token.end_pos or 0)
 
@@ -414,6 +442,8 @@ class _Mender:
         fix = self.findings.fix(f"remove `{token}`", (start, end, "" if spaced else " "))
         self.findings.add("S105", f"no `{token}` stands after `{key}`", token, hint="remove it", fix=fix)
         self._ahead.pop(0)
+        if scene.awaits_value and self.peek().type in {"_NL", "RBRACE", "_COMMA", "$END"}:
+            self.value_is_lost()
         return True
 
     def _end(self, token: Token) -> bool:
@@ -436,10 +466,9 @@ class _Mender:
         if shown_by is not None:
             line = self.first_line + self.text.count("\n", 0, shown_by.start_pos or 0)
             labels, hint = [self.findings.label(what, shown_by)], f"add `}}` before line {line}"
-        elif self.cut_off:
-            end = Place(len(self.text), len(self.text))
-            label = self.findings.label(what, end)
-            labels = [type(label)(what, "", Span(label.span.start, label.span.start + 1))]
+        elif self.following:
+            end = len(self.text.encode())
+            labels = [Label(what, "", Span(end, end + len(self.following)))]
             hint = f"add `}}` before line {self.first_line + self.text.count(chr(10))}"
         self.findings.add("S103", message, frame.brace, hint=hint, labels=labels)
         self.missing -= 1
@@ -474,28 +503,29 @@ class _Mender:
 
     def _bare_text(self, token: Token) -> bool:
         """`path /hooks/github`: a text that needs quotes."""
-        scene = self.scene
-        awaited = scene.awaits_value or (bool(scene.frames) and len(scene.head) == 2)
-        if token.type not in {"JUNK", "SIGN", "NUMBER"} or not awaited or scene.breaks or scene.lists:
+        if token.type not in {"JUNK", "SIGN"} or not self.scene.awaits_value:
             return False
-        first = token
-        if len(scene.head) == 2:
-            if scene.head[1].end_pos != token.start_pos or scene.head[1].type not in {"WORD", "NUMBER"}:
-                return False
-            first = scene.head[1]
-        elif token.type == "NUMBER":
+        self._add_bare_text(token)
+        return True
+
+    def _bare_word(self, token: Token) -> bool:
+        """The same where the text begins like a word: `agent team/reviewer`."""
+        after = self.peek(1)
+        if token.type not in {"WORD", "NUMBER"} or not self.scene.awaits_value or after.start_pos != token.end_pos:
             return False
+        if after.type not in {"JUNK", "SIGN", "NUMBER", "WORD"}:
+            return False
+        self._add_bare_text(token)
+        return True
+
+    def _add_bare_text(self, first: Token) -> None:
         start = first.start_pos or 0
         bare = _BARE.match(self.text, start)
-        end = max(bare.end() if bare else 0, token.end_pos or 0)
+        end = max(bare.end() if bare else 0, first.end_pos or 0)
         message = "a text with such characters stands in quotes"
         self.findings.add("S109", message, Place(start, end), hint='write it as `"…"`')
-        if scene.awaits_value:
-            self.value_is_lost()
-        else:
-            self._damage()
+        self.value_is_lost()
         self.seek(end)
-        return True
 
     def _quoted_key(self, token: Token) -> bool:
         """`"path": "/hooks"`: a key in quotes, as in JSON."""
@@ -583,8 +613,7 @@ class _Mender:
 
     def _mention(self, start: int, end: int) -> None:
         """Leave out a whole body, and remember its words."""
-        if end - start < 100_000:
-            self.done.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", self.text[start:end]))
+        self.done.mentions |= _words(self.text[start : min(end, start + 100_000)])
         self.seek(end)
 
     def _damage(self, *, everything: bool = False) -> None:
@@ -599,6 +628,10 @@ class _Mender:
         inside = bool(self.scene.frames) if nested is None else nested
         named = not inside and head[0] in self.vocabulary.kinds
         return " ".join(token[:80] for token in head) if named else str(head[0][:80])
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z0-9_.-]+", text))
 
 
 def _shown(token: Token) -> str:
@@ -624,7 +657,7 @@ def _shown(token: Token) -> str:
 _Rule = Callable[[_Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
     _Mender._too_deep, _Mender._brace_on_next_line, _Mender._body_ends_by_indentation, _Mender._closes_too_early,
-    _Mender._brace_is_missing, _Mender._key_as_value, _Mender._list,
+    _Mender._brace_is_missing, _Mender._bracket_is_missing, _Mender._key_as_value, _Mender._bare_word, _Mender._list,
 )  # fmt: skip
 _RULES: tuple[_Rule, ...] = (
     _Mender._string, _Mender._single_quotes, _Mender._sign, _Mender._no_value_here, _Mender._end,
@@ -632,5 +665,3 @@ _RULES: tuple[_Rule, ...] = (
     _Mender._anything_else,
 )  # fmt: skip
 
-
-_ = Settings

@@ -19,7 +19,9 @@ from enum import Enum
 ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
 """The words that open a block of the wider language, whatever its shape."""
 MOST_BROKEN = 1000
-"""Lines outside any block after which the rest of a file is not read: it is no program."""
+"""Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
+
+_FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 
 _STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
 _LONG = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
@@ -117,7 +119,7 @@ class _Cutter:
         self._names = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{_NAME}", re.MULTILINE)
         self._next_head = -1
         self._strict = False  # some block's braces do not pair up: a head in column one ends the block before it
-        self._outside = 0
+        self._broken = 0
         self._patience = 4 * len(text)  # characters to look through for `)` in vain
         self.found: list[Segment] = []
 
@@ -126,11 +128,11 @@ class _Cutter:
         at = _GAP.match(text, 0).end()  # type: ignore[union-attr] - it matches nothing at least
         while at < len(text):
             segment = self._foreign(at) or self._ours(at)
-            if segment.fault is Fault.OUTSIDE:
-                self._outside += 1
+            if segment.fault is not None:
+                self._broken += 1
                 if text[at] == "}":
                     segment = self._joined(segment)
-                if self._outside > MOST_BROKEN:
+                if self._broken > MOST_BROKEN:
                     segment = Segment(segment.start, len(text), Fault.UNREAD)
             found.append(segment)
             at = _GAP.match(text, segment.end).end()  # type: ignore[union-attr]
@@ -149,7 +151,8 @@ class _Cutter:
                 return self._braces(at, brace)
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[end : end + 1] == "{":
-            return self._braces(at, end)
+            braces = self._braces(at, end)
+            return braces if end > at else Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
         if end == at:
             end += 1
         return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
@@ -190,21 +193,29 @@ class _Cutter:
     def _joined(self, stray: Segment) -> Segment:
         """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
 
-        That is the block before it, closed too early, or a head in column one that lacks its `{`.
+        That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
+        `{`.
         """
-        lines, found = 0, self.found
-        while lines < len(found) and found[-1 - lines].fault is Fault.OUTSIDE:
-            lines += 1
-            if self._names.match(self.text, found[-lines].start):
+        found, column = self.found, self._column(stray.start)
+        first = len(found) - 1
+        while first >= 0 and len(found) - first < _FURTHEST:
+            segment = found[first]
+            further_right = column is not None and (self._column(segment.start) or 0) > column
+            outside = segment.fault is Fault.OUTSIDE and not self._names.match(self.text, segment.start)
+            if not further_right and not outside:
                 break
-        else:
-            if lines == len(found) or found[-1 - lines].foreign or found[-1 - lines].fault:
-                return stray
-            lines += 1
-        first = found[-lines]
-        deepest = max(segment.deepest for segment in found[-lines:])
-        del found[-lines:]
-        return Segment(first.start, stray.end, Fault.UNCLOSED, deepest=deepest + 1)
+            first -= 1
+        if first < 0 or found[first].foreign or found[first].fault is Fault.UNCLOSED:
+            return stray
+        start = found[first].start
+        deepest = max(segment.deepest for segment in found[first:])
+        del found[first:]
+        return Segment(start, stray.end, Fault.UNCLOSED, deepest=deepest + 1)
+
+    def _column(self, at: int) -> int | None:
+        """Characters before `at` when nothing but white space stands before it on its line."""
+        before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+        return None if before.strip(" \t") else len(before)
 
     def _foreign(self, at: int) -> Segment | None:
         """The block of the wider language that begins here."""
@@ -212,6 +223,8 @@ class _Cutter:
         if word is None:
             return None
         end = self._foreign_head(word.end())
+        if end < 0:
+            return None
         if self.text[end : end + 1] == "{":
             return self._foreign_body(at, end)
         head = self.text[at:end].rstrip()
@@ -222,11 +235,14 @@ class _Cutter:
         return None
 
     def _foreign_head(self, at: int) -> int:
+        """Where a head ends: before `{`, a comment or the end of the line; -1 when its parentheses do not close."""
         text = self.text
         while True:
             at = _FOREIGN_HEAD.match(text, at).end()  # type: ignore[union-attr]
-            if text[at : at + 1] != "(" or self._patience <= 0:
+            if text[at : at + 1] != "(":
                 return at
+            if self._patience <= 0:
+                return -1
             depth, start = 0, at
             for mark in _PARENTHESIS.finditer(text, at):
                 sign = mark[0]
@@ -236,10 +252,10 @@ class _Cutter:
                     break
             else:
                 self._patience -= len(text) - at
-                return len(text)
+                return -1
             if depth:
                 self._patience -= at - start
-                return at
+                return -1
 
     def _foreign_body(self, at: int, brace: int) -> Segment:
         head_end = at + len(self.text[at:brace].rstrip())

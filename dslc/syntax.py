@@ -115,10 +115,14 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
             pass
     findings = Findings(content)
     line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
+    following = ""
+    if segment.fault is Fault.UNCLOSED and segment.end < len(text):
+        word = re.compile(r"\w*").match(text, segment.end)
+        following = word[0] if word else ""
     if segment.foreign:
         mended = _unclosed_foreign(content, segment, findings, line)
     else:
-        mended = mend(findings, vocabulary, line, unclosed=segment.fault is Fault.UNCLOSED)
+        mended = mend(findings, vocabulary, line, following)
     return Reading(
         content,
         tuple(mended.blocks),

@@ -68,20 +68,23 @@ class Workspace:
             said = Contribution(source.name, order, file.complete)
             for piece, checked in zip(file.pieces, pieces, strict=True):
                 said.add(checked, piece.offset)
-            self._changed |= {source.name} | self._references.replace(source.name, said)
+            self._references.replace(source.name, said)
+            self._changed.add(source.name)
 
     def drop(self, name: str) -> None:
         """Take a file away. Raises KeyError when it is not there."""
         del self._files[name]
-        self._changed |= {name} | self._references.replace(name, None)
+        self._references.replace(name, None)
+        self._changed.add(name)
 
     def take_changed(self) -> set[str]:
         """The files whose diagnostics may have changed since this was last asked, dropped ones among them."""
-        changed, self._changed = self._changed, set()
+        changed, self._changed = self._changed | self._references.settle(), set()
         return changed
 
     def diagnostics(self, name: str) -> list[Diagnostic]:
-        """All that is to be said of a file, in source order, without what its comments allow. Empty when it is unknown."""
+        """All that is to be said of a file, in source order, without what its comments allow; nothing of an unknown one."""
+        self._changed |= self._references.settle()
         checked = self._files.get(name)
         if checked is None:
             return []

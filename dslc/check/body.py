@@ -10,7 +10,7 @@ from dslc.check.context import MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
-from dslc.tree import Body, Entry
+from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
 
@@ -48,6 +48,8 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
 
 def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
     """Note a key that does not exist. Returns the one that was meant, when it is misspelt: it counts as given."""
+    if isinstance(entry.value, Absent):  # reported: who knows whether this is a key at all
+        return None
     repeats = {name for name, setting in known.items() if setting.many and setting.type == "group"}
     names = [name for name in known if name not in present or name in repeats]
     near = None if context.findings.crowded else nearest(entry.key, names)
@@ -92,6 +94,8 @@ def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
 
 
 def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
+    if isinstance(entry.value, Absent):
+        return MISSING
     if setting.type == "group":
         return _group(context, setting, entry)
     if entry.value is None:

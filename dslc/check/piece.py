@@ -78,7 +78,7 @@ def _block(context: Context, node: BlockNode) -> Checked | None:
     if kind not in context.vocabulary.kinds:
         near, known = unknown_kind(context.findings, node.kind, context.vocabulary), False
         if near is None:
-            context.mention(node.name)
+            context.mention(node.kind if node.name is None else node.name)
             return None
         kind = near  # what it says is checked as what it was meant to be
     name = _name(context, node)

@@ -118,6 +118,7 @@ class References:
         self._nameless: Counter[str] = Counter()
         self._incomplete: set[str] = set()
         self._sole: Subject | None = None
+        self._dirty: set[Subject] = set()
         self._said: dict[Subject, list[Diagnostic]] = {}
         self._by_file: dict[str, dict[Subject, list[Diagnostic]]] = defaultdict(dict)
 
@@ -138,14 +139,18 @@ class References:
         """The declared names of one kind."""
         return [subject[2] for subject, found in self._declared.items() if subject[:2] == ("name", kind) and found]
 
-    def replace(self, file: str, new: Contribution | None) -> set[str]:
-        """Take what a file says now in place of what it said before. Returns the files about which something may have
-        changed, apart from itself."""
+    def settle(self) -> set[str]:
+        """Judge what has changed since this was last called. Returns the files about which something may be said anew."""
+        dirty, self._dirty = self._dirty, set()
+        return {file for subject in dirty for file in self._judge(subject)}
+
+    def replace(self, file: str, new: Contribution | None) -> None:
+        """Take what a file says now in place of what it said before."""
         old = self._files.pop(file, None)
         dirty: set[Subject] = set()
         for contribution in filter(None, (old, new)):
             dirty.update(contribution.subjects())
-        dirty |= self._flags(old, new)
+        dirty |= self._flags(old, new) | self._unresolved(old, new)
         if old is not None:
             self._remove(old)
         if new is not None:
@@ -153,11 +158,13 @@ class References:
             self._insert(new)
         dirty |= self._sole_memory()
         before = [subject for subject in dirty if subject[0] == "name"]
-        dirty |= self._paths(old, new, before)
-        changed: set[str] = set()
-        for subject in dirty:
-            changed |= self._judge(subject)
-        return changed
+        self._dirty |= dirty | self._paths(old, new, before)
+
+    def _unresolved(self, old: Contribution | None, new: Contribution | None) -> set[Subject]:
+        """Names that are used and not declared, when the names have changed that one could have meant."""
+        names = [{(each.kind, each.name) for each in side.declarations} if side else set() for side in (old, new)]
+        kinds = {kind for kind, _ in names[0] ^ names[1]}
+        return {subject for subject in self._said if subject[0] == "name" and subject[1] in kinds} if kinds else set()
 
     def _insert(self, new: Contribution) -> None:
         for declaration in new.declarations:
