@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dslc.blocks import Setting
 from dslc.example import Line, line, needed
+from dslc.format import canonical
 from dslc.vocabulary import Vocabulary, by_name
 
 _DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}
@@ -46,32 +47,16 @@ def _demanded(kind: str, given: Sequence[Line]) -> list[str]:
 
 
 def block(kind: str, name: str, lines: Sequence[Line]) -> str:
-    """A block in its usual layout."""
+    """A block in canonical form, without its last line end."""
     if not lines:
         return f"{kind} {name} {{}}"
-    return "\n".join([f"{kind} {name} {{", *_layout(lines, 1), "}"])
+    return canonical("\n".join([f"{kind} {name} {{", *_over_lines(lines), "}"])).rstrip()
 
 
-def _layout(lines: Sequence[Line], depth: int) -> list[str]:
-    """Lines with the values of each run aligned; what has a body ends its run."""
-    indent, written = "    " * depth, []
-    for run in _runs(lines):
-        width = max((len(each.key) for each in run if each.value is not None), default=0)
-        for key, value, body in run:
-            head = key if value is None else f"{key:<{width}} {value}"
-            if body:
-                written += [f"{indent}{head} {{", *_layout(body, depth + 1), f"{indent}}}"]
-            else:
-                written.append(f"{indent}{head}" if body is None else f"{indent}{head} {{}}")
-    return written
-
-
-def _runs(lines: Sequence[Line]) -> list[list[Line]]:
-    runs: list[list[Line]] = [[]]
+def _over_lines(lines: Sequence[Line]) -> Iterator[str]:
     for each in lines:
-        if each.value is None and runs[-1]:
-            runs.append([])
-        runs[-1].append(each)
-        if each.body is not None:
-            runs.append([])
-    return [run for run in runs if run]
+        head = each.key if each.value is None else f"{each.key} {each.value}"
+        if each.body:
+            yield from (f"{head} {{", *_over_lines(each.body), "}")
+        else:
+            yield each.inline()
