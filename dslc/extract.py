@@ -1,0 +1,196 @@
+"""Definitions out of a tree that an editor has already parsed.
+
+`extract_memory_definitions` and `extract_webhook_definitions` are those of the first design (v1.4.0, sections 3 and 5):
+they take a tree of the tree-sitter grammar and give what the compiler makes of that text. The tree's nodes become the
+compiler's own, and the compiler checks them; there is no second set of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from lark import Token
+from tree_sitter import Node, Tree
+
+from dslc.blocks import Block, Memory, Webhook
+from dslc.catalog import Catalog
+from dslc.check.piece import CheckedPiece, check_piece
+from dslc.check.references import Contribution, References
+from dslc.diagnostic import Diagnostic, Severity
+from dslc.findings import placed
+from dslc.source import Source
+from dslc.syntax import DEEPEST, File, Piece, Reading, _faults, parse
+from dslc.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
+from dslc.vocabulary import Vocabulary
+
+_ELSEWHERE = "R301"  # another file may declare what is named here
+
+
+def extract_memory_definitions(tree: Tree, source: str | bytes) -> list[Memory]:
+    """The memories that `source` declares, in source order; `tree` is what `grammar.language.parse` makes of it.
+
+    Bytes are UTF-8. Raises ValueError, with line and column, when the text cannot be read or one of its memories is
+    wrong. Whether a name is declared is not looked up: that may be in another file.
+    """
+    return [block for block in _definitions(tree, source, "memory") if isinstance(block, Memory)]
+
+
+def extract_webhook_definitions(tree: Tree, source: str | bytes) -> list[Webhook]:
+    """The webhooks that `source` declares, in source order; `tree` is what `grammar.language.parse` makes of it.
+
+    Bytes are UTF-8. Raises ValueError, with line and column, when the text cannot be read or one of its webhooks is
+    wrong. Whether a name is declared is not looked up: that may be in another file.
+    """
+    return [block for block in _definitions(tree, source, "webhook") if isinstance(block, Webhook)]
+
+
+def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
+    source = Source("", text)
+    file = read(tree, source)
+    pieces = [check_piece(piece.reading, _vocabulary()) for piece in file.pieces]
+    _refuse(source, _errors(file, pieces, kind))
+    blocks = (block for piece in pieces for block in piece.blocks if block.kind == kind)
+    return [block.model for block in blocks if block.model is not None]
+
+
+def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
+    """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
+    references, said, found, others = References(), Contribution("", 0, complete=True), [], []
+    for piece, checked in zip(file.pieces, pieces, strict=True):
+        said.add(checked, piece.offset)
+        if all(block.kind != kind and block.kind in _vocabulary().kinds for block in piece.blocks):
+            others.append(range(piece.offset, piece.offset + len(piece.text.encode())))
+        found += [placed(diagnostic, "", piece.offset) for diagnostic in checked.diagnostics]
+    references.replace("", said)
+    references.settle()
+    return [
+        diagnostic
+        for diagnostic in (*found, *references.diagnostics(""))
+        if diagnostic.severity is Severity.ERROR
+        and diagnostic.code != _ELSEWHERE
+        and not any(diagnostic.span.start in other for other in others)
+    ]
+
+
+def _refuse(source: Source, errors: Iterable[Diagnostic]) -> None:
+    """Raise what the first of these errors says, if there is one."""
+    first = min(errors, key=lambda error: (error.span.start, error.span.end, error.code), default=None)
+    if first is not None:
+        place = source.position(first.span.start)
+        hint = f"; {first.hint}" if first.hint else ""
+        raise ValueError(f"line {place.line}, column {place.column}: {first.message}{hint} ({first.code})")
+
+
+@cache
+def _vocabulary() -> Vocabulary:
+    return Vocabulary(Catalog.installed())
+
+
+def read(tree: Tree, source: Source) -> File:
+    """A tree as the compiler reads its text: a piece for each block, with the compiler's own nodes.
+
+    Raises ValueError, with line and column, when the text cannot be read, and when the tree is not of this text.
+    """
+    root, data = tree.root_node, source.data
+    if tree.language.name != "symbiont" or root.has_changes or root.end_byte > len(data):
+        raise ValueError("the tree is not one of this text: parse it again")
+    _refuse(source, _faults(source))
+    if root.has_error or _depth(tree) > DEEPEST:
+        _refuse(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
+        raise ValueError("the tree is not one of this text: parse it again")
+    pieces, index, byte = [], 0, source.offset(0)
+    for node in root.named_children:
+        if node.type == "comment":
+            continue
+        index, byte = index + len(data[byte : node.start_byte].decode()), node.start_byte
+        reader = _Reader(data, byte)
+        block = reader.block(node) if node.type == "block" else reader.foreign(node)
+        pieces.append(Piece(index, byte, Reading(data[byte : node.end_byte].decode(), (block,))))
+    return File(source, tuple(pieces))
+
+
+def _depth(tree: Tree) -> int:
+    """How many bodies and lists of ours lie in one another."""
+    cursor, depth, deepest = tree.walk(), 0, 0
+    while True:
+        inside = cursor.node is not None and cursor.node.type in {"body", "list"}
+        if cursor.node is not None and cursor.node.type != "foreign_block" and cursor.goto_first_child():
+            depth += inside
+            deepest = max(deepest, depth)
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return deepest
+            depth -= cursor.node is not None and cursor.node.type in {"body", "list"}
+
+
+class _Reader:
+    """Makes the compiler's nodes of one block, their places relative to its beginning.
+
+    Nodes are read in source order, so that bytes become indexes in one pass.
+    """
+
+    def __init__(self, data: bytes, start: int) -> None:
+        self._data = data
+        self._byte = start
+        self._index = 0
+
+    def block(self, node: Node) -> BlockNode:
+        return BlockNode(self._token(_field(node, "kind")), self._name(node), self._body(_field(node, "body")))
+
+    def foreign(self, node: Node) -> ForeignNode:
+        kind, name = self._token(_field(node, "kind")), self._name(node)
+        body = node.child_by_field_name("body")
+        if body is None:
+            end = self._at(node.end_byte)
+            return ForeignNode(kind, name, 0, end, end)
+        head = self._data[self._byte : body.start_byte].decode().rstrip(" \t\r\n")
+        return ForeignNode(kind, name, 0, self._index + len(head), self._at(node.end_byte))
+
+    def _name(self, node: Node) -> Token | None:
+        name = node.child_by_field_name("name")
+        if name is None or self._data.startswith(b'"""', name.start_byte):
+            return None  # a long string, in the head of a block that is skipped
+        return self._token(name)
+
+    def _body(self, node: Node) -> Body:
+        start = self._at(node.start_byte)
+        entries = tuple(self._entry(child) for child in _parts(node))
+        return Body(entries, start, self._at(node.end_byte))
+
+    def _entry(self, node: Node) -> Entry:
+        key, value, body = _field(node, "key"), node.child_by_field_name("value"), node.child_by_field_name("body")
+        return Entry(
+            self._token(key),
+            None if value is None else self._value(value),
+            None if body is None else self._body(body),
+        )
+
+    def _value(self, node: Node) -> Value:
+        if node.type != "list":
+            return self._token(node)
+        start = self._at(node.start_byte)
+        items = tuple(self._value(child) for child in _parts(node))
+        return ListValue(items, start, self._at(node.end_byte))
+
+    def _token(self, node: Node) -> Token:
+        start, end = self._at(node.start_byte), self._at(node.end_byte)
+        text = self._data[node.start_byte : node.end_byte].decode()
+        return Token(node.type.upper(), text, start_pos=start, end_pos=end)
+
+    def _at(self, byte: int) -> int:
+        """The index of a byte at or after the last one asked for."""
+        self._index += len(self._data[self._byte : byte].decode())
+        self._byte = byte
+        return self._index
+
+
+def _field(node: Node, name: str) -> Node:
+    child = node.child_by_field_name(name)
+    assert child is not None, f"a {node.type} has a {name} in a tree without errors"
+    return child
+
+
+def _parts(node: Node) -> list[Node]:
+    return [child for child in node.named_children if child.type != "comment"]

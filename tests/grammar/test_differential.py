@@ -1,0 +1,118 @@
+"""One language, two grammars: what the compiler reads without error is what tree-sitter parses without error, and both
+find the same in it.
+
+Programs in any layout, and texts a few small mistakes away from them. `SYMBIONT_MUTANTS` says how many such texts; each
+run of as many has the same ones.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import Any
+
+import pytest
+from lark import Token
+
+from dslc.catalog import Catalog
+from dslc.extract import read
+from dslc.source import Source
+from dslc.syntax import File, parse
+from dslc.tree import BlockNode, Body, ForeignNode, ListValue
+from dslc.vocabulary import Vocabulary
+from grammar import language
+from tests.grammar.programs import damaged, program
+
+MUTANTS = int(os.environ.get("SYMBIONT_MUTANTS", "24000"))
+EACH = 20  # of one program
+CHUNKS = 8
+VOCABULARY = Vocabulary(Catalog.installed())
+
+
+def plain(node: Any) -> Any:
+    """A node as comparable data: what it is, what it says and where."""
+    match node:
+        case None:
+            return None
+        case Token():
+            return (node.type, str(node), node.start_pos, node.end_pos)
+        case ListValue():
+            return ("list", node.start_pos, node.end_pos, [plain(item) for item in node.items])
+        case Body():
+            entries = [(plain(entry.key), plain(entry.value), plain(entry.body)) for entry in node.entries]
+            return ("body", node.start_pos, node.end_pos, entries)
+        case BlockNode():
+            return ("block", plain(node.kind), plain(node.name), plain(node.body))
+        case ForeignNode():
+            return ("foreign", plain(node.kind), plain(node.name), node.start_pos, node.end_pos, node.last_pos)
+    raise TypeError(node)
+
+
+def outline(file: File) -> list[Any]:
+    """All pieces of a file with their places and blocks; a piece may hold several blocks."""
+    return [(piece.start, piece.offset, piece.text, [plain(block) for block in piece.blocks]) for piece in file.pieces]
+
+
+def disagreement(text: str) -> str | None:
+    """What the two make differently of a text."""
+    source = Source("file", text)
+    tree = language.parse(text)
+    file = parse(source, VOCABULARY)
+    if file.faults:
+        return None  # a lone carriage return, a NUL: no matter of grammar
+    if file.readable == tree.root_node.has_error:
+        codes = [(found.code, found.message) for found in file.diagnostics]
+        return f"the compiler finds {codes}, tree-sitter {tree.root_node}"
+    if file.readable and outline(file) != outline(read(tree, source)):
+        return f"{outline(file)} is not {outline(read(tree, source))}"
+    return None
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_both_grammars_read_one_language(chunk: int) -> None:
+    for seed in range(chunk, MUTANTS // EACH, CHUNKS):
+        tokens, random = program(seed), Random(seed)
+        for text in ("".join(tokens), *(damaged(tokens, random) for _ in range(EACH))):
+            difference = disagreement(text)
+            assert difference is None, f"{text!r}: {difference}"
+
+
+def test_most_programs_can_be_read_and_most_damage_is_noticed() -> None:
+    whole = [not language.parse("".join(program(seed))).root_node.has_error for seed in range(300)]
+    broken = [language.parse(damaged(program(seed), Random(seed))).root_node.has_error for seed in range(300)]
+    assert sum(whole) > 270
+    assert sum(broken) > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\ufeff",
+        "\ufeffmemory é {}",
+        "a {} b {} policy p { } c {}",
+        "type A = B",
+        "type A = B // c",
+        "type A = B\u00a0\ntype C = D",
+        'type A "="\n',
+        "type A = (\n",
+        "policy p ( { }",
+        "policy p ) { }",
+        'policy """p""" { }',
+        'policy p { """ } """ }',
+        'policy p { """ } }',
+        'policy "',
+        "agent x",
+        "agent x (",
+        "agent x () { } agent y { }",
+        'agent """x""" () { }',
+        "agents x () { }",
+        "x {\r\n}\r\n",
+        'x { a """\r\n""" }\r\n',
+        "x { a [\r\n, ] }",
+        'x y { a """b"""" c" }',
+        'x { a [ """a"""" b"] }',
+    ],
+)
+def test_both_grammars_agree_in_the_corners(text: str) -> None:
+    assert disagreement(text) is None
