@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -36,8 +36,7 @@ def check(paths: tuple[str, ...], form: str, *, fixing: bool, deny_warnings: boo
     if fixing:
         fixed = _fixed(done)
         done, applied, text_goes_out = fixed.compilation, fixed.applied, STDIN in paths
-        _write(given, fixed)
-        put(_account(fixed), to_stderr=text_goes_out or FORMATS[form].document)
+        _write(given, fixed, to_stderr=text_goes_out or FORMATS[form].document)
     shown = colour(sys.stderr if text_goes_out else sys.stdout)
     report = FORMATS[form].render(done, colour=shown, deny_warnings=deny_warnings, applied=applied)
     put(report, to_stderr=text_goes_out)
@@ -90,8 +89,8 @@ def _fixed(done: Compilation) -> Fixed:
     return fix(done, _compile)
 
 
-def _write(given: Sequence[Source], fixed: Fixed) -> None:
-    """Put the fixed text of every file where it came from. Raises CannotRun."""
+def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:
+    """Put the fixed text of every file where it came from, and say so file by file. Raises CannotRun."""
     from dslc.files import replace
     from dslc.source import LARGEST
 
@@ -105,18 +104,20 @@ def _write(given: Sequence[Source], fixed: Fixed) -> None:
                 replace(before.name, after.data, was=before.data)
             except OSError as error:
                 raise CannotRun(f"cannot write {before.name}: {error.strerror or error}") from error
+        put("".join(_account(fixed, before.name)), to_stderr=to_stderr)
+    if fixed.applied or fixed.refused:
+        put("\n", to_stderr=to_stderr)
 
 
-def _account(fixed: Fixed) -> str:
-    """A line about each fix, made or not, and an empty one before the report."""
+def _account(fixed: Fixed, file: str) -> Iterator[str]:
+    """A line about each fix of a file, made or not."""
     from dslc.report.text import visible
 
-    lines = []
     for made in fixed.applied:
-        place = f"{made.file}:{made.position.line}:{made.position.column}"
-        lines.append(f"fixed {visible(place)}: {made.code}: {visible(made.message)}\n")
+        if made.file == file:
+            place = f"{file}:{made.position.line}:{made.position.column}"
+            yield visible(f"fixed {place}: {made.code}: {made.message}") + "\n"
     for left in fixed.refused:
-        place = f"{left.file}:{left.position.line}:{left.position.column}"
-        why = f"{left.error.code}: {left.error.message}"
-        lines.append(f"not fixed {visible(place)}: {visible(left.message)} would be {visible(why)}\n")
-    return "".join([*lines, "\n"] if lines else [])
+        if left.file == file:
+            place = f"{file}:{left.position.line}:{left.position.column}"
+            yield visible(f"not fixed {place}: {left.message} would be {left.error.code}: {left.error.message}") + "\n"

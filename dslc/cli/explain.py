@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from difflib import get_close_matches
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +53,10 @@ def explain(code: str | None, form: str) -> None:
 def _unknown(code: str) -> str:
     from dslc.diagnostic import CODES
 
-    near = get_close_matches(code[:16].upper(), CODES, n=4, cutoff=0.5)
-    hint = f"the nearest are {', '.join(sorted(near))}" if near else "`dslc explain` lists all"
+    near: list[str] = []
+    for size in (3, 2, 1):  # as many of the first characters as agree
+        near = near or [known for known in CODES if known[:size] == code.upper()[:size]]
+    hint = f"the nearest are {', '.join(near)}" if near else "`dslc explain` lists all"
     return f"no code is called {code!r}: {hint}"
 
 

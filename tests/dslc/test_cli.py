@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,8 +10,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import pytest
+
+from dslc.catalog import Catalog
+from dslc.cli import _run
+from dslc.compiler import analyse
+from dslc.report import FORMATS
+from dslc.source import Source
 
 _GOOD = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
 _WARNS = _GOOD.replace("secret://env/A", "hunter2")
@@ -66,12 +74,71 @@ def test_what_cannot_run_exits_2_without_a_traceback(arguments: list[str], tmp_p
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["check", "nowhere"], ["check"], ["check", "--frobnicate"]])
+_CANNOT = [["check", "nowhere"], ["check"], ["check", "--frobnicate"], ["check", "--fix", "nowhere"]]
+
+
+@pytest.mark.parametrize("arguments", _CANNOT)
 def test_json_is_one_object_even_when_nothing_could_be_checked(arguments: list[str], tmp_path: Path) -> None:
     done = dslc(*arguments, "--format", "json", cwd=tmp_path)
     report = json.loads(done.stdout)
     assert done.returncode == 2
     assert set(report) >= {"version", "files", "blocks", "errors", "warnings", "diagnostics"}
+    assert f"dslc: {report['failure']}\n" == done.stderr
+
+
+class Command:
+    """`dslc` in this process, which is quicker where there is much to try."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[bytes]) -> None:
+        self.folder = folder
+        self.capture = capture
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        """Its exit code, and what it wrote to standard output and standard error."""
+        with contextlib.chdir(self.folder):
+            code = _run(list(arguments))
+        out, err = self.capture.readouterr()
+        return code, out.decode(), err.decode()
+
+
+@pytest.fixture
+def command(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    return Command(tmp_path, capfdbinary)
+
+
+@pytest.mark.parametrize("arguments", _CANNOT)
+@pytest.mark.parametrize("form", ["github", "gitlab", "sarif", "junit"])
+def test_every_format_says_that_nothing_could_be_checked(form: str, arguments: list[str], command: Command) -> None:
+    code, out, err = command(*arguments, f"--format={form}")
+    assert (code, out) == (2, FORMATS[form].render_failure(err.removeprefix("dslc: ").strip()))
+
+
+@pytest.mark.parametrize("form", [name for name, form in FORMATS.items() if form.document])
+def test_a_document_stands_alone_and_the_summary_beside_it(form: str, command: Command) -> None:
+    (command.folder / "a.symbiont").write_text(_BAD)
+    code, out, err = command("check", "--format", form)
+    assert (code, out[0] in "{[<", err) == (1, True, "1 file, 1 block checked: 1 error\n")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_may_have_any_name(form: str, command: Command) -> None:
+    folder = os.fsencode(command.folder)
+    for name in (b"\xff.symbiont", b"a\nb, c:d.symbiont", "é😀 '\"<&>%.symbiont".encode()):
+        Path(os.fsdecode(folder + b"/" + name)).write_text(_BAD)
+    code, out, err = command("check", "--format", form)
+    assert code == 1
+    assert "3 files, 3 blocks checked" in out + err
+    if out.startswith(("{", "[")):
+        json.loads(out)
+    elif out.startswith("<"):
+        Xml.fromstring(out)
+
+
+@pytest.mark.parametrize("form", [name for name, form in FORMATS.items() if form.document])
+def test_a_document_does_not_depend_on_the_stream(form: str) -> None:
+    done = analyse([Source("ü😀.symbiont", 'memory ü { path "😀" }\n')], Catalog.installed())
+    assert FORMATS[form].render(done).isascii()
+    assert FORMATS[form].render_failure("ü😀").isascii()
 
 
 def test_a_file_is_checked_once_however_it_is_reached(tmp_path: Path) -> None:
@@ -169,7 +236,8 @@ def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_GOOD)
     script = (
         "import sys\nfrom dslc.cli import _run\nassert _run(['check']) == 0\n"
-        "heavy = {'rich', 'aiohttp', 'sqlalchemy', 'jsonpath', 'asyncio', 'runtime', 'humanfriendly'}\n"
+        "heavy = {'rich', 'aiohttp', 'sqlalchemy', 'jsonpath', 'asyncio', 'runtime', 'humanfriendly', 'pygls',\n"
+        "  'tree_sitter', 'xml', 'dslc.fix', 'dslc.explain', 'dslc.report.json', 'click.shell_completion'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -1,0 +1,83 @@
+"""Every code has a page whose examples are what they say, and `dslc explain` shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dslc.catalog import Catalog, Row
+from dslc.compiler import analyse
+from dslc.diagnostic import CODES, Diagnostic, Severity
+from dslc.explain import page
+from dslc.source import Source
+from tests.dslc.test_cli import dslc
+
+_PAGES = Path(__file__).parents[2] / "dslc" / "explain" / "pages"
+
+
+def _diagnostics(program: str) -> list[Diagnostic]:
+    """What is said of a program, where a provider that signs nothing is installed too: P504 is about such a one."""
+    installed = Catalog.installed()
+    providers = {**installed.rows("provider"), "gitlab": Row(name="gitlab", signed=())}
+    catalog = Catalog(families={**installed.families, "provider": tuple(providers.values())})
+    return list(analyse([Source("example.symbiont", program)], catalog).diagnostics)
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert {path.stem for path in _PAGES.iterdir()} == set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_wrong_example_is_wrong_in_this_one_way(code: str) -> None:
+    assert {diagnostic.code for diagnostic in _diagnostics(page(code).wrong)} == {code}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_right_example_is_right(code: str) -> None:
+    assert _diagnostics(page(code).right) == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_page_says_what_and_why_in_plain_words(code: str) -> None:
+    about = page(code)
+    assert about.severity is CODES[code][0]
+    for text in (about.what, about.why):
+        assert text.strip() == text
+        assert text.endswith(".")
+        assert text.count("`") % 2 == 0
+        assert len(text) < 600
+
+
+def test_a_page_is_printed_in_a_pipe_without_colours(tmp_path: Path) -> None:
+    done = dslc("explain", "s105", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("error[S105]: no `=` or `:` between key and value\n\nA sign stands")
+    assert "\nWrong\n\n    memory agent-memory {\n        retention = 90d\n    }\n\nRight\n\n" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_without_a_code_all_are_listed(tmp_path: Path) -> None:
+    lines = dslc("explain", cwd=tmp_path).stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [[code, severity.value] for code, (severity, _) in CODES.items()]
+    assert lines[0] == "S101  error    setting has no value"
+
+
+def test_json_has_the_whole_page(tmp_path: Path) -> None:
+    about = json.loads(dslc("explain", "P501", "--format", "json", cwd=tmp_path).stdout)
+    assert set(about) == {"version", "code", "severity", "title", "what", "why", "wrong", "right"}
+    assert (about["code"], about["severity"]) == ("P501", Severity.WARNING)
+    listed = json.loads(dslc("explain", "--format", "json", cwd=tmp_path).stdout)
+    assert [each["code"] for each in listed["codes"]] == list(CODES)
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"), [("S110", "S101"), ("N20", "N201"), ("frobnicate", "`dslc explain` lists all")]
+)
+def test_an_unknown_code_exits_2_and_names_the_nearest(code: str, hint: str, tmp_path: Path) -> None:
+    done = dslc("explain", code, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert hint in done.stderr
+    report = json.loads(dslc("explain", code, "--format", "json", cwd=tmp_path).stdout)
+    assert hint in report["failure"]
