@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dslc.layout import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
-from dslc.spoken import changed, speaks
+from dslc.spoken import changed
 from dslc.strings import dedented
 from dslc.syntax import File
+from dslc.tree import ForeignNode
 
 WIDEST = 100  # characters of what stays on one line
 _LONGEST_KEY = 40  # characters of a key that takes part in a run
@@ -30,22 +31,38 @@ _Places = Sequence[tuple[int, int]]
 
 
 def formatted(file: File) -> str:
-    """The text of a file in canonical form, without a byte-order mark. It must have no syntax error."""
-    return canonical(file.source.text or "")
+    """The text of a file in canonical form, without a byte-order mark. The file has no syntax error."""
+    return canonical(file.source.text or "", _foreign(file))
+
+
+def layout(file: File) -> list[Row]:
+    """The rows of a file that has no syntax error."""
+    return read(file.source.text or "", _foreign(file))
+
+
+def line_end(file: File) -> str:
+    """The line ending that most of a file's lines have."""
+    return _line_end(file.source.text or "", _foreign(file))
+
+
+def _foreign(file: File) -> _Places:
+    """Where blocks of the wider language stand."""
+    nodes = ((piece.start, node) for piece in file.pieces for node in piece.blocks)
+    return [(at + node.start_pos, at + node.last_pos) for at, node in nodes if isinstance(node, ForeignNode)]
 
 
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """A text that has no syntax error in canonical form. `verbatim`: where blocks of the wider language stand."""
-    line_end = _line_end(text, verbatim)
+    end = _line_end(text, verbatim)
     rows = read(text, verbatim)
     kept: set[int] = set()
     for _ in range(_PATIENCE):
-        written, foreign = _print(_as_they_are(rows, kept, text), line_end)
+        written, foreign = _print(_as_they_are(rows, kept, text), end)
         more = changed(rows, text, read(written, foreign), written) - kept
         if not more:
             return written
         kept |= more
-    return _print(_as_they_are(rows, set(range(len(rows))), text), line_end)[0]
+    return _print(_as_they_are(rows, set(range(len(rows))), text), end)[0]
 
 
 def _line_end(text: str, verbatim: _Places) -> str:
@@ -63,8 +80,10 @@ def _as_they_are(rows: Sequence[Row], kept: set[int], text: str) -> list[Row]:
             found.append(row)
             continue
         start, gap = row.start, row.gap
-        if at - 1 in kept and found and "\n" not in text[found[-1].end : start]:
-            start, gap = found[-1].start, found.pop().gap
+        above = found[-1] if found else None
+        if isinstance(above, Verbatim) and not above.foreign and "\n" not in text[above.end : start]:
+            start, gap = above.start, above.gap
+            found.pop()
         whole = Verbatim(start, row.end, text[start : row.end].replace("\r\n", "\n"), foreign=False)
         whole.gap, whole.comment = gap, row.comment
         found.append(whole)
@@ -90,9 +109,7 @@ def _print(rows: Sequence[Row], line_end: str) -> tuple[str, _Places]:
 def _parts(above: Row, below: Row) -> bool:
     """Whether an empty line stands between two rows of a file, written or not."""
     # A comment speaks of what is below it; aliases of the wider language come in groups.
-    if isinstance(above, Comment) or (above.comment is not None and speaks(above.comment)):
-        return False
-    return not (_is_foreign(above) and _is_foreign(below))
+    return not isinstance(above, Comment) and not (_is_foreign(above) and _is_foreign(below))
 
 
 def _is_foreign(row: Row) -> bool:

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """`text[start:end]`. `gap`: an empty line stands above it. `comment`: the one that follows on its last line."""
 
@@ -33,14 +33,14 @@ class Node:
     comment: Comment | None = field(default=None, init=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Comment(Node):
     """A comment, without the blanks at its end."""
 
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Verbatim(Node):
     """A stretch at the top level that is not looked into. `foreign`: it is a block of the wider language."""
 
@@ -48,7 +48,7 @@ class Verbatim(Node):
     foreign: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Atom(Node):
     """A word, number or string. `width`: its characters when it is written on one line, else None."""
 
@@ -56,7 +56,7 @@ class Atom(Node):
     width: int | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Group(Node):
     """What stands in `brackets`, `{}` or `[]`.
 
@@ -74,7 +74,7 @@ class Group(Node):
         return not self.rows and self.opening is None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry(Node):
     """`key`, `key value`, `key value { … }` or `key { … }`; a block's kind is its key and its name its value.
 

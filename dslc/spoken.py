@@ -1,15 +1,19 @@
-"""What `# dslc: allow` comments speak of: the line they stand on and the next."""
+"""What `# dslc: allow` comments speak of: the line they stand on, or the next one when they stand alone.
+
+`dslc.allow` is what reads them."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from dslc.layout import Comment, Entry, Group, Row
+from dslc.layout import Atom, Comment, Entry, Group, Row
 
-_ALLOW = re.compile(r"(?:#|//)\s*dslc:\s*allow")
+_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
+_SILENT = re.compile(r"[ \t\r]*(?:#|//|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,46 +33,54 @@ def changed(before: Sequence[Row], text: str, after: Sequence[Row], written: str
     return {row for old, new in pairs if old.tokens != new.tokens for row in old.rows | new.rows}
 
 
-def speaks(comment: Comment) -> bool:
-    """Whether it is an `allow` comment."""
-    return _ALLOW.match(comment.text) is not None
-
-
 def _spoken(rows: Sequence[Row], text: str) -> list[_Spoken]:
-    ends = [match.start() for match in re.finditer("\n", text)]
+    lines = text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)][:-1]
+    following = _following(lines)
     tokens: list[tuple[int, int]] = []  # line, row
     comments: list[tuple[int, int]] = []
     for at, row in enumerate(rows):
         for place in _places(row):
+            start = place.start if isinstance(place, Comment) else place
+            line = bisect_right(starts, start) - 1
             if not isinstance(place, Comment):
-                tokens.append((bisect_left(ends, place), at))
-            elif speaks(place):
-                comments.append((bisect_left(ends, place.start), at))
+                tokens.append((line, at))
+            elif _ALLOW.match(place.text):
+                alone = not lines[line][: start - starts[line]].strip(" \t")
+                comments.append((following[line] if alone else line, at))
     found = []
     for line, at in comments:
-        first, last = bisect_left(tokens, (line, 0)), bisect_left(tokens, (line + 2, 0))
+        first, last = bisect_left(tokens, (line, 0)), bisect_left(tokens, (line + 1, 0))
         found.append(_Spoken(list(range(first, last)), {at, *(row for _, row in tokens[first:last])}))
+    return found
+
+
+def _following(lines: Sequence[str]) -> list[int]:
+    """For each line the first one from it on that is not blank and no comment."""
+    found, at = [0] * len(lines), len(lines)
+    for number in range(len(lines) - 1, -1, -1):
+        if not _SILENT.match(lines[number]):
+            at = number
+        found[number] = at
     return found
 
 
 def _places(row: Row) -> Iterator[int | Comment]:
     """Where every word, value and list of a row begins, and its comments, in order."""
+    inner: Sequence[Row | None] = ()
     match row:
         case Comment():
             yield row
+        case Atom():
+            yield row.start
         case Entry():
             yield row.start
-            for part in (row.value, row.body):
-                if part is not None:
-                    yield from _places(part)
+            inner = (row.value, row.body)
         case Group():
-            if row.brackets == "[]":
-                yield row.start
-            if row.opening is not None:
-                yield row.opening
-            for inner in row.rows:
-                yield from _places(inner)
-        case _:
-            yield row.start
+            yield from (row.start,) if row.brackets == "[]" else ()
+            inner = (row.opening, *row.rows)
+    for part in inner:
+        if part is not None:
+            yield from _places(part)
     if row.comment is not None:
         yield row.comment

@@ -1,12 +1,32 @@
-"""Edits of a program's text."""
+"""Edits of a program's text: only what is meant changes, and every other byte stays."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dslc.compiler import analyse
 from dslc.diagnostic import Edit
-from dslc.edit import apply
-from dslc.source import Span
+from dslc.edit import add_block, apply, remove_block, remove_setting, set_setting
+from dslc.format import layout
+from dslc.layout import Atom, Comment, Entry, Group, Row, Verbatim
+from dslc.program import Program
+from dslc.source import Source, Span
+from dslc.syntax import File, parse
+from dslc.vocabulary import Vocabulary
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.programs import programs
+
+_VOCABULARY = Vocabulary(CATALOG)
+_SETTINGS = settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 
 
 def _edit(start: int, end: int, text: str) -> Edit:
@@ -42,3 +62,272 @@ def test_spans_are_bytes() -> None:
 def test_edits_that_overlap_or_lie_outside_are_refused(edits: list[Edit]) -> None:
     with pytest.raises(ValueError, match=r"overlap|outside"):
         apply(b"abc", edits)
+
+
+def read(text: str | bytes) -> File:
+    file = parse(Source("a.symbiont", text), _VOCABULARY)
+    assert file.readable, (text, file.diagnostics)
+    return file
+
+
+def tree(row: Row) -> Any:
+    """What a row says, without its layout and comments."""
+    match row:
+        case Atom() | Verbatim():
+            return row.text
+        case Group():
+            return [row.brackets, *(tree(inner) for inner in row.rows if not isinstance(inner, Comment))]
+        case Entry():
+            return tuple(tree(part) for part in (row.key, row.value, row.body) if part is not None)
+    raise AssertionError(row)
+
+
+def blocks(file: File) -> list[Any]:
+    return [tree(row) for row in layout(file) if not isinstance(row, Comment)]
+
+
+def comments(rows: list[Row]) -> list[str]:
+    """All comments, in any order."""
+    found = []
+    for row in rows:
+        inner: list[Any] = []
+        if isinstance(row, Comment):
+            found.append(row.text)
+        if isinstance(row, Group):
+            inner = [row.opening, *row.rows]
+        if isinstance(row, Entry):
+            inner = [row.value, row.body]
+        found += comments([part for part in (*inner, row.comment) if part is not None])
+    return found
+
+
+def compiled(data: bytes) -> Program:
+    return analyse([Source("a.symbiont", data)], CATALOG).program
+
+
+def edited(file: File, edit: Edit) -> File:
+    """The file after an edit. Its bytes outside of the edit are the same by the very meaning of one."""
+    return read(apply(file.source.data, [edit]))
+
+
+def names(file: File, kind: str) -> list[str]:
+    entries = [row for row in layout(file) if isinstance(row, Entry) and row.key.text == kind]
+    return [entry.value.text.strip('"') for entry in entries if isinstance(entry.value, Atom)]
+
+
+_BLOCK = 'webhook new {\n    path   "/new"\n    secret "secret://env/A"\n}\n'
+
+
+@_SETTINGS
+@given(programs(foreign=True))
+def test_an_added_block_is_the_last_and_nothing_else_changes(text: str) -> None:
+    before = read(text)
+    after = edited(before, add_block(before, _BLOCK))
+    assert blocks(after) == [*blocks(before), *blocks(read(_BLOCK))]
+    assert comments(layout(after)) == comments(layout(before))
+    assert after.source.data.startswith(before.source.data.rstrip())
+    program = compiled(after.source.data)
+    assert program.webhooks["new"].path == "/new"
+    others = {name: webhook for name, webhook in program.webhooks.items() if name != "new"}
+    assert others == dict(compiled(before.source.data).webhooks)
+
+
+@_SETTINGS
+@given(programs(foreign=True), st.data())
+def test_a_removed_block_is_gone_and_nothing_else_changes(text: str, data: st.DataObject) -> None:
+    before = read(text)
+    kind = data.draw(st.sampled_from(["webhook", "agent", "memory"]))
+    assume(names(before, kind))
+    name = data.draw(st.sampled_from(names(before, kind)))
+    edit = remove_block(before, kind, name)
+    after = edited(before, edit)
+    assert names(after, kind) == [other for other in names(before, kind) if other != name]
+    gone = [block for block in blocks(before) if block not in blocks(after)]
+    assert [block[:1] for block in gone] == [(kind,)]
+    assert blocks(after) == [block for block in blocks(before) if block != gone[0]]
+    assert edit.text == ""
+
+
+_VALUES = {
+    ("path",): '"/elsewhere"',
+    ("provider",): 'custom { header "X-New" }',
+    ("memory",): "memory-0",
+    ("limits", "body"): "7KB",
+    ("public_url",): '"https://example.com/"',
+    ("secret",): '[\n"secret://env/B"\n]',
+}
+
+
+def in_order(tree: Any) -> Any:
+    """A tree with the settings of every body in one order."""
+    if isinstance(tree, list) and tree[0] == "{}":
+        return ["{}", *sorted((in_order(entry) for entry in tree[1:]), key=str)]
+    return tuple(in_order(part) for part in tree) if isinstance(tree, tuple) else tree
+
+
+def with_value(tree: Any, path: tuple[str, ...], value: str) -> Any:
+    """A block's or group's tree with another value under `path`."""
+    *head, (brackets, *entries) = tree
+    others = [entry for entry in entries if entry[0] != path[0]]
+    if len(path) == 1:
+        new = blocks(read(f"x {{ {path[0]} {value} }}"))[0][1][1]
+    else:
+        old = [entry for entry in entries if entry[0] == path[0]] or [(path[0], ["{}"])]
+        new = with_value(old[0], path[1:], value)
+    return (*head, [brackets, *others, new])
+
+
+@_SETTINGS
+@given(programs(foreign=True), st.data(), st.sampled_from(sorted(_VALUES)))
+def test_a_set_setting_has_the_value_and_nothing_else_changes(
+    text: str, data: st.DataObject, path: tuple[str, ...]
+) -> None:
+    before = read(text)
+    assume(names(before, "webhook"))
+    name = data.draw(st.sampled_from(names(before, "webhook")))
+    edit = set_setting(before, "webhook", name, path, _VALUES[path])
+    after = edited(before, edit)
+    wanted = [
+        with_value(block, path, _VALUES[path]) if block[0] == "webhook" and block[1].strip('"') == name else block
+        for block in blocks(before)
+    ]
+    assert [in_order(block) for block in blocks(after)] == [in_order(block) for block in wanted]
+    if edit.span.start == edit.span.end:
+        assert comments(layout(after)) == comments(layout(before))
+
+
+@_SETTINGS
+@given(programs(foreign=True), st.data())
+def test_a_removed_setting_is_gone_and_nothing_else_changes(text: str, data: st.DataObject) -> None:
+    before = read(text)
+    assume(names(before, "agent"))
+    name = data.draw(st.sampled_from(names(before, "agent")))
+    block = next(block for block in blocks(before) if block[0] == "agent" and block[1].strip('"') == name)
+    assume(len(block[-1]) > 1)
+    key = data.draw(st.sampled_from([entry[0] for entry in block[-1][1:]]))
+    after = edited(before, remove_setting(before, "agent", name, [key]))
+    kept = (*block[:-1], [entry for entry in block[-1] if entry[0] != key])
+    assert blocks(after) == [kept if other == block else other for other in blocks(before)]
+
+
+def after(text: str, edit: Edit) -> str:
+    return apply(text.encode(), [edit]).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", _BLOCK),
+        ("\n \n", _BLOCK),
+        ("agent a {}", f"agent a {{}}\n\n{_BLOCK}"),
+        ("agent a {}\n\n\n\n  ", f"agent a {{}}\n\n{_BLOCK}"),
+        ("agent a {} # the end", f"agent a {{}} # the end\n\n{_BLOCK}"),
+        ("\ufeffagent a {}\r\n", f"\ufeffagent a {{}}\n\n{_BLOCK}".replace("\n", "\r\n")),
+        ("\ufeff", f"\ufeff{_BLOCK}"),
+    ],
+)
+def test_a_block_is_added_after_one_empty_line(text: str, expected: str) -> None:
+    assert after(text, add_block(read(text), _BLOCK)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("webhook w {}", ""),
+        ("agent a {}\n\n# about w\n# more\nwebhook w {\n} # its end\n\nagent b {}\n", "agent a {}\n\nagent b {}\n"),
+        ("# about the file\n\nwebhook w {}\nagent b {}\n", "# about the file\n\nagent b {}\n"),
+        ("webhook w {}\n\n\nagent b {}\n", "agent b {}\n"),
+        ("agent a {}\n\n\nwebhook w {}", "agent a {}\n"),
+        ("agent a {}\r\n\r\nwebhook w {}\r\n\r\n", "agent a {}\r\n"),
+        ("agent a {}\nwebhook w {}\n\nagent b {}\n", "agent a {}\n\nagent b {}\n"),
+        ("agent a {} webhook w {} # both\n", "agent a {} # both\n"),
+        ("# both\nwebhook w {} agent a {}\n", "# both\nagent a {}\n"),
+        ("agent a {} webhook w {} agent b {}\n", "agent a {} agent b {}\n"),
+        ('\ufeff# é\nwebhook "w" {}\nagent "é" {}\n', '\ufeffagent "é" {}\n'),
+        ("metadata { webhook w {} }\nwebhook w {}\n", "metadata { webhook w {} }\n"),
+    ],
+)
+def test_a_block_goes_with_what_belongs_to_it(text: str, expected: str) -> None:
+    assert after(text, remove_block(read(text), "webhook", "w")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{\n    path     "/w"\n    provider github # c\n    filter {}\n}',
+            '{\n    path     "/w"\n    provider github # c\n    memory   m\n    filter {}\n}',
+        ),
+        ('{ path "/w" }', '{ path "/w" memory m }'),
+        ('{path "/w"}', '{path "/w" memory m }'),
+        ('{ path "/w", }', '{ path "/w", memory m }'),
+        ('{\r\n\tpath "/w", // c\r\n}', '{\r\n\tpath "/w", // c\r\n\tmemory m\r\n}'),
+        ("{}", "{ memory m }"),
+        ("{ \n }", "{\n    memory m\n}"),
+        ("{ # c\n  # d\n}", "{ # c\n  # d\n    memory m\n}"),
+        ("{\n  filter {\n  }\n}", "{\n  filter {\n  }\n  memory m\n}"),
+        ('{ path "/w"\n  agent a filter {} }', '{ path "/w"\n  agent a memory m filter {} }'),
+        ("{ memory old, agent a }", "{ memory m, agent a }"),
+        ('{ memory """\nold\n""" # c\n}', "{ memory m # c\n}"),
+        ("{ memory x { y 1 } }", "{ memory m }"),
+    ],
+)
+def test_a_setting_is_set_where_it_is_or_after_the_others(text: str, expected: str) -> None:
+    text, expected = f"webhook w {text}", f"webhook w {expected}"
+    assert after(text, set_setting(read(text), "webhook", "w", ["memory"], "m")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{ provider custom, agent a }", '{ provider custom { header "X" } agent a }'),
+        ('{ provider custom { header "Y" } }', '{ provider custom { header "X" } }'),
+        ("{\n    agent a\n    filter {}\n}", '{\n    agent a\n    filter {}\n    provider { header "X" }\n}'),
+    ],
+)
+def test_a_setting_of_a_group_is_set_in_it(text: str, expected: str) -> None:
+    text, expected = f"webhook w {text}", f"webhook w {expected}"
+    assert after(text, set_setting(read(text), "webhook", "w", ["provider", "header"], '"X"')) == expected
+
+
+def test_a_value_with_options_takes_no_comma_behind_it() -> None:
+    text = "webhook w { provider github, agent a }"
+    edit = set_setting(read(text), "webhook", "w", ["provider"], "custom {}")
+    assert after(text, edit) == "webhook w { provider custom {} agent a }"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{\n    a 1\n\n    x 2, # c\n\n    b 3\n}", "{\n    a 1\n\n    b 3\n}"),
+        ("{\n    a 1\n\n    x 2\n}", "{\n    a 1\n}"),
+        ("{\n    # above\n    x 2\n    b 3\n}", "{\n    # above\n    b 3\n}"),
+        ("{ a 1, x 2, b 3 }", "{ a 1, b 3 }"),
+        ("{ x 2 }", "{ }"),
+        ("{\n  a 1, x 2 # c\n}", "{\n  a 1, # c\n}"),
+        ("{\n  x { y 1\n }\n}", "{\n}"),
+    ],
+)
+def test_a_removed_setting_leaves_what_is_around_it(text: str, expected: str) -> None:
+    text, expected = f"agent a {text}", f"agent a {expected}"
+    assert after(text, remove_setting(read(text), "agent", "a", ["x"])) == expected
+
+
+def test_what_is_not_there_or_there_twice_is_refused() -> None:
+    file = read("agent a { x 1 x 2 y {} }\nagent b {}\nagent b {}\n")
+    edits: list[Callable[[], Edit]] = [
+        lambda: remove_block(file, "agent", "c"),
+        lambda: remove_block(file, "agent", "b"),
+        lambda: set_setting(file, "agent", "a", ["x"], "3"),
+        lambda: set_setting(file, "agent", "a", ["y"], "3"),
+        lambda: remove_setting(file, "agent", "a", ["y", "z"]),
+        lambda: remove_setting(file, "agent", "a", ["x"]),
+    ]
+    for refused in edits:
+        with pytest.raises(LookupError):
+            refused()
+
+
+def test_a_file_that_cannot_be_read_is_not_edited() -> None:
+    with pytest.raises(ValueError, match="syntax error"):
+        add_block(parse(Source("a", "agent {"), _VOCABULARY), _BLOCK)

@@ -17,6 +17,7 @@ from dslc.format import WIDEST, formatted
 from dslc.source import Source
 from dslc.strings import text_of
 from dslc.syntax import parse
+from dslc.tree import ForeignNode
 from dslc.vocabulary import Vocabulary
 from grammar.parser import load
 from tests.dslc.catalogs import CATALOG
@@ -67,10 +68,16 @@ def words(text: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, int,
         at = end
         if token is None or token.type == "_COMMA":
             continue
-        said = text_of(token, Findings(Source("", ""))) if "STRING" in token.type else str(token)
+        said = text_of(token, Findings("")) if "STRING" in token.type else str(token)
         tokens.append((token.type, said))
         line_begins = False
     return tokens, comments
+
+
+def foreign_blocks(text: str) -> list[str]:
+    """The blocks of the wider language in a text."""
+    file = parse(Source("a.symbiont", text), _VOCABULARY)
+    return [piece.text for piece in file.pieces if isinstance(piece.blocks[0], ForeignNode)]
 
 
 def assert_laws(text: str) -> None:
@@ -85,6 +92,13 @@ def assert_laws(text: str) -> None:
 @given(programs())
 def test_any_program_keeps_its_meaning_and_comments_and_is_formatted_once(text: str) -> None:
     assert_laws(text)
+
+
+@_SETTINGS
+@given(programs(foreign=True))
+def test_blocks_of_the_wider_language_stay_byte_for_byte(text: str) -> None:
+    assert_laws(text)
+    assert foreign_blocks(fmt(text)) == foreign_blocks(text)
 
 
 @_SETTINGS

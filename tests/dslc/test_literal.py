@@ -1,0 +1,42 @@
+"""Names, values and blocks as the language writes them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dslc.findings import Findings
+from dslc.literal import block, named, quoted
+from dslc.strings import text_of
+from grammar.parser import load
+
+_PARSER = load()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+def test_a_quoted_text_is_one_string_on_one_line_that_says_it(text: str) -> None:
+    findings = Findings("")
+    (token,) = _PARSER.lex(quoted(text))
+    assert (token.type, text_of(token, findings), findings.found) == ("STRING", text, [])
+    assert str(token).isprintable()
+
+
+@pytest.mark.parametrize("text", ["\0", "\ud800", "a\udc80"])
+def test_what_no_string_holds_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a string holds no"):
+        quoted(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("a-b_1", "a-b_1"), ("_", "_"), ("a.b", '"a.b"'), ("1a", '"1a"'), ("a b", '"a b"'), ("", '""')],
+)
+def test_a_name_is_a_bare_word_where_it_can_be(name: str, written: str) -> None:
+    assert named(name) == written
+
+
+def test_a_block_is_written_in_canonical_form() -> None:
+    settings = [("path", '"/w"'), ("secret", '"a"')]
+    assert block("webhook", "w.1", settings) == 'webhook "w.1" {\n    path   "/w"\n    secret "a"\n}\n'
+    assert block("agent", "a", []) == "agent a {}\n"
