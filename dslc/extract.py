@@ -7,6 +7,7 @@ compiler's own, and the compiler checks them; there is no second set of rules.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 
@@ -56,21 +57,20 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
 
 def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
     """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
-    references, said, found, others = References(), Contribution("", 0, complete=True), [], []
+    references, said, found = References(), Contribution("", 0, complete=True), []
     for piece, checked in zip(file.pieces, pieces, strict=True):
         said.add(checked, piece.offset)
-        if all(block.kind != kind and block.kind in _vocabulary().kinds for block in piece.blocks):
-            others.append(range(piece.offset, piece.offset + len(piece.text.encode())))
         found += [placed(diagnostic, "", piece.offset) for diagnostic in checked.diagnostics]
     references.replace("", said)
     references.settle()
-    return [
-        diagnostic
-        for diagnostic in (*found, *references.diagnostics(""))
-        if diagnostic.severity is Severity.ERROR
-        and diagnostic.code != _ELSEWHERE
-        and not any(diagnostic.span.start in other for other in others)
-    ]
+    offsets, others = [piece.offset for piece in file.pieces], _vocabulary().kinds.keys() - {kind}
+
+    def concerns(diagnostic: Diagnostic) -> bool:
+        piece = file.pieces[bisect_right(offsets, diagnostic.span.start) - 1]
+        return any(block.kind not in others for block in piece.blocks) and diagnostic.code != _ELSEWHERE
+
+    errors = (each for each in (*found, *references.diagnostics("")) if each.severity is Severity.ERROR)
+    return list(filter(concerns, errors))
 
 
 def _refuse(source: Source, errors: Iterable[Diagnostic]) -> None:
@@ -93,12 +93,12 @@ def read(tree: Tree, source: Source) -> File:
     Raises ValueError, with line and column, when the text cannot be read, and when the tree is not of this text.
     """
     root, data = tree.root_node, source.data
-    if tree.language.name != "symbiont" or root.has_changes or root.end_byte > len(data):
+    if tree.language.name != "symbiont" or root.has_changes or root.text != data[root.start_byte : root.end_byte]:
         raise ValueError("the tree is not one of this text: parse it again")
     _refuse(source, _faults(source))
     if root.has_error or _depth(tree) > DEEPEST:
         _refuse(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
-        raise ValueError("the tree is not one of this text: parse it again")
+        raise ValueError("the tree has errors, and the compiler finds none in the text")
     pieces, index, byte = [], 0, source.offset(0)
     for node in root.named_children:
         if node.type == "comment":

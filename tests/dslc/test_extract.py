@@ -139,7 +139,7 @@ def test_a_tree_of_another_text_is_refused() -> None:
     with pytest.raises(ValueError, match="parse it again"):
         extract_memory_definitions(tree, "memory a {}")
     with pytest.raises(ValueError, match="parse it again"):
-        extract_memory_definitions(parse("memory {{{"), "memory a {}")
+        extract_memory_definitions(parse("memory b {}"), "memory a {}")
     tree.edit(0, 0, 1, (0, 0), (0, 0), (0, 1))
     with pytest.raises(ValueError, match="parse it again"):
         extract_memory_definitions(tree, " memory a { path 1 } # and more")

@@ -23,7 +23,7 @@ from dslc.vocabulary import Vocabulary
 from grammar import language
 from tests.grammar.programs import damaged, program
 
-MUTANTS = int(os.environ.get("SYMBIONT_MUTANTS", "24000"))
+MUTANTS = int(os.environ.get("SYMBIONT_MUTANTS", "20000"))
 EACH = 20  # of one program
 CHUNKS = 8
 VOCABULARY = Vocabulary(Catalog.installed())
