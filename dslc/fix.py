@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dslc.compiler import Compilation
-from dslc.diagnostic import Diagnostic, Edit, is_error
+from dslc.diagnostic import Diagnostic, Edit
 from dslc.edit import apply
 from dslc.source import Position, Source, Span
 
-_ROUNDS = 16
 _TRIES = 200  # compilations; only programs where fix after fix is refused come near it
 _AGAINST = ("S", "N203")
 Analyse = Callable[[Sequence[Source]], Compilation]
@@ -54,15 +53,8 @@ def fix(compilation: Compilation, analyse: Analyse) -> Fixed:
     one after the other. `analyse` compiles sources; it is called once when no fix is refused and none overlap.
     """
     work = _Work(compilation, analyse)
-    for _ in range(_ROUNDS):
-        batch = work.batch()
-        if not batch:
-            break
-        earlier = len(work.done.applied)
+    while work.tries < _TRIES and (batch := work.batch()):
         work.settle(batch)
-        work.done.applied[earlier:] = sorted(
-            work.done.applied[earlier:], key=lambda made: (made.file, made.position.offset)
-        )
     return work.done
 
 
@@ -89,30 +81,24 @@ class _Work:
         return diagnostic.fix is not None and _identity(diagnostic) not in self._refused
 
     def settle(self, batch: Sequence[Diagnostic]) -> None:
-        """Make these fixes; when some of them go wrong, find out which by halves, from the end of the files on."""
-        if self.tries >= _TRIES:
-            self._refused |= {_identity(diagnostic) for diagnostic in batch}
-            return
-        self.tries += 1
-        after = self.analyse(_edited(self.done.compilation.sources, batch))
-        left = [diagnostic for diagnostic in self.done.compilation.diagnostics if diagnostic not in batch]
-        wrong = _errors_at(_written(batch), left, after)
-        if not wrong:
-            sources = {source.name: source for source in self.done.compilation.sources}
-            self.done.applied += [_applied(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
-            self.done.compilation = after
-        elif len(batch) == 1:
-            self._refuse(batch[0], wrong[0])
-        else:
-            half = len(batch) // 2
-            self.settle(batch[half:])
-            self.settle(batch[:half])
+        """Make these fixes without those that go wrong; when all do, make the first alone, or refuse it."""
+        sources = {source.name: source for source in self.done.compilation.sources}
+        while True:
+            self.tries += 1
+            after = self.analyse(_edited(sources.values(), batch))
+            wrong = _wrong(batch, self.done.compilation, after)
+            if not wrong:
+                self.done.applied += [_applied(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
+                self.done.compilation = after
+                return
+            if len(batch) == 1:
+                self._refuse(_applied(batch[0], sources[batch[0].file]), _identity(batch[0]), wrong[batch[0]])
+                return
+            batch = [diagnostic for diagnostic in batch if diagnostic not in wrong] or batch[:1]
 
-    def _refuse(self, diagnostic: Diagnostic, error: Diagnostic) -> None:
-        self._refused.add(_identity(diagnostic))
-        source = next(source for source in self.done.compilation.sources if source.name == diagnostic.file)
-        made = _applied(diagnostic, source)
-        self.done.refused.append(Refused(made.message, made.file, made.position, error))
+    def _refuse(self, fix: Applied, identity: tuple[str, str, str], error: Diagnostic) -> None:
+        self._refused.add(identity)
+        self.done.refused.append(Refused(fix.message, fix.file, fix.position, error))
 
 
 def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
@@ -144,33 +130,37 @@ def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Sour
     ]
 
 
-def _written(batch: Iterable[Diagnostic]) -> dict[str, list[Span]]:
-    """Where in the edited files the texts of these fixes stand."""
-    spans: dict[str, list[Span]] = defaultdict(list)
+def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnostic]]]:
+    """Where in the edited files the texts of these fixes stand, file by file."""
+    places: dict[str, list[tuple[Span, Diagnostic]]] = defaultdict(list)
     moved: Counter[str] = Counter()
     for diagnostic in batch:
         for edit in sorted(_edits(diagnostic), key=lambda edit: edit.span.start):
             start, size = edit.span.start + moved[diagnostic.file], len(edit.text.encode())
-            spans[diagnostic.file].append(Span(start, start + size))
+            places[diagnostic.file].append((Span(start, start + size), diagnostic))
             moved[diagnostic.file] += size - (edit.span.end - edit.span.start)
-    return spans
+    return places
 
 
-def _errors_at(
-    written: Mapping[str, Sequence[Span]], expected: Iterable[Diagnostic], after: Compilation
-) -> list[Diagnostic]:
-    """The errors of `after` that were not expected and say that something should not have been written so."""
-    known = Counter(_identity(diagnostic) for diagnostic in expected if is_error(diagnostic))
-    found = []
-    for diagnostic in filter(is_error, after.diagnostics):
-        if not diagnostic.code.startswith(_AGAINST):
-            continue
-        known[_identity(diagnostic)] -= 1
-        places = [(diagnostic.file, diagnostic.span), *((label.file, label.span) for label in diagnostic.labels)]
-        if known[_identity(diagnostic)] < 0 and any(_touches(span, written.get(file, ())) for file, span in places):
-            found.append(diagnostic)
+def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
+    """The fixes that should not have been made, each with the error that says so.
+
+    That is a new one at what the fix wrote, or, when nothing was written there, one that names it in a label.
+    """
+    made, written = set(batch), _written(batch)
+    known = Counter(_identity(each) for each in before.diagnostics if each not in made)
+    found: dict[Diagnostic, Diagnostic] = {}
+    for error in after.diagnostics:
+        known[_identity(error)] -= 1
+        if known[_identity(error)] < 0 and error.code.startswith(_AGAINST):
+            labels = ((label.file, label.span) for label in error.labels)
+            for file, span in ((error.file, error.span), *labels):
+                guilty = [fixed for other, fixed in written.get(file, ()) if _touch(span, other)]
+                if guilty:
+                    found |= dict.fromkeys(guilty, error)
+                    break
     return found
 
 
-def _touches(span: Span, spans: Iterable[Span]) -> bool:
-    return any(span.start <= other.end and other.start <= span.end for other in spans)
+def _touch(one: Span, other: Span) -> bool:
+    return one.start <= other.end and other.start <= one.end
