@@ -40,6 +40,12 @@ def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join([*pieces, data[at:]])
 
 
+def names(file: File, kind: str) -> list[str]:
+    """The names of a file's blocks of a kind, in order."""
+    blocks = (row for row in layout(file) if isinstance(row, Entry) and row.key.text == kind)
+    return [name for block in blocks if (name := _name(block)) is not None]
+
+
 def add_block(file: File, block: str) -> Edit:
     """Add a block, which ends with its line's end, at the end of the file, with one empty line before it."""
     page = _Page(file)

@@ -13,7 +13,7 @@ from runtime.errors import SymbiontError
 
 COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
-    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, test, logs."),
+    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, test, logs, add, remove."),
     "memory": ("runtime.cli.memory:memory", "Memories: list, inspect."),
     "secret": ("runtime.cli.secret:secret", "Secrets: show."),
 }

@@ -1,4 +1,4 @@
-"""`symbi webhook`: what is declared, a signed test delivery, and what came in."""
+"""`symbi webhook`: what is declared, a signed test delivery, what came in, and edits of the declarations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import click
 
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.webhook_edit import add, remove
 from runtime.errors import SymbiontError, UsageError
 
 
 @click.group()
 def webhook() -> None:
     """Webhooks: what is declared, and what came in."""
+
+
+webhook.add_command(add)
+webhook.add_command(remove)
 
 
 @webhook.command("list")

@@ -1,0 +1,191 @@
+"""The files of the program that a command edits: which they are, what a change makes of them, and the change itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from runtime.cli.client import call_daemon
+from runtime.daemon.root import Root, locate
+from runtime.errors import SymbiontError, UsageError
+
+if TYPE_CHECKING:
+    from dslc.compiler import Compilation
+    from dslc.diagnostic import Diagnostic, Edit
+    from dslc.source import Source
+    from dslc.syntax import File
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What came of one: the warnings that are new, and how many errors the program has, all of them old."""
+
+    warnings: tuple[str, ...]
+    errors: int
+
+
+@dataclass(frozen=True)
+class ProgramFiles:
+    """The files of one program, as they are on the disk now. `root`: the one that runs it, if any."""
+
+    paths: tuple[Path, ...]
+    sources: dict[Path, Source]
+    root: Root | None
+
+    @cached_property
+    def files(self) -> dict[Path, File]:
+        """Every file as it was read."""
+        from dslc.catalog import Catalog
+        from dslc.syntax import parse
+        from dslc.vocabulary import Vocabulary
+
+        vocabulary = Vocabulary(Catalog.installed())
+        return {path: parse(source, vocabulary) for path, source in self.sources.items()}
+
+    def file(self, path: Path) -> File:
+        """A file to edit; an empty one when it is not there. Raises SymbiontError when it has a syntax error."""
+        from dslc.source import Source
+        from dslc.syntax import File
+
+        file = self.files.get(path) or File(Source(shown(path), b""))
+        if not file.readable:
+            _report(replace(self._compilation, diagnostics=file.diagnostics))
+            raise SymbiontError(
+                f"{shown(path)} has a syntax error and cannot be edited", hint="mend it; `dslc check` shows it"
+            )
+        return file
+
+    @cached_property
+    def _compilation(self) -> Compilation:
+        return _compiled(self.sources)
+
+    def change(self, path: Path, edit: Edit) -> Change:
+        """Write an edit of a file, unless it makes an error that was not there.
+
+        Raises SymbiontError, after a report of the errors, when nothing was written.
+        """
+        from dslc.diagnostic import Severity, is_error
+        from dslc.edit import apply
+        from dslc.files import replace as write
+        from dslc.source import Source
+
+        old = self.sources.get(path)
+        data = apply(old.data if old else b"", [edit])
+        after = _compiled({**self.sources, path: Source(shown(path), data)})
+        new = _new(self._compilation, after)
+        errors = tuple(replace(found, fix=None) for found in new if is_error(found))  # nothing is there to be fixed
+        if errors:
+            _report(replace(after, diagnostics=errors))
+            raise SymbiontError("nothing was written: the program would have an error that it does not have now")
+        write(path, data, was=old.data if old else None)
+        warnings = tuple(found.message for found in new if found.severity is Severity.WARNING)
+        return Change(warnings, sum(map(is_error, after.diagnostics)))
+
+    def has_daemon(self) -> bool:
+        """Whether a daemon runs this program now."""
+        if self.root is not None:
+            with suppress(SymbiontError):
+                call_daemon(self.root, "webhooks.list")
+                return True
+        return False
+
+
+@contextmanager
+def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[ProgramFiles]:
+    """The program that a command means, which no other command edits meanwhile.
+
+    That is what the root's daemon was last started on, without a root the current folder; when `file` is no part of
+    that, it is the folder of `file`. Raises UsageError when something cannot be read.
+    """
+    root = locate(Path.cwd(), os.environ, explicit_root)
+    if root is None and explicit_root is not None:
+        raise UsageError(f"no root here: {explicit_root} holds no .symbi folder")
+    folder = root.folder if root else Path.cwd()
+    recorded = root.read("program.json").get("paths") if root else None
+    paths = tuple(Path(path) for path in recorded or [folder])
+    if file is not None and not any(_holds(path, file) for path in paths):
+        paths, root = (file.absolute().parent, file.absolute()), None
+    with _alone(paths[0]):
+        yield ProgramFiles(paths, _read(paths), root)
+
+
+def _holds(path: Path, file: Path) -> bool:
+    """Whether a program under `path` has or would have that file."""
+    from dslc.files import SUFFIX
+
+    for folder, inner in ((path.absolute(), file.absolute()), (path.resolve(), file.resolve())):
+        if folder == inner:
+            return True
+        if folder.is_dir() and inner.is_relative_to(folder) and inner.suffix == SUFFIX:
+            return not any(part.startswith(".") for part in inner.relative_to(folder).parts)
+    return False
+
+
+def _read(paths: Sequence[Path]) -> dict[Path, Source]:
+    from dslc import files
+    from dslc.source import Source
+
+    try:
+        found = files.find(path for path in paths if path.exists())
+        return {path.resolve(): Source(shown(path), files.read(path)) for path in found}
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+        raise UsageError(f"{error.filename or paths[0]}: {what}") from None
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait for other commands that edit the program there. Where folders cannot be locked, nobody waits."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def shown(path: Path) -> str:
+    """A path as a person here would write it."""
+    here, whole = Path.cwd(), path.absolute()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
+
+
+def _compiled(sources: dict[Path, Source]) -> Compilation:
+    from dslc.catalog import Catalog
+    from dslc.compiler import analyse
+
+    return analyse(sources.values(), Catalog.installed())
+
+
+def _new(before: Compilation, after: Compilation) -> list[Diagnostic]:
+    """What is found after a change and was not before, wherever it has moved to."""
+    known = Counter((found.file, found.code, found.message) for found in before.diagnostics)
+    new = []
+    for found in after.diagnostics:
+        key = (found.file, found.code, found.message)
+        if known[key]:
+            known[key] -= 1
+        else:
+            new.append(found)
+    return new
+
+
+def _report(compilation: Compilation) -> None:
+    from dslc.report import FORMATS
+
+    click.echo(FORMATS["text"].render(compilation, colour=sys.stderr.isatty()), err=True, nl=False)
