@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dslc.cli import COMMANDS
-from tests.dslc.test_cli import dslc
+from tests.dslc.command import run
 
 _ROOT = Path(__file__).parents[2]
 _ACTION = (_ROOT / "action.yml").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_every_hook_is_a_command_that_exists(tmp_path: Path) -> None:
     for entry in entries:
         _, command, *options = shlex.split(entry)
         assert command in COMMANDS
-        assert dslc(command, *options, "a.symbiont", cwd=tmp_path).returncode == 0
+        assert run(command, *options, "a.symbiont", cwd=tmp_path).returncode == 0
 
 
 def test_the_page_names_what_there_is() -> None:

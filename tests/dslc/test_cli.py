@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -15,10 +14,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from dslc.catalog import Catalog
-from dslc.cli import _run
 from dslc.compiler import analyse
 from dslc.report import FORMATS
 from dslc.source import Source
+from tests.dslc.command import run
 
 _GOOD = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'
 _WARNS = _GOOD.replace("secret://env/A", "hunter2")
@@ -53,8 +52,8 @@ def test_an_error_exits_1_and_names_its_place(tmp_path: Path) -> None:
 
 def test_a_warning_exits_0_unless_warnings_are_denied(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_WARNS)
-    assert dslc("check", cwd=tmp_path).returncode == 0
-    assert dslc("check", "--deny-warnings", cwd=tmp_path).returncode == 1
+    assert run("check", cwd=tmp_path).returncode == 0
+    assert run("check", "--deny-warnings", cwd=tmp_path).returncode == 1
 
 
 def test_standard_input_is_checked(tmp_path: Path) -> None:
@@ -68,7 +67,7 @@ def test_standard_input_is_checked(tmp_path: Path) -> None:
     [["check", "nowhere"], ["check"], ["check", "--frobnicate"], ["check", "--format", "yaml"], ["frobnicate"], []],
 )
 def test_what_cannot_run_exits_2_without_a_traceback(arguments: list[str], tmp_path: Path) -> None:
-    done = dslc(*arguments, cwd=tmp_path)
+    done = run(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
     assert "Traceback" not in done.stderr
@@ -79,59 +78,41 @@ _CANNOT = [["check", "nowhere"], ["check"], ["check", "--frobnicate"], ["check",
 
 @pytest.mark.parametrize("arguments", _CANNOT)
 def test_json_is_one_object_even_when_nothing_could_be_checked(arguments: list[str], tmp_path: Path) -> None:
-    done = dslc(*arguments, "--format", "json", cwd=tmp_path)
+    done = run(*arguments, "--format", "json", cwd=tmp_path)
     report = json.loads(done.stdout)
     assert done.returncode == 2
     assert set(report) >= {"version", "files", "blocks", "errors", "warnings", "diagnostics"}
     assert f"dslc: {report['failure']}\n" == done.stderr
 
 
-class Command:
-    """`dslc` in this process, which is quicker where there is much to try."""
-
-    def __init__(self, folder: Path, capture: pytest.CaptureFixture[bytes]) -> None:
-        self.folder = folder
-        self.capture = capture
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        """Its exit code, and what it wrote to standard output and standard error."""
-        with contextlib.chdir(self.folder):
-            code = _run(list(arguments))
-        out, err = self.capture.readouterr()
-        return code, out.decode(), err.decode()
-
-
-@pytest.fixture
-def command(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(tmp_path, capfdbinary)
-
-
 @pytest.mark.parametrize("arguments", _CANNOT)
 @pytest.mark.parametrize("form", ["github", "gitlab", "sarif", "junit"])
-def test_every_format_says_that_nothing_could_be_checked(form: str, arguments: list[str], command: Command) -> None:
-    code, out, err = command(*arguments, f"--format={form}")
-    assert (code, out) == (2, FORMATS[form].render_failure(err.removeprefix("dslc: ").strip()))
+def test_every_format_says_that_nothing_could_be_checked(form: str, arguments: list[str], tmp_path: Path) -> None:
+    done = run(*arguments, f"--format={form}", cwd=tmp_path)
+    reason = done.stderr.removeprefix("dslc: ").strip()
+    assert (done.returncode, done.stdout) == (2, FORMATS[form].render_failure(reason))
 
 
 @pytest.mark.parametrize("form", [name for name, form in FORMATS.items() if form.document])
-def test_a_document_stands_alone_and_the_summary_beside_it(form: str, command: Command) -> None:
-    (command.folder / "a.symbiont").write_text(_BAD)
-    code, out, err = command("check", "--format", form)
-    assert (code, out[0] in "{[<", err) == (1, True, "1 file, 1 block checked: 1 error\n")
+def test_a_document_stands_alone_and_the_summary_beside_it(form: str, tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_text(_BAD)
+    done = run("check", "--format", form, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "1 file, 1 block checked: 1 error\n")
+    assert done.stdout[0] in "{[<"
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_file_may_have_any_name(form: str, command: Command) -> None:
-    folder = os.fsencode(command.folder)
+def test_a_file_may_have_any_name(form: str, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path)
     for name in (b"\xff.symbiont", b"a\nb, c:d.symbiont", "é😀 '\"<&>%.symbiont".encode()):
         Path(os.fsdecode(folder + b"/" + name)).write_text(_BAD)
-    code, out, err = command("check", "--format", form)
-    assert code == 1
-    assert "3 files, 3 blocks checked" in out + err
-    if out.startswith(("{", "[")):
-        json.loads(out)
-    elif out.startswith("<"):
-        Xml.fromstring(out)
+    done = run("check", "--format", form, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "3 files, 3 blocks checked" in done.stdout + done.stderr
+    if done.stdout.startswith(("{", "[")):
+        json.loads(done.stdout)
+    elif done.stdout.startswith("<"):
+        Xml.fromstring(done.stdout)
 
 
 @pytest.mark.parametrize("form", [name for name, form in FORMATS.items() if form.document])
@@ -144,7 +125,7 @@ def test_a_document_does_not_depend_on_the_stream(form: str) -> None:
 def test_a_file_is_checked_once_however_it_is_reached(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_GOOD)
     (tmp_path / "link.symbiont").symlink_to("a.symbiont")
-    done = dslc("check", ".", "a.symbiont", str(tmp_path / "a.symbiont"), cwd=tmp_path)
+    done = run("check", ".", "a.symbiont", str(tmp_path / "a.symbiont"), cwd=tmp_path)
     assert done.stdout == "1 file, 1 block checked: no problems\n"
 
 
@@ -198,11 +179,11 @@ def test_a_closed_stream_is_no_traceback(closed: str, tmp_path: Path) -> None:
 
 
 def test_colour_stays_out_of_pipes_and_files(tmp_path: Path) -> None:
-    assert "\x1b" not in dslc("check", "-", cwd=tmp_path, stdin=_BAD).stdout
+    assert "\x1b" not in run("check", "-", cwd=tmp_path, stdin=_BAD).stdout
 
 
 def test_a_source_cannot_send_escapes_to_the_terminal(tmp_path: Path) -> None:
-    done = dslc("check", "-", cwd=tmp_path, stdin='memory m { path \x1b[31m"\u202ex" retention 90 }\n')
+    done = run("check", "-", cwd=tmp_path, stdin='memory m { path \x1b[31m"\u202ex" retention 90 }\n')
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
 
@@ -214,14 +195,14 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
 
 
 def test_compile_prints_the_program_without_the_secrets_written_in_it(tmp_path: Path) -> None:
-    done = dslc("compile", "-", cwd=tmp_path, stdin=_WARNS)
+    done = run("compile", "-", cwd=tmp_path, stdin=_WARNS)
     assert done.returncode == 0
     assert json.loads(done.stdout)["webhooks"]["w"]["secret"] == ["[literal]"]
     assert "hunter2" not in done.stdout + done.stderr
 
 
 def test_compile_prints_no_program_that_has_errors(tmp_path: Path) -> None:
-    done = dslc("compile", "-", cwd=tmp_path, stdin=_BAD)
+    done = run("compile", "-", cwd=tmp_path, stdin=_BAD)
     assert (done.returncode, done.stdout) == (1, "")
     assert "T401" in done.stderr
 

@@ -17,6 +17,7 @@ import pytest
 
 from dslc.diagnostic import CODES
 from dslc.report import FORMATS
+from tests.dslc.command import run
 from tests.dslc.test_cli import dslc
 
 
@@ -130,13 +131,13 @@ def test_a_shell_completes_commands_codes_formats_and_files(shell: str, folder: 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_is_printed_for_every_shell(shell: str, tmp_path: Path) -> None:
-    done = dslc("completion", shell, cwd=tmp_path)
+    done = run("completion", shell, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "_DSLC_COMPLETE" in done.stdout
 
 
 def test_another_shell_exits_2(tmp_path: Path) -> None:
-    assert dslc("completion", "tcsh", cwd=tmp_path).returncode == 2
+    assert run("completion", "tcsh", cwd=tmp_path).returncode == 2
 
 
 def _answers(words: str, folder: Path) -> list[str]:

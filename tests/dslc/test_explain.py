@@ -12,7 +12,7 @@ from dslc.compiler import analyse
 from dslc.diagnostic import CODES, Diagnostic, Severity
 from dslc.explain import page
 from dslc.source import Source
-from tests.dslc.test_cli import dslc
+from tests.dslc.command import run
 
 _PAGES = Path(__file__).parents[2] / "dslc" / "explain" / "pages"
 
@@ -52,7 +52,7 @@ def test_a_page_says_what_and_why_in_plain_words(code: str) -> None:
 
 
 def test_a_page_is_printed_in_a_pipe_without_colours(tmp_path: Path) -> None:
-    done = dslc("explain", "s105", cwd=tmp_path)
+    done = run("explain", "s105", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("error[S105]: no `=` or `:` between key and value\n\nA sign stands")
     assert "\nWrong\n\n    memory agent-memory {\n        retention = 90d\n    }\n\nRight\n\n" in done.stdout
@@ -60,16 +60,16 @@ def test_a_page_is_printed_in_a_pipe_without_colours(tmp_path: Path) -> None:
 
 
 def test_without_a_code_all_are_listed(tmp_path: Path) -> None:
-    lines = dslc("explain", cwd=tmp_path).stdout.splitlines()
+    lines = run("explain", cwd=tmp_path).stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [[code, severity.value] for code, (severity, _) in CODES.items()]
     assert lines[0] == "S101  error    setting has no value"
 
 
 def test_json_has_the_whole_page(tmp_path: Path) -> None:
-    about = json.loads(dslc("explain", "P501", "--format", "json", cwd=tmp_path).stdout)
+    about = json.loads(run("explain", "P501", "--format", "json", cwd=tmp_path).stdout)
     assert set(about) == {"version", "code", "severity", "title", "what", "why", "wrong", "right"}
     assert (about["code"], about["severity"]) == ("P501", Severity.WARNING)
-    listed = json.loads(dslc("explain", "--format", "json", cwd=tmp_path).stdout)
+    listed = json.loads(run("explain", "--format", "json", cwd=tmp_path).stdout)
     assert [each["code"] for each in listed["codes"]] == list(CODES)
 
 
@@ -77,8 +77,8 @@ def test_json_has_the_whole_page(tmp_path: Path) -> None:
     ("code", "hint"), [("S110", "S101"), ("N20", "N201"), ("frobnicate", "`dslc explain` lists all")]
 )
 def test_an_unknown_code_exits_2_and_names_the_nearest(code: str, hint: str, tmp_path: Path) -> None:
-    done = dslc("explain", code, cwd=tmp_path)
+    done = run("explain", code, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert hint in done.stderr
-    report = json.loads(dslc("explain", code, "--format", "json", cwd=tmp_path).stdout)
+    report = json.loads(run("explain", code, "--format", "json", cwd=tmp_path).stdout)
     assert hint in report["failure"]

@@ -20,7 +20,7 @@ from dslc.diagnostic import Edit, Fix, is_error
 from dslc.fix import Fixed, fix
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
-from tests.dslc.test_cli import dslc
+from tests.dslc.command import run
 
 _WRONG = "memory m {\n    path      = 'data/a'\n    retenton  90d\n    store     markdwn\n    store     markdown\n}\n"
 _RIGHT = 'memory m {\n    path       "data/a"\n    retention  90d\n    store     markdown\n'
@@ -143,7 +143,7 @@ def test_files_are_changed_and_the_rest_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_WRONG)
     (tmp_path / "b.symbiont").write_text("agent a { bad 1 }\n")
     before = (tmp_path / "b.symbiont").stat()
-    done = dslc("check", "--fix", cwd=tmp_path)
+    done = run("check", "--fix", cwd=tmp_path)
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert "fixed a.symbiont:2:15: S105: remove `=`" in lines
@@ -157,8 +157,8 @@ def test_files_are_changed_and_the_rest_is_reported(tmp_path: Path) -> None:
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_WRONG)
-    dslc("check", "--fix", cwd=tmp_path)
-    done = dslc("check", "--fix", cwd=tmp_path)
+    run("check", "--fix", cwd=tmp_path)
+    done = run("check", "--fix", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "1 file, 1 block checked: no problems\n")
 
 
@@ -167,14 +167,14 @@ def test_a_link_stays_one_and_the_mode_is_kept(tmp_path: Path) -> None:
     real.write_text(_WRONG)
     real.chmod(0o640)
     link.symlink_to("real.txt")
-    assert dslc("check", "--fix", cwd=tmp_path).returncode == 0
+    assert run("check", "--fix", cwd=tmp_path).returncode == 0
     assert link.is_symlink()
     assert real.read_text().startswith(_RIGHT)
     assert real.stat().st_mode & 0o777 == 0o640
 
 
 def test_standard_input_comes_out_fixed_and_the_report_goes_to_standard_error(tmp_path: Path) -> None:
-    done = dslc("check", "--fix", "-", cwd=tmp_path, stdin=_WRONG.replace("90d", "90"))
+    done = run("check", "--fix", "-", cwd=tmp_path, stdin=_WRONG.replace("90d", "90"))
     assert done.returncode == 1
     assert done.stdout.startswith(_RIGHT.replace("90d", "90"))
     assert "fixed <stdin>:2:15: S105: remove `=`" in done.stderr
@@ -183,14 +183,14 @@ def test_standard_input_comes_out_fixed_and_the_report_goes_to_standard_error(tm
 
 def test_standard_input_that_is_right_comes_out_as_it_is(tmp_path: Path) -> None:
     text = 'memory m {\n    path "é😀"\n}'
-    done = dslc("check", "--fix", "-", cwd=tmp_path, stdin=text)
+    done = run("check", "--fix", "-", cwd=tmp_path, stdin=text)
     assert (done.returncode, done.stdout) == (0, text)
 
 
 @pytest.mark.parametrize("form", ["json", "gitlab", "sarif"])
 def test_a_document_stays_one(form: str, tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_WRONG)
-    done = dslc("check", "--fix", "--format", form, cwd=tmp_path)
+    done = run("check", "--fix", "--format", form, cwd=tmp_path)
     report = json.loads(done.stdout)
     assert "fixed a.symbiont:2:15: S105: remove `=`" in done.stderr
     assert done.stderr.splitlines()[-1] == "1 file, 1 block checked: no problems"
@@ -202,7 +202,7 @@ def test_a_document_stays_one(form: str, tmp_path: Path) -> None:
 
 def test_json_says_nothing_of_fixes_that_nobody_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_WRONG)
-    assert "fixed" not in json.loads(dslc("check", "--format", "json", cwd=tmp_path).stdout)
+    assert "fixed" not in json.loads(run("check", "--format", "json", cwd=tmp_path).stdout)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
@@ -210,7 +210,7 @@ def test_a_file_that_may_not_be_written_is_one_clear_line(tmp_path: Path) -> Non
     file = tmp_path / "a.symbiont"
     file.write_text(_WRONG)
     file.chmod(0o444)
-    done = dslc("check", "--fix", cwd=tmp_path)
+    done = run("check", "--fix", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "dslc: cannot write a.symbiont: Permission denied\n"
     assert file.read_text() == _WRONG
