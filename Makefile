@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench catalog grammar docs lock clean
+.PHONY: help run test check bench catalog grammar docs editors vscode lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -44,6 +44,17 @@ grammar: ## write grammar/src from grammar.js (needs the tree-sitter command, 0.
 
 docs: .venv/installed ## write docs/reference from the compiler's own tables
 	$(BIN)/dslc docs --output docs/reference
+
+editors: .venv/installed-dev ## write the grammar and snippets of the extension for VS Code from the language's tables
+	$(BIN)/python -m dslc.language_server.textmate editors/vscode
+
+vscode: ## package the extension for VS Code as dist/symbiont.vsix (needs npm)
+	rm -rf build/vscode
+	mkdir -p build dist
+	cp -R editors/vscode build/vscode
+	cp LICENSE build/vscode/LICENSE
+	cd build/vscode && npm ci --ignore-scripts --no-audit --no-fund
+	cd build/vscode && npx vsce package --allow-missing-repository --out ../../dist/symbiont.vsix
 
 lock: ## pin every development dependency again (needs uv)
 	uv pip compile --quiet --universal --no-header --no-annotate --all-extras --python-version 3.11 pyproject.toml -o requirements.lock

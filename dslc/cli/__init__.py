@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "compile": "dslc.cli.check:compile_",
         "fmt": "dslc.cli.fmt:fmt",
         "schema": "dslc.cli.schema:schema",
+        "lsp": "dslc.cli.lsp:lsp",
         "completion": "dslc.cli.completion:completion",
         "docs": "dslc.cli.docs:docs",
         "diff": "dslc.cli.diff:diff",

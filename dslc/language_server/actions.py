@@ -1,0 +1,73 @@
+"""What can be done about diagnostics: their fixes, all fixes of a file at once, and an `allow` comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dslc.diagnostic import Diagnostic, Edit, Severity
+from dslc.source import Source, Span
+
+_ALLOW = re.compile(rb"(?:#|//)\s*dslc:\s*allow\b[^\r\n]*")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Edits of one file that an author may choose. `about`: the diagnostic that it answers."""
+
+    title: str
+    sort: Literal["fix", "allow", "all"]
+    edits: tuple[Edit, ...]
+    about: Diagnostic | None = None
+
+
+def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> Iterator[Action]:
+    """What can be done about the diagnostics that touch the bytes asked for; what mends a whole file comes last."""
+    for found in diagnostics:
+        if found.span.end < asked.start or asked.end < found.span.start:
+            continue
+        if found.fix is not None:
+            yield Action(_sentence(found.fix.message), "fix", found.fix.edits, found)
+        if found.severity is not Severity.ERROR and found.code != "P505":
+            yield Action(f"Allow {found.code} here", "allow", (_allow(found, source),), found)
+    every = fix_all(diagnostics)
+    if every:
+        yield Action("Fix everything that can be fixed without asking", "all", tuple(every))
+
+
+def fix_all(diagnostics: Iterable[Diagnostic]) -> list[Edit]:
+    """The edits of all fixes of a file, without those that overlap or touch an earlier one: two that touch might want
+    one blank."""
+    taken: list[Edit] = []
+    end = -1
+    for edits in sorted((found.fix.edits for found in diagnostics if found.fix), key=_start):
+        if edits and _start(edits) > end:
+            taken += edits
+            end = max(edit.span.end for edit in edits)
+    return taken
+
+
+def _start(edits: Sequence[Edit]) -> int:
+    return min((edit.span.start for edit in edits), default=0)
+
+
+def _allow(found: Diagnostic, source: Source) -> Edit:
+    """An `allow` comment on the line above, or one code more for the comment that stands there."""
+    data, start = source.data, found.span.start
+    line = max(data.rfind(b"\n", 0, start) + 1, len(_BOM) if data.startswith(_BOM) else 0)
+    above = data[data.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line]
+    comment = _ALLOW.search(above)
+    if comment is not None and not above[: comment.start()].strip():
+        at = line - len(above) + len(above[: comment.end()].rstrip())
+        return Edit(Span(at, at), f" {found.code}")
+    rest = data[line:start]
+    indent = rest[: len(rest) - len(rest.lstrip(b" \t"))].decode()
+    end = "\r\n" if data[:line].endswith(b"\r\n") else "\n"
+    return Edit(Span(line, line), f"{indent}# dslc: allow {found.code}{end}")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

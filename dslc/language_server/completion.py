@@ -1,0 +1,294 @@
+"""What could be written at a place. It goes by the outline alone, for what is being typed can rarely be parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dslc.blocks import Setting
+from dslc.catalog import Row
+from dslc.example import example
+from dslc.language_server import prose
+from dslc.language_server.outline import List
+from dslc.language_server.spot import Spot
+from dslc.vocabulary import Settings, Vocabulary
+
+Sort = Literal["kind", "setting", "group", "choice", "row", "name", "value"]
+NamesOf = Callable[[str], Iterable[str]]
+Words = Callable[[Setting], Sequence[str]]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_BEGUN = re.compile(r"secret://[^/]*/?")
+_DURATIONS = ("30s", "5m", "1h", "1d", "7d", "30d", "90d", "6months", "1y")
+_MOST_WORDS = 20  # that a snippet lets one choose from
+_SIZES = ("64KiB", "256KiB", "1MiB", "5MiB", "25MB")
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "memory": ("path", "retention"),
+    "webhook": ("path", "provider", "secret", "agent"),
+    "agent": ("memory", "instruction"),
+}
+"""The settings a new block begins with; of a kind not named here, those that are required."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One completion: replace `text[start:end]` by `insert`, or by `snippet` where a client takes snippets.
+
+    `detail` is one line, `doc` is Markdown.
+    """
+
+    label: str
+    sort: Sort
+    start: int
+    end: int
+    insert: str
+    snippet: str | None = None
+    detail: str = ""
+    doc: str = ""
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class _At:
+    """The place to complete: its spot, what would be replaced there, and what the program knows."""
+
+    spot: Spot
+    start: int
+    end: int
+    index: int
+    vocabulary: Vocabulary
+    declared: NamesOf
+    missing: NamesOf
+
+    def words(self, setting: Setting) -> Sequence[str]:
+        """What a setting chooses from, in this program."""
+        if setting.type == "reference":
+            return [_written(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
+        return words_of(setting, self.vocabulary)
+
+    def offer(self, label: str, sort: Sort, **more: str | int | None) -> Offer:
+        return replace(Offer(label, sort, self.start, self.end, label), **more)  # type: ignore[arg-type]
+
+
+def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
+    """What a setting chooses from, in every program."""
+    if setting.type == "boolean":
+        return ("false", "true") if setting.default is True else ("true", "false")
+    return setting.choices or tuple(map(_written, vocabulary.rows(setting.family or "")))
+
+
+def complete(spot: Spot, index: int, vocabulary: Vocabulary, declared: NamesOf, missing: NamesOf) -> list[Offer]:
+    """The completions at a spot of a text, at `index`.
+
+    `declared` gives the names of the blocks of a kind; `missing` those that are used and not declared.
+    """
+    if spot.token is not None and spot.token.kind == "long":
+        return []
+    start = end = index
+    if spot.token is not None and (spot.inside or not spot.token.quotes):
+        first, last = spot.token.inner if spot.inside else (spot.token.start, spot.token.end)
+        start, end = min(first + spot.base, index), max(last + spot.base, index)
+    here = _At(spot, start, end, index, vocabulary, declared, missing)
+    match spot.role:
+        case "kind":
+            return list(_kinds(here))
+        case "name" if spot.entry is not None:
+            return [here.offer(name, "name", insert=_name(here, name)) for name in missing(spot.entry.key.text)]
+        case "key":
+            return list(_keys(here))
+        case "value":
+            setting = spot.setting(vocabulary)
+            return list(_values(here, setting)) if setting else []
+    return []
+
+
+def _kinds(here: _At) -> Iterator[Offer]:
+    written = here.spot.entry is not None and (here.spot.entry.value is not None or here.spot.entry.body is not None)
+    for kind, settings in here.vocabulary.kinds.items():
+        snippet = None if written else block_snippet(kind, settings, here.words)
+        yield here.offer(kind, "kind", detail="block", doc=prose.of_kind(kind), snippet=snippet)
+
+
+def block_snippet(kind: str, settings: Settings, words: Words) -> str:
+    """A new block with the settings it begins with, as a snippet. `words` are those that a setting chooses from."""
+    first = [settings[name] for name in FIRST.get(kind, ()) if name in settings] or [
+        setting for setting in settings.values() if setting.required and setting.type != "group"
+    ]
+    return f"{kind} ${{1:name}} {_body(first, words, 2)}"
+
+
+def _body(settings: Sequence[Setting], words: Words, count: int) -> str:
+    """Settings in braces, with a field for each value, fields counted from `count`."""
+    width = max((len(setting.name) for setting in settings), default=0)
+    lines = [f"    {one.name:<{width}} {_field(one, words, at)}\n" for at, one in enumerate(settings, start=count)]
+    return f"{{\n{''.join(lines)}    $0\n}}"
+
+
+def _field(setting: Setting, words: Words, count: int) -> str:
+    """The value of a setting as a field of a snippet; quotes stay when the text in them is replaced."""
+    known = words(setting)
+    if len(known) > 1:
+        first = [word for word in known if word == setting.default]
+        return f"${{{count}|{','.join(dict.fromkeys([*first, *known]))}|}}"
+    value = known[0] if known else example(setting).removeprefix(setting.name).strip()
+    if value.startswith('"') and value.endswith('"') and len(value) > 1:
+        return f'"${{{count}:{_escaped(value[1:-1]).replace("…", "")}}}"'
+    return f"${{{count}:{_escaped(value)}}}"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\\$}]", r"\\\g<0>", text)
+
+
+def _keys(here: _At) -> Iterator[Offer]:
+    spot = here.spot
+    settings = spot.settings(here.vocabulary)
+    given = {entry.key.text for entry in spot.body.entries if entry is not spot.entry} if spot.body else set()
+    excluded = {name for key in given if key in settings for name in settings[key].excludes}
+    alone = spot.entry is None or (spot.entry.value is None and spot.entry.body is None)
+    for count, setting in enumerate(settings.values()):
+        name, again = setting.name, setting.many and setting.type == "group"
+        if (name in given and not again) or name in excluded or given & set(setting.excludes):
+            continue
+        needed = setting.required or (len(setting.one_of) > 1 and not given & set(setting.one_of))
+        yield here.offer(
+            name,
+            "group" if setting.type == "group" else "setting",
+            insert=name,
+            snippet=setting_snippet(setting, here.words) if alone else None,
+            detail=prose.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
+            doc=prose.of_setting(setting),
+            rank=count if needed else count + 100,
+        )
+
+
+def setting_snippet(setting: Setting, words: Words) -> str:
+    """A setting with a value to fill in, as a snippet."""
+    if setting.type == "group":
+        needed = [one for one in setting.settings if one.required or (one.one_of and one.one_of[0] == one.name)]
+        return f"{setting.name} {_body(needed or setting.settings[:1], words, 1)}"
+    if setting.type == "secret":
+        return f'{setting.name} "secret://$1"'
+    if setting.many and not setting.single:
+        return f"{setting.name} [$1]"
+    return f"{setting.name} {_field(setting, words, 1)}"
+
+
+def _values(here: _At, setting: Setting) -> Iterator[Offer]:
+    spot = here.spot
+    if setting.many and not setting.single and spot.items is None and not isinstance(_value(spot), List):
+        return  # a list belongs here: its brackets come first
+    taken = {item.content for item in spot.items or () if item is not spot.token}
+    for offer in _READERS.get(setting.type, _plain)(here, setting):
+        if offer.label not in taken:
+            yield offer
+
+
+def _value(spot: Spot) -> object:
+    return spot.entry.value if spot.entry else None
+
+
+def _truths(here: _At, setting: Setting) -> Iterator[Offer]:
+    for word in () if here.spot.inside else ("true", "false"):
+        usual = setting.default is (word == "true")
+        yield here.offer(word, "choice", detail="default" if usual else "", rank=int(usual))
+
+
+def _choices(here: _At, setting: Setting) -> Iterator[Offer]:
+    for rank, choice in enumerate(setting.choices or ()):
+        usual = choice == setting.default
+        yield here.offer(choice, "choice", detail="default" if usual else "", doc=prose.of_setting(setting), rank=rank)
+
+
+def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
+    entry = here.spot.entry
+    for rank, row in enumerate(here.vocabulary.rows(setting.family or "").values()):
+        bare = setting.type == "variant" and not here.spot.inside and entry is not None and entry.body is None
+        yield here.offer(
+            row.name,
+            "row",
+            insert=_name(here, row.name),
+            snippet=_row_snippet(here, row) if bare else None,
+            detail=row.title + (" (default)" if row.name == setting.default else ""),
+            doc=prose.of_row(row),
+            rank=rank,
+        )
+
+
+def _row_snippet(here: _At, row: Row) -> str | None:
+    needed = [option for option in row.options if option.required]
+    return f"{_name(here, row.name)} {_body(needed, here.words, 1)}" if needed else None
+
+
+def _references(here: _At, setting: Setting) -> Iterator[Offer]:
+    for name in sorted(here.declared(setting.block or "")):
+        yield here.offer(name, "name", insert=_name(here, name), detail=setting.block or "")
+
+
+def _names(here: _At, setting: Setting) -> Iterator[Offer]:
+    return _rows(here, setting) if setting.family else iter(())
+
+
+def _name(here: _At, name: str) -> str:
+    """A name as it is written here: in quotes when it must be, unless it stands in quotes already."""
+    return name if here.spot.inside else _written(name)
+
+
+def _written(name: str) -> str:
+    return name if _WORD.fullmatch(name) else f'"{name}"'
+
+
+def _secrets(here: _At, _: Setting) -> Iterator[Offer]:
+    token = here.spot.token
+    begun = _BEGUN.match(token.content) if token and here.spot.inside else None
+    if begun is not None:  # what follows the backend stays
+        here = replace(here, end=max(here.start + begun.end(), min(here.index, here.end)))
+    for rank, row in enumerate(here.vocabulary.rows("secret").values()):
+        start = f"secret://{row.name}/"
+        yield here.offer(
+            start,
+            "row",
+            insert=start if here.spot.inside else f'"{start}"',
+            snippet=None if here.spot.inside else f'"{start}$1"',
+            detail=row.title,
+            doc=prose.of_row(row),
+            rank=rank,
+        )
+
+
+def _amounts(*usual: str) -> Callable[[_At, Setting], Iterator[Offer]]:
+    def offers(here: _At, setting: Setting) -> Iterator[Offer]:
+        low, high = setting.minimum, setting.maximum
+        known = [str(value) for value in (setting.default, setting.example, low, high) if value not in (None, [])]
+        for rank, value in enumerate(dict.fromkeys([*known, *(() if low or high else usual)])):
+            detail = "default" if value == setting.default else "example"
+            yield here.offer(value, "value", detail=detail, rank=rank)
+
+    return offers
+
+
+def _plain(here: _At, setting: Setting) -> Iterator[Offer]:
+    """Its default, and an example of its type."""
+    if here.spot.inside or setting.type == "group":
+        return
+    found = {}
+    if setting.default not in (None, "", []) and not isinstance(setting.default, list):
+        found[prose.written(setting, setting.default)] = "default"
+    found.setdefault(example(setting).removeprefix(setting.name).strip(), "example")
+    for rank, (value, detail) in enumerate(found.items()):
+        if "…" not in value:
+            yield here.offer(value, "value", detail=detail, rank=rank)
+
+
+_READERS: Mapping[str, Callable[[_At, Setting], Iterator[Offer]]] = {
+    "boolean": _truths,
+    "word": _choices,
+    "variant": _rows,
+    "name": _names,
+    "reference": _references,
+    "secret": _secrets,
+    "duration": _amounts(*_DURATIONS),
+    "size": _amounts(*_SIZES),
+}

@@ -1,0 +1,81 @@
+"""What is said about the word under the cursor. The value of a secret is never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dslc.blocks import Invalid, Setting, is_reference
+from dslc.blocks.duration import read_duration, write_duration
+from dslc.blocks.size import read_size
+from dslc.blocks.values import backend_of
+from dslc.language_server import prose
+from dslc.language_server.spot import Spot
+from dslc.vocabulary import Vocabulary
+
+Summary = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown about `text[start:end]`."""
+
+    markdown: str
+    start: int
+    end: int
+
+
+def hover(spot: Spot, vocabulary: Vocabulary, summary: Summary) -> Hover | None:
+    """What is known of the token at a spot. `summary(kind, name)` tells of a block, as Markdown."""
+    token, entry = spot.token, spot.entry
+    if token is None or entry is None:
+        return None
+    said = ""
+    match spot.role:
+        case "kind" if token.text in vocabulary.kinds:
+            said = prose.of_kind(token.text)
+        case "name":
+            said = summary(entry.key.text, token.content)
+        case "key":
+            setting = spot.setting(vocabulary)
+            said = prose.of_setting(setting) if setting else ""
+        case "value":
+            setting = spot.setting(vocabulary)
+            said = _value(spot, setting, vocabulary, summary) if setting else ""
+    return Hover(said, token.start + spot.base, token.end + spot.base) if said else None
+
+
+def _value(spot: Spot, setting: Setting, vocabulary: Vocabulary, summary: Summary) -> str:
+    text = spot.token.content if spot.token else ""
+    if setting.type == "secret":
+        return _secret(text, vocabulary)
+    if setting.type == "reference":
+        return summary(setting.block or "", text) or prose.of_setting(setting)
+    row = vocabulary.rows(setting.family).get(text) if setting.family else None
+    if row is not None:
+        return prose.of_row(row)
+    said = prose.of_setting(setting)
+    meant = _meant(setting, text)
+    return f"{meant}\n\n{said}" if meant else said
+
+
+def _secret(text: str, vocabulary: Vocabulary) -> str:
+    if not is_reference(text):
+        return "A secret, written in the file. Keep it elsewhere and refer to it: `secret://…`."
+    try:
+        row = vocabulary.rows("secret").get(backend_of(text))
+    except Invalid:
+        return ""
+    return prose.of_row(row) if row else ""
+
+
+def _meant(setting: Setting, text: str) -> str:
+    """What a duration or a size comes to."""
+    try:
+        if setting.type == "duration":
+            return f"`{text}` is {write_duration(read_duration(text))}"
+        if setting.type == "size":
+            return f"`{text}` is {read_size(text):,} bytes"
+    except Invalid:
+        return ""
+    return ""

@@ -1,0 +1,229 @@
+"""The program as an editor sees it: the files below its folders, and the open documents, whose text wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dslc.diagnostic import Diagnostic
+from dslc.language_server.disk import Look, Stamp
+from dslc.language_server.names import Named, Names
+from dslc.language_server.positions import Encoding, Lines
+from dslc.language_server.spot import Spot, spot
+from dslc.language_server.uris import path_of, uri_of
+from dslc.report.mask import masked
+from dslc.source import Source
+from dslc.syntax import File
+from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
+
+_BOM = "\ufeff"
+_MOST_LINES = 12  # of a block that is shown
+
+
+@dataclass(frozen=True)
+class Change:
+    """One edit of a document by the client's positions, or its whole new text when there is no `span`."""
+
+    text: str
+    span: tuple[tuple[int, int], tuple[int, int]] | None = None
+
+
+class Text:
+    """A text at one moment and its positions. `name`: what the program calls it. `skipped`: characters before what
+    the compiler reads, which is a byte-order mark or nothing."""
+
+    def __init__(self, name: str, text: str, encoding: Encoding, *, skipped: int = 0) -> None:
+        self.name = name
+        self.text = text
+        self.skipped = skipped
+        self.lines = Lines(text, encoding)
+
+    @cached_property
+    def source(self) -> Source:
+        return Source(self.name, self.text)
+
+    def changed(self, changes: Iterable[Change]) -> Text:
+        """The text after the changes, one after another."""
+        lines = self.lines
+        for change in changes:
+            new = change.text
+            if change.span is not None:
+                start, end = sorted(lines.index(*at) for at in change.span)
+                new = lines.text[:start] + new + lines.text[end:]
+            lines = Lines(new, lines.encoding)
+        return Text(self.name, lines.text, lines.encoding, skipped=int(lines.text.startswith(_BOM)))
+
+
+@dataclass
+class Document:
+    """A text that is open in the editor, by the editor's own URI."""
+
+    uri: str
+    version: int | None
+    text: Text
+
+
+class Project:
+    """One program. Places that come in and go out are indexes into the compiler's text of a source."""
+
+    def __init__(self, vocabulary: Vocabulary, encoding: Encoding = "utf-16") -> None:
+        self.vocabulary = vocabulary
+        self.encoding: Encoding = encoding
+        self.folders: list[str] = []
+        self.stamps: Mapping[str, Stamp] = {}
+        self._workspace = Workspace(vocabulary)
+        self.names = Names(self._workspace)
+        self._documents: dict[str, Document] = {}
+        self._sources: dict[str, Source] = {}
+        self._called: dict[str, str] = {}  # real paths and what the program calls them
+        self._waiting: dict[str, Text] = {}
+
+    # Documents.
+
+    def open(self, uri: str, version: int | None, text: str) -> None:
+        """A document was opened: its text counts from now on."""
+        path = path_of(uri)
+        name = uri if path is None else self._called.setdefault(os.path.realpath(path), path)
+        now = Text(name, text, self.encoding, skipped=int(text.startswith(_BOM)))
+        self._documents[uri] = Document(uri, version, now)
+        self._waiting[now.name] = now
+
+    def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> None:
+        """A document was edited. An unknown one counts as opened, when its whole text is given."""
+        document = self._documents.get(uri)
+        if document is None:
+            whole = next((at for at, change in enumerate(changes) if change.span is None), None)
+            if whole is None:
+                return
+            self.open(uri, version, changes[whole].text)
+            self.change(uri, version, changes[whole + 1 :])
+            return
+        document.text, document.version = document.text.changed(changes), version
+        self._waiting[document.text.name] = document.text
+
+    def close(self, uri: str) -> str | None:
+        """A document was closed. Returns the path of the file that counts again, and must be read."""
+        document = self._documents.pop(uri, None)
+        if document is None:
+            return None
+        name = document.text.name
+        other = next((other for other in self._documents.values() if other.text.name == name), None)
+        if other is not None:
+            self._waiting[name] = other.text
+            return None
+        self._waiting.pop(name, None)
+        if name in self.stamps:
+            return name
+        path = next((path for path in self.stamps if self._called.get(os.path.realpath(path)) == name), None)
+        if path is None:
+            self._drop(name)
+        return path
+
+    def document(self, name: str) -> Document | None:
+        """The open document of a source."""
+        return next((document for document in self._documents.values() if document.text.name == name), None)
+
+    # Files on disk.
+
+    def take(self, seen: Look) -> Iterator[str]:
+        """Take what was found on disk: files that are gone, and new bytes file by file, so that a caller may pause."""
+        gone = self.stamps.keys() - seen.stamps.keys()
+        self.stamps = seen.stamps
+        for path in gone:
+            name = self._called.get(os.path.realpath(path), path)
+            if self.document(name) is None:
+                self._drop(name)
+        for path, data in seen.read.items():
+            self.put_file(path, data)
+            yield path
+
+    def put_file(self, path: str, data: bytes) -> None:
+        """Take the bytes of a file, unless it is open."""
+        name = self._called.setdefault(os.path.realpath(path), path)
+        if self.document(name) is None:
+            self._put(Source(name, data))
+
+    def name_of(self, uri: str) -> str:
+        """What the program calls a document: the path of its file, one for all ways to it, or its URI."""
+        path = path_of(uri)
+        if path is None:
+            return uri
+        return self._called.get(os.path.realpath(path), path)
+
+    def uri_of(self, name: str) -> str:
+        """The editor's URI of a source."""
+        document = self.document(name)
+        return document.uri if document else uri_of(name)
+
+    # What is known.
+
+    def settle(self) -> None:
+        """Take the edits that wait."""
+        for text in list(self._waiting.values()):
+            self._put(text.source)
+        self._waiting.clear()
+
+    def take_changed(self) -> set[str]:
+        """The names of the sources whose diagnostics may have changed since this was last asked; settles first."""
+        self.settle()
+        return self._workspace.take_changed()
+
+    def diagnostics(self, name: str) -> Sequence[Diagnostic]:
+        """The diagnostics of a source; none when there is no such source."""
+        return self._workspace.diagnostics(name)
+
+    def source(self, name: str) -> Source | None:
+        """A source by its name."""
+        self.settle()
+        return self._sources.get(name)
+
+    def file(self, name: str) -> File | None:
+        """A source as it was read."""
+        self.settle()
+        return self._workspace.file(name) if name in self._sources else None
+
+    def text(self, name: str) -> Text | None:
+        """A source with its positions."""
+        document = self.document(name)
+        if document is not None:
+            return document.text
+        source = self.source(name)
+        if source is None:
+            return None
+        text = source.text
+        return Text(name, source.data.decode(errors="replace") if text is None else text, self.encoding)
+
+    def spot(self, name: str, index: int) -> Spot:
+        """What stands at a place."""
+        file = self.file(name)
+        return spot(file.pieces, file.source.text or "", index) if file else Spot("nothing")
+
+    def summary(self, kind: str, name: str) -> str:
+        """Where a block is declared and what it says, as Markdown, without secrets; nothing for an unknown one."""
+        places = self.names.of(kind, name)
+        declared = next((named for named in places if named.declares), None)
+        if declared is None:
+            return ""
+        uses = sum(not named.declares for named in places)
+        line = self._sources[declared.file].position(declared.span.start).line
+        where = f"{os.path.basename(declared.file)}:{line}"  # noqa: PTH119 - it may be a URI
+        count = "" if kind == "webhook" else f", used {uses} time{'' if uses == 1 else 's'}"
+        return f"`{kind} {name}`, declared in {where}{count}\n\n```symbiont\n{self._shown(declared)}\n```"
+
+    def _shown(self, named: Named) -> str:
+        """The beginning of the block that a name declares."""
+        file = self._workspace.file(named.file)
+        piece = next(piece for piece in reversed(file.pieces) if piece.offset <= named.span.start)
+        lines = masked(piece.text).replace("\r\n", "\n").rstrip().split("\n")
+        return "\n".join(lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "    …"])
+
+    def _put(self, source: Source) -> None:
+        self._sources[source.name] = source
+        self._workspace.put(source)
+
+    def _drop(self, name: str) -> None:
+        if self._sources.pop(name, None) is not None:
+            self._workspace.drop(name)

@@ -1,0 +1,112 @@
+"""What is said about kinds, settings and rows, as Markdown. Values out of a program are not shown here."""
+
+from __future__ import annotations
+
+import json
+import re
+from inspect import cleandoc
+from typing import Any
+
+from dslc.blocks import TABLE, Setting
+from dslc.catalog import Row
+
+_TYPES = {
+    "string": "text",
+    "scalar": "text, number or truth",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "word": "word",
+    "duration": "duration",
+    "size": "size",
+    "url_path": "URL path",
+    "url": "URL",
+    "json_path": "JSONPath",
+    "secret": "secret",
+    "name": "name",
+    "variant": "name, with its own options",
+    "group": "settings in braces",
+}
+_UNQUOTED = {"word", "variant", "duration", "size", "name", "reference"}
+
+
+def of_kind(kind: str) -> str:
+    """A kind of block."""
+    return cleandoc(TABLE[kind].__doc__ or "")
+
+
+def of_setting(setting: Setting) -> str:
+    """A setting: what it is for, its type, default, bounds and how it stands to its siblings."""
+    head = f"**{setting.name}**: {type_of(setting)}{', required' if setting.required else ''}"
+    facts = [
+        f"Default: {shown(setting)}" if setting.default not in (None, "", []) else "",
+        f"One of {_listed(setting.choices)}" if setting.choices else "",
+        _bounds(setting),
+        f"Needs {_listed(setting.needs)}" if setting.needs else "",
+        f"Excludes {_listed(setting.excludes)}" if setting.excludes else "",
+        f"One of {_listed(setting.one_of)} is needed" if len(setting.one_of) > 1 else "",
+    ]
+    return "\n\n".join(part for part in [head, setting.doc, "  \n".join(filter(None, facts))] if part)
+
+
+def of_row(row: Row) -> str:
+    """A row of the catalogue: a provider, a store, a backend of secrets …"""
+    facts = [
+        f"Signs {', '.join(row.signed) or 'nothing'}" if row.signed is not None else "",
+        f"Needs the extra `[{row.extra}]`" if row.extra else "",
+        f"Options: {_listed(tuple(option.name for option in row.options))}" if row.options else "",
+        f"<{row.doc_url}>" if row.doc_url else "",
+    ]
+    head = f"**{row.name}**" + (f": {row.title}" if row.title else "")
+    return "\n\n".join(part for part in [head, row.doc, "  \n".join(filter(None, facts))] if part)
+
+
+def type_of(setting: Setting) -> str:
+    """What is written there."""
+    if setting.type == "reference":
+        what = f"name of {'an' if (setting.block or 'block')[0] in 'aeiou' else 'a'} `{setting.block or 'block'}`"
+    else:
+        what = _TYPES.get(setting.type, setting.type)
+    if setting.many and setting.type == "group":
+        return f"{what}, any number of times"
+    return f"list of {what}{', or one' if setting.single else ''}" if setting.many else what
+
+
+def shown(setting: Setting) -> str:
+    """The default as a program writes it."""
+    return f"`{written(setting, setting.default)}`"
+
+
+def written(setting: Setting, value: Any) -> str:
+    """A value as a program writes it."""
+    if isinstance(value, list | tuple):
+        return f"[{' '.join(written(setting, item) for item in value)}]"
+    return str(value) if setting.type in _UNQUOTED else json.dumps(value, ensure_ascii=False)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _bounds(setting: Setting) -> str:
+    items = "items" if setting.many else "characters"
+    low, high = setting.minimum, setting.maximum
+    parts = [
+        f"from `{low}` to `{high}`"
+        if low is not None and high is not None
+        else f"at least `{low}`"
+        if low is not None
+        else f"at most `{high}`"
+        if high is not None
+        else "",
+        f"at least {setting.min_length} {items}" if setting.min_length else "",
+        f"at most {setting.max_length} {items}" if setting.max_length is not None else "",
+    ]
+    text = ", ".join(filter(None, parts))
+    return text[:1].upper() + text[1:]
+
+
+def plain(markdown: str) -> str:
+    """The same for a client that shows no Markdown."""
+    without_fences = re.sub(r"^```.*\n?", "", markdown, flags=re.MULTILINE)
+    return re.sub(r"\*\*|`|<(?=https?:)|(?<=\S)>|  $", "", without_fences, flags=re.MULTILINE)

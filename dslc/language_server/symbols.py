@@ -1,0 +1,129 @@
+"""The blocks, groups and settings of a file, and what of it can be folded away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dslc.language_server.outline import Entry, Outline, outline
+from dslc.report.mask import masked
+from dslc.syntax import Piece
+from dslc.tree import ForeignNode
+
+_LONGEST = 80
+_COMMENT_LINES = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*(?:\n|\Z))+", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A block, a group (an entry with a body) or a setting. `name_start` and `name_end`: what to show as chosen."""
+
+    name: str
+    detail: str
+    sort: Literal["block", "group", "setting"]
+    start: int
+    end: int
+    name_start: int
+    name_end: int
+    inner: tuple[Symbol, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`text[start:end]` may be folded; what closes a body or list stays in sight."""
+
+    start: int
+    end: int
+    sort: Literal["region", "comment"]
+
+
+def symbols(pieces: Sequence[Piece]) -> Iterator[Symbol]:
+    """The symbols of a file's pieces. Secrets in details are masked."""
+    for piece in pieces:
+        hidden = masked(piece.text)
+        for entry in outline(piece.text).root.entries:
+            if entry.key.text and (entry.body is not None or entry.value is not None):
+                foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
+                yield _block(entry, hidden, piece.start, foreign=foreign)
+                if foreign:
+                    break
+
+
+def _block(entry: Entry, hidden: str, base: int, *, foreign: bool) -> Symbol:
+    name = entry.value or entry.key
+    shown = _shown(hidden, name.start, name.end).strip('"') or entry.key.text
+    return Symbol(
+        shown,
+        entry.key.text if entry.value else "",
+        "block",
+        entry.start + base,
+        entry.end + base,
+        name.start + base,
+        name.end + base,
+        () if foreign else tuple(_inner(entry, hidden, base)),
+    )
+
+
+def _inner(block: Entry, hidden: str, base: int) -> list[Symbol]:
+    """The symbols in a block's body; children first, so that nothing is read by recursion."""
+    order = [block]
+    for entry in order:
+        order += entry.body.entries if entry.body else ()
+    made: dict[int, Symbol] = {}
+    for entry in reversed(order[1:]):
+        if entry.key.text:
+            made[id(entry)] = _entry(entry, _found(entry, made), hidden, base)
+    return _found(block, made)
+
+
+def _found(entry: Entry, made: dict[int, Symbol]) -> list[Symbol]:
+    return [made[id(inner)] for inner in (entry.body.entries if entry.body else ()) if id(inner) in made]
+
+
+def _entry(entry: Entry, inner: list[Symbol], hidden: str, base: int) -> Symbol:
+    detail = _shown(hidden, entry.value.start, entry.value.end) if entry.value else ""
+    key = entry.key
+    return Symbol(
+        key.text,
+        detail,
+        "group" if entry.body else "setting",
+        entry.start + base,
+        entry.end + base,
+        key.start + base,
+        key.end + base,
+        tuple(inner),
+    )
+
+
+def _shown(hidden: str, start: int, end: int) -> str:
+    """A value on one line, not too long."""
+    text = " ".join(hidden[start : min(end, start + 2 * _LONGEST)].split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def folds(pieces: Sequence[Piece], text: str) -> Iterator[Fold]:
+    """Bodies, lists, long strings and runs of comment lines. Those on one line are for the caller to leave out."""
+    strings = []
+    for piece in pieces:
+        found = outline(piece.text)
+        for start, end in _stretches(found):
+            yield Fold(start + piece.start, end + piece.start, "region")
+        for token in found.long:
+            strings.append((token.start + piece.start, token.end + piece.start))
+            yield Fold(*strings[-1], "region")
+    inside = iter([*strings, (len(text) + 1, len(text) + 1)])
+    string = next(inside)
+    for match in _COMMENT_LINES.finditer(text):
+        while string[1] <= match.start():
+            string = next(inside)
+        if match.end() <= string[0]:
+            yield Fold(match.start(), match.start() + len(match[0].rstrip()), "comment")
+
+
+def _stretches(found: Outline) -> Iterator[tuple[int, int]]:
+    for entry, body in found.bodies():
+        yield entry.start, body.end
+    for opened in found.lists:
+        yield opened.start, opened.end

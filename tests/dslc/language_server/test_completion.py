@@ -1,0 +1,227 @@
+"""What is offered where, in texts that are being typed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dslc.language_server.completion import FIRST, block_snippet, setting_snippet, words_of
+from dslc.source import Source
+from dslc.syntax import parse
+from dslc.vocabulary import Vocabulary
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.language_server.programs import accepted, labels, offers
+
+KINDS = ["memory", "webhook", "agent"]
+WEBHOOK = ["path", "provider", "secret", "agent", "memory", "filter", "limits", "public_url", "keep_body",
+           "insecure_allow_unverified"]  # fmt: skip
+BACKENDS = [f"secret://{name}/" for name in ("credential", "env", "file", "generated", "vault")]
+
+
+def _without(*names: str) -> list[str]:
+    return [name for name in WEBHOOK if name not in names]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("|", KINDS),
+        ("we|", KINDS),
+        ("memory a {}\n|\nmemory b {}", KINDS),
+        ("memory a {} |", KINDS),
+        ("# a comment\n|", KINDS),
+        ("policy p { allow 1 }\n|", KINDS),
+        ("web|\nagent a {\n}\n", KINDS),
+        ("webhook w |", []),
+        ("webhook |", []),
+    ],
+)
+def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
+    assert labels(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("webhook w { | }", WEBHOOK),
+        ("webhook w {\n    |\n}\n", WEBHOOK),
+        ("webhook w {\n    |", WEBHOOK),
+        ("webhook w {\n    |\nagent a {}\n", WEBHOOK),
+        ('webhook w {\n    path "/a"\n    pro|\n}\n', _without("path")),
+        ('webhook w {\n    |\n    path "/a"\n    agent x\n}\n', _without("path", "agent")),
+        ('webhook w {\n    path "/a|b"\n}\n', []),
+        ('webhook w {\n    path "/a", |\n}\n', _without("path")),
+        ("webhook w {\n    filter { }\n    |\n}\n", WEBHOOK),  # it may be given again
+        ("webhook w {\n    limits { | }\n}\n", ["body", "per_minute"]),
+        ("webhook w {\n    limits {\n        body 1MB\n        |\n", ["per_minute"]),
+        ('webhook w {\n    filter {\n    json_path "$.a"\n    |\n    }\n}\n', ["equals", "contains"]),
+        ('webhook w {\n    filter { json_path "$" equals 1 | }\n}\n', ["contains"]),
+        ("webhook w\n{\n    |\n}\n", WEBHOOK),
+        ("webhook w {\n    provider custom {\n        |\n    }\n}\n",
+         ["header", "encoding", "timestamp_header", "tolerance", "max_age"]),
+        ("webhook w {\n    provider custom { tolerance 5m | }\n}\n", ["header", "encoding", "timestamp_header"]),
+        ("webhook w {\n    provider github { | }\n}\n", []),
+        ("memory m {\n    store records { | }\n}\n", ["gates", "segment"]),
+        ("memory m {\n    embedding remote { u| }\n}\n", ["url", "api_key"]),
+        ("unknown u { | }", []),
+        ("policy p { | }", []),
+        ("agent a(x: T) -> R { | }", []),
+    ],
+)  # fmt: skip
+def test_settings_that_are_free_stand_in_a_body(text: str, expected: list[str]) -> None:
+    assert sorted(labels(text)) == sorted(expected)
+
+
+def test_what_a_body_needs_comes_first() -> None:
+    assert labels("webhook w { | }")[0] == "path"
+    assert labels("webhook w { filter { | } }") == ["json_path", "equals", "contains"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("webhook w { keep_body | }", ["false", "true"]),  # what differs from the default first
+        ("webhook w { insecure_allow_unverified t|", ["true", "false"]),
+        ("webhook w {\n    provider |\n    path 1\n}", ["custom", "github", "stripe", "strict", "token"]),
+        ("webhook w { provider gi|thub }", ["custom", "github", "stripe", "strict", "token"]),
+        ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
+        ("memory m { store | }", ["markdown", "records"]),
+        ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
+        ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
+        ("memory m { store records { gates | } }", []),  # the list's bracket comes first
+        ("agent a { tools [search, re|] }", ["remember"]),
+        ("agent a { tools [\n    search\n    |\n", ["remember"]),
+        ('agent a { instruction "a | b" }', []),
+        ('agent a { instruction """\n    memory |\n    """ }', []),
+        ("agent a { max_steps | }", ["10"]),
+        ("webhook w { unknown | }", []),
+    ],
+)
+def test_values_stand_behind_a_key(text: str, expected: list[str]) -> None:
+    assert labels(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "webhook w { secret | }",
+        'webhook w { secret "|" }',
+        'webhook w { secret "|\n}',
+        'webhook w { secret "secret://|" }',
+        'webhook w { secret ["secret://env/A" "|"] }',
+        'webhook w { secret "secret://e|nv/A" }',
+        'memory m { embedding remote { api_key "|" } }',
+    ],
+)
+def test_backends_stand_in_a_secret(text: str) -> None:
+    assert labels(text) == BACKENDS
+
+
+def test_a_chosen_backend_keeps_the_path_and_the_quotes() -> None:
+    assert accepted('webhook w { secret "secret://e|nv/A" }', BACKENDS[4]) == 'webhook w { secret "secret://vault/A" }'
+    assert accepted("webhook w { secret | }", BACKENDS[1]) == 'webhook w { secret "secret://env/" }'
+    assert accepted('webhook w { secret "hun|ter2" }', BACKENDS[1]) == 'webhook w { secret "secret://env/" }'
+
+
+def test_no_offer_shows_the_secret_that_stands_there() -> None:
+    assert "hunter2" not in repr(offers('webhook w { secret "hun|ter2" }'))
+
+
+def test_durations_and_sizes_have_examples_within_their_bounds() -> None:
+    assert labels("memory m { retention | }")[0] == "90d"
+    assert set(labels("webhook w { provider custom { tolerance | } }")) == {"5m", "1s", "1h"}
+    assert "256KiB" in labels("webhook w { limits { body | } }")
+
+
+def test_names_of_all_files_stand_at_references() -> None:
+    others = {
+        "a": 'agent one {}\nagent "two.2" {}\n',
+        "b": "agent broken {\n  memory\n",
+        "c": "agent old(x: T) -> R {}\n",
+    }
+    assert labels("webhook w { agent | }", **others) == ["broken", "old", "one", "two.2"]
+    assert labels("agent a { memory | }", **others) == []
+
+
+def test_a_name_gets_quotes_where_it_needs_them() -> None:
+    other = 'agent "two.2" {}\n'
+    assert accepted("webhook w { agent | }", "two.2", other=other) == 'webhook w { agent "two.2" }'
+    assert accepted('webhook w { agent "t|" }', "two.2", other=other) == 'webhook w { agent "two.2" }'
+
+
+def test_names_that_are_missing_stand_at_heads() -> None:
+    others = {"a": 'webhook w { path "/a" agent reviewer memory notes }\nagent here {}\nwebhook v { agent here }\n'}
+    assert labels("agent |", **others) == ["reviewer"]
+    assert labels("memory n|", **others) == ["notes"]
+    assert labels("webhook |", **others) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["# |", "webhook w { # |\n}", "webhook w { // pa|th\n", "a # b |", 'memory m { path "x" # |\n}']
+)
+def test_comments_offer_nothing(text: str) -> None:
+    assert labels(text) == []
+
+
+def test_a_word_is_replaced_whole() -> None:
+    assert accepted("webhook w { pro|vi }", "provider") == "webhook w { provider }"
+    assert accepted("webhook w { pro|vi github }", "provider", snippet=True) == "webhook w { provider github }"
+    assert accepted("webhook w { keep_body fal|", "true") == "webhook w { keep_body true"
+
+
+def test_what_a_variant_needs_comes_with_it() -> None:
+    chosen = next(offer for offer in offers("webhook w { provider st| }") if offer.label == "strict")
+    assert chosen.snippet is not None
+    assert "audience" in chosen.snippet
+
+
+def test_documentation_comes_along() -> None:
+    chosen = next(offer for offer in offers("memory m { | }") if offer.label == "retention")
+    assert "90d" in chosen.doc
+    assert "How long" in chosen.doc
+
+
+def _plain(snippet: str) -> str:
+    """A snippet with its fields filled in as they are proposed."""
+    text = re.sub(r"\$\{\d+\|([^,|]*)[^|]*\|\}", r"\1", snippet)
+    text = re.sub(r"\$\{\d+:((?:\\.|[^}\\])*)\}", lambda match: re.sub(r"\\(.)", r"\1", match[1]), text)
+    return re.sub(r"\$\d", "", text)
+
+
+def test_every_snippet_is_a_program_without_syntax_errors() -> None:
+    vocabulary = Vocabulary(CATALOG)
+    for kind, settings in vocabulary.kinds.items():
+        made = [block_snippet(kind, settings, lambda setting: words_of(setting, vocabulary))]
+        made += [
+            f"{kind} x {{\n{setting_snippet(setting, lambda one: words_of(one, vocabulary))}\n}}"
+            for setting in settings.values()
+        ]
+        for snippet in made:
+            assert parse(Source("a", _plain(snippet)), vocabulary).readable, snippet
+
+
+def test_the_first_settings_of_a_block_exist() -> None:
+    kinds = Vocabulary(CATALOG).kinds
+    assert all(name in kinds[kind] for kind, names in FIRST.items() for name in names)
+
+
+_TEXT = """\
+webhook "w" { # é😀
+ path "/a" secret ["secret://env/A" \"\"\"x
+\"\"\"] provider custom { header 'x' } filter { equals 1 }
+}
+agent a {}
+"""
+
+
+@given(
+    st.integers(0, len(_TEXT)), st.integers(0, len(_TEXT)), st.sampled_from(["", "{", "}", '"', '"""', "[", "x", "\n"])
+)
+def test_any_place_of_a_broken_text_can_be_asked_about(cursor: int, at: int, junk: str) -> None:
+    text = _TEXT[:at] + junk + _TEXT[at:]
+    for offer in offers(text[:cursor] + "|" + text[cursor:]):
+        assert 0 <= offer.start <= cursor <= max(offer.end, cursor) <= len(text)
+        assert "\n" not in text[offer.start : offer.end]

@@ -1,0 +1,71 @@
+"""What is said about the word under the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from dslc.language_server.prose import plain
+from tests.dslc.language_server.programs import said
+
+_SECRET = "hunter2Zq"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("web|hook w {}", ["verifies what arrives"]),
+        ("memory m { ret|ention 90d }", ["**retention**", "duration", "How long", "Default: `90d`"]),
+        ("memory m { search { vector_weight| 0.7 } }", ["number", "From `0` to `1`", "Default: `0.7`"]),
+        ("memory m { retention 1|y }", ["`1y` is 365d6h", "How long"]),
+        ("webhook w { limits { body 25|6KiB } }", ["262,144 bytes"]),
+        ("webhook w { provider str|ipe }", ["**stripe**", "Signs timestamp, body"]),
+        ("webhook w { provider custom { encoding| hex } }", ["One of `hex`, `base64`", "Default: `hex`"]),
+        ("webhook w { provider custom { max_age| 5m } }", ["Needs `timestamp_header`", "Excludes `tolerance`"]),
+        ("webhook w { filter { eq|uals 1 } }", ["One of `equals`, `contains` is needed"]),
+        ('webhook w { secret "secret://va|ult/x" }', ["**vault**"]),
+        ('webhook w { secret "va|ult://x" }', ["**vault**"]),
+        ("memory m { store records { gates| [] } }", ["list of word", "At least 1 items, at most 2 items"]),
+        ("agent a { tools [sea|rch] }", ["**search**"]),
+        ("policy p { pa|th 1 }", []),
+        ("unknown u { pa|th 1 }", []),
+        ("# web|hook", []),
+        ("webhook w { keep_body true | }", []),
+    ],
+)
+def test_a_word_is_explained(text: str, expected: list[str]) -> None:
+    markdown = said(text)
+    assert bool(markdown) == bool(expected)
+    assert [part for part in expected if part not in markdown] == []
+
+
+def test_a_reference_says_where_the_block_is_and_what_it_says() -> None:
+    declared = f'# notes\nmemory notes {{\n    path "data/notes"\n    embedding remote {{ api_key "{_SECRET}" }}\n}}\n'
+    markdown = said("agent a { memory no|tes }\nagent b { memory notes }", other=declared)
+    assert "`memory notes`, declared in untitled:other:2, used 2 times" in markdown
+    assert 'path "data/notes"' in markdown
+    assert _SECRET not in markdown
+
+
+def test_the_name_of_a_block_says_the_same() -> None:
+    assert "used 1 time\n" in said("agent a { memory notes }\nmemory no|tes {}")
+    assert "webhook w" in said('webhook "|w" {}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'secret "hunter|2Zq"',
+        'secret ["hunter|2Zq"]',
+        "secret 'hunter|2Zq'",
+        "secret hunter|2Zq",
+        'secret """hunter|2Zq"""',
+    ],
+)
+def test_a_secret_in_the_file_is_not_shown(text: str) -> None:
+    markdown = said(f"webhook w {{\n    {text}\n}}")
+    assert _SECRET not in markdown
+    assert "secret://" in markdown
+
+
+def test_plain_text_has_no_marks_of_markdown() -> None:
+    assert plain("**a** `b`  \n<https://c>\n```symbiont\nd\n```") == "a b\nhttps://c\nd\n"

@@ -1,0 +1,83 @@
+"""Names across files: where they stand, and what a new one is written like."""
+
+from __future__ import annotations
+
+import pytest
+
+from dslc.edit import apply
+from dslc.language_server.names import Refused
+from dslc.language_server.project import Project
+from tests.dslc.language_server.programs import HERE, at_cursor, project, typed
+
+_TEXTS = {
+    "a": 'memory notes {}\nwebhook w { path "/a" memory "notes" agent é }\n',
+    "b": '# é😀\nagent a { memory notes }\nagent b { memory other }\nwebhook v { path "/b" memory "notes" agent a }\n',
+}
+
+
+def _renamed(made: Project, kind: str, old: str, new: str) -> dict[str, str]:
+    edits = made.names.renamed(kind, old, new)
+    texts = {}
+    for file in {file for file, _ in edits}:
+        source = made.source(file)
+        assert source is not None
+        texts[file.removeprefix("untitled:")] = apply(source.data, [edit for at, edit in edits if at == file]).decode()
+    return texts
+
+
+def test_a_name_is_changed_everywhere_and_nothing_else_is() -> None:
+    assert _renamed(project(**_TEXTS), "memory", "notes", "facts") == {
+        name: text.replace("notes", "facts") for name, text in _TEXTS.items()
+    }
+
+
+def test_quotes_stay_and_come_where_they_are_needed() -> None:
+    assert _renamed(project(a='memory m {}\nagent a { memory "m" }\n'), "memory", "m", "m.2") == {
+        "a": 'memory "m.2" {}\nagent a { memory "m.2" }\n'
+    }
+
+
+@pytest.mark.parametrize("new", ["", "a b", "é", "..", "x" * 65, "n\n"])
+def test_what_is_no_name_is_refused(new: str) -> None:
+    with pytest.raises(Refused, match="name"):
+        _renamed(project(**_TEXTS), "memory", "notes", new)
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(Refused, match="another agent is called b"):
+        _renamed(project(**_TEXTS), "agent", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("memory no|tes {}", ("memory", "notes")),
+        ('memory "no|tes" {}', ("memory", "notes")),
+        ("webhook w { agent |x }", ("agent", "x")),
+        ("webhook w { agent x| }", ("agent", "x")),
+        ("agent old|(x: T) -> R { a }", ("agent", "old")),
+        ("webhook w|x { pa", ("webhook", "wx")),
+        ("webhook w { ag|ent x }", None),
+        ("webhook w { provider git|hub }", None),
+        ("policy p|x { }", None),
+        ("memory |", None),
+    ],
+)
+def test_the_name_at_a_place_is_known(text: str, expected: tuple[str, str] | None) -> None:
+    made, spot, _ = at_cursor(text)
+    assert made.names.at(spot) == expected
+
+
+def test_a_block_of_the_wider_language_declares_its_name_alone() -> None:
+    made = project(here="agent old(x: T) -> R { a }\nwebhook w { agent old }\n")
+    assert [(named.span.start, named.span.end) for named in made.names.of("agent", "old")] == [(6, 9), (45, 48)]
+
+
+def test_names_follow_the_text() -> None:
+    made = project(here="agent a {}\n")
+    assert made.names.declared("agent") == ["a"]
+    typed(made, "\n\nagent b {}\n")
+    made.settle()
+    assert [(named.name, named.span.start) for named in made.names.all()] == [("b", 8)]
+    made.close(HERE)
+    assert list(made.names.all()) == []
