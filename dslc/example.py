@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dslc.blocks import Setting
+from dslc.literal import named, quoted
 
 if TYPE_CHECKING:
     from dslc.catalog import Row
@@ -26,7 +26,6 @@ _BY_TYPE = {
     "secret": '"secret://env/WEBHOOK_SECRET"',
 }
 _NAMES = {"word", "variant", "name", "reference"}
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Line(NamedTuple):
@@ -70,8 +69,8 @@ def row_line(setting: Setting, row: Row, vocabulary: Vocabulary | None = None) -
     """`setting` with this row of its family, and the options that the row cannot do without."""
     body = tuple(line(option, vocabulary) for option in needed(row.options))
     if setting.type == "variant":
-        return Line(setting.name, _word(row.name), body or None)
-    return Line(setting.name, f"[{_word(row.name)}]" if setting.many and not setting.single else _word(row.name))
+        return Line(setting.name, named(row.name), body or None)
+    return Line(setting.name, f"[{named(row.name)}]" if setting.many and not setting.single else named(row.name))
 
 
 def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
@@ -102,7 +101,7 @@ def _variant(setting: Setting, vocabulary: Vocabulary | None) -> Line:
     rows = vocabulary.rows(setting.family or "") if vocabulary is not None else {}
     name = setting.example or setting.default or next(iter(rows), "a-name")
     row = rows.get(name)
-    return Line(setting.name, _word(name)) if row is None else row_line(setting, row, vocabulary)
+    return Line(setting.name, named(name)) if row is None else row_line(setting, row, vocabulary)
 
 
 def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
@@ -114,7 +113,7 @@ def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
         letters = setting.min_length or 1 if setting.type == "string" and not setting.many else 1
         return _BY_TYPE[setting.type].replace("…", "…" * letters)
     rows = vocabulary.rows(setting.family) if vocabulary and setting.family else ()
-    return _word(next(iter(setting.choices or rows), "a-name"))
+    return named(next(iter(setting.choices or rows), "a-name"))
 
 
 def written(value: Any, setting: Setting) -> str:
@@ -127,17 +126,5 @@ def written(value: Any, setting: Setting) -> str:
         case int() | float():
             return str(value)
     if setting.type in _NAMES:
-        return _word(value)
+        return named(value)
     return value if setting.type in {"duration", "size"} else quoted(value)
-
-
-def _word(name: str) -> str:
-    return name if _BARE.fullmatch(name) else quoted(name)
-
-
-def quoted(text: str) -> str:
-    """`text` as a string of one line that the language reads back."""
-    pairs = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-    for letter, escape in pairs:
-        text = text.replace(letter, escape)
-    return f'"{text}"'

@@ -21,7 +21,7 @@ from dslc.check.references import Contribution, References
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.findings import placed
 from dslc.source import Source
-from dslc.syntax import DEEPEST, File, Piece, Reading, _faults, parse
+from dslc.syntax import DEEPEST, File, Piece, Reading, faults, parse
 from dslc.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
 from dslc.vocabulary import Vocabulary
 
@@ -95,7 +95,7 @@ def read(tree: Tree, source: Source) -> File:
     root, data = tree.root_node, source.data
     if tree.language.name != "symbiont" or root.has_changes or root.text != data[root.start_byte : root.end_byte]:
         raise ValueError("the tree is not one of this text: parse it again")
-    _refuse(source, _faults(source))
+    _refuse(source, faults(source))
     if root.has_error or _depth(tree) > DEEPEST:
         _refuse(source, parse(source, _vocabulary()).diagnostics)  # where the compiler puts it, and in its words
         raise ValueError("the tree has errors, and the compiler finds none in the text")

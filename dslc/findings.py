@@ -31,7 +31,7 @@ class Place:
 
 
 class Findings:
-    """The diagnostics of one piece. Their spans are relative to the piece and their file is "", until they are placed."""
+    """The diagnostics of one piece. Until they are placed, spans are relative to the piece and the file is ""."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from dslc.format import canonical
-
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -37,5 +35,7 @@ def named(name: str) -> str:
 
 def block(kind: str, name: str, settings: Iterable[tuple[str, str]]) -> str:
     """A block in canonical form with its line's end. `settings`: keys and values, each as the language writes it."""
+    from dslc.format import canonical  # a check needs names, and no printer
+
     lines = "".join(f"{key} {value}\n" for key, value in settings)
     return canonical(f"{kind} {named(name)} {{\n{lines}}}\n")

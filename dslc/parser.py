@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from lark import Lark, Token, Transformer
+from lark import Lark, TextSlice, Token, Transformer
+from lark.lexer import LexerThread
 
 from dslc.tree import BlockNode, Body, Entry, ListValue
 from grammar.parser import load
@@ -15,6 +17,15 @@ from grammar.parser import load
 def parser() -> Lark:
     """The parser; one for the process."""
     return load(transformer=_Nodes())
+
+
+def tokens(text: str, at: int = 0) -> Iterator[Token]:
+    """The tokens of a text from the character `at` on, their places counted from the text's beginning.
+
+    Every text can be cut into tokens. `Lark.lex` is not asked, for it builds a lexer at every call.
+    """
+    thread = LexerThread.from_text(parser().parser.lexer, TextSlice(text, at, len(text)))
+    return iter(thread.lex(None))  # type: ignore[no-untyped-call]
 
 
 class _Nodes(Transformer[Token, Any]):

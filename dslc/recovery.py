@@ -8,20 +8,20 @@ by the first rule that fits, and the rule mends: it feeds what is missing, or le
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lark import TextSlice, Token, UnexpectedToken
+from lark import Token, UnexpectedToken
 
 from dslc.check.kind import unknown_kind
 from dslc.diagnostic import Label
 from dslc.example import example
 from dslc.findings import Findings, Place
 from dslc.nearest import listing, nearest
-from dslc.parser import parser
+from dslc.parser import parser, tokens
 from dslc.scene import Frame, Scene
-from dslc.segment import balance, closers, matching
+from dslc.segment import ELSEWHERE, balance, closers, entry_end, list_end, matching
 from dslc.source import Span
 from dslc.tree import Absent, BlockNode, Node
 from dslc.vocabulary import Vocabulary
@@ -46,8 +46,8 @@ class Mended:
 def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> Mended:
     """Read a piece that has a syntax error; what is wrong goes into `findings`.
 
-    `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body of
-    this one was still open.
+    `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body
+    of this one was still open.
     """
     return _Mender(findings, vocabulary, line, following).read()
 
@@ -71,15 +71,26 @@ class _Mender:
 
     def seek(self, at: int) -> None:
         """Go on at the character `at`."""
-        self._stream: Iterator[Token] = iter(parser().lex(TextSlice(self.text, at, len(self.text))))
+        self._stream = tokens(self.text, at)
         self._ahead: list[Token] = []
+        self._read = 0  # of those ahead
 
     def peek(self, number: int = 0) -> Token:
         """A token that was not read yet; `$END` after the last."""
+        number += self._read
         while len(self._ahead) <= number:
             end = len(self.text)
             self._ahead.append(next(self._stream, None) or Token("$END", "", start_pos=end, end_pos=end))
         return self._ahead[number]
+
+    def advance(self) -> Token:
+        """Take the next token off."""
+        token = self.peek()
+        self._read += 1
+        if self._read > 1000:
+            del self._ahead[: self._read]
+            self._read = 0
+        return token
 
     def after_break(self, number: int = 0) -> Token:
         """The next token, or the one behind a line's end."""
@@ -88,8 +99,7 @@ class _Mender:
 
     def drop(self) -> Token:
         """Leave out the next token, and remember its word."""
-        token = self.peek()
-        self._ahead.pop(0)
+        token = self.advance()
         if token.type in {"WORD", "STRING"}:
             self.done.mentions.add(token.strip('"'))
         return token
@@ -116,7 +126,7 @@ class _Mender:
                 self._give_up()
                 break
             if token.type == "_NL" and self.scene.breaks:  # what stood between two line ends was left out
-                self._ahead.pop(0)
+                self.advance()
                 continue
             if self._foresee(token):
                 continue
@@ -128,7 +138,7 @@ class _Mender:
                 self._explain(token)
             else:
                 self.scene.take(token)
-                self._ahead.pop(0)
+                self.advance()
         blocks: tuple[BlockNode, ...] = self.state.feed_token(Token("$END", ""))
         self.done.blocks += [block for block in blocks if block.start_pos not in self.void]
         return self.done
@@ -151,6 +161,12 @@ class _Mender:
     def _is_foreign(self) -> bool:
         """A block of a kind that nobody knows, with a syntax of its own: its kind is the one mistake."""
         word = self.peek()
+        if word in ELSEWHERE:
+            message = f"the head of this `{word}` does not end in `{{` on its line"
+            hint = "only parentheses that close may go over lines"
+            self.findings.add("S109", message, word, hint=hint)
+            self.done.mentions |= _words(self.text[:100_000])
+            return True
         if word.type != "WORD" or word in self.vocabulary.kinds or "{" not in self.text:
             return False
         named = self.peek(1).type in {"WORD", "STRING"}
@@ -238,7 +254,7 @@ class _Mender:
         if not scene.head or scene.lists or not self.excess or len(scene.head) > 2:
             return False
         follows = self.after_break() if token.type == "_NL" else token
-        if follows.type != "WORD" or (token.type != "_NL" and token.type != "WORD"):
+        if follows.type != "WORD" or (token.type not in {"_NL", "WORD"}):
             return False
         if not scene.frames and (token.type != "_NL" or scene.head[0] not in self.vocabulary.kinds):
             return False
@@ -290,14 +306,13 @@ class _Mender:
         scene = self.scene
         if token.type != "LSQB" or scene.lists or not (scene.awaits_value or not scene.frames):
             return False
-        depth, number, values = 0, 0, 0
+        depth = number = 0
         while True:
             item = self.peek(number)
             number += 1
             depth += (item.type == "LSQB") - (item.type == "RSQB")
-            if depth == 0:
+            if depth == 0 or depth + len(scene.frames) > _DEEPEST:
                 return False
-            values = 0 if item.type in {"_COMMA", "LSQB"} else values + (item.type != "_NL")
             if item.type in _BAD:
                 break
             if item.type == "_COMMA" and self.peek(number - 2).type in {"LSQB", "_COMMA"}:
@@ -334,20 +349,15 @@ class _Mender:
         if self.scene.awaits_value:
             self.value_is_lost()
         self._damage()
-        ends = {"LBRACE", "RBRACE", "$END"}
-        depth = 0
-        for _ in range(number):
-            depth += (self.peek().type == "LSQB") - (self.peek().type == "RSQB")
-            self.drop()
-        if bad.type in {*ends, "_NL"}:
-            return
-        if bad.type == "UNCLOSED_STRING":
-            self.drop()
+        start, end = opened.start_pos or 0, bad.start_pos or 0
+        self.done.mentions |= _words(self.text[start : min(end, start + 100_000)])
+        if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+            self.seek(end)
+        elif bad.type == "UNCLOSED_STRING":
+            self.seek(bad.end_pos or 0)
             self._swallowed(bad)
-            return
-        while depth and self.peek().type not in ends:
-            depth += (self.peek().type == "LSQB") - (self.peek().type == "RSQB")
-            self.drop()
+        else:
+            self.seek(list_end(self.text, start, bad.end_pos or 0))
 
     # -- what is wrong with a token that was not taken -----------------------------------------------------------------
 
@@ -362,15 +372,17 @@ class _Mender:
         follows = token.type == "_NL" and self.peek(1).type in _VALUES
         self._no_value(lost=not follows)
         if follows:
-            self._ahead.pop(0)
+            self.advance()
         return True
 
     def _no_value(self, *, lost: bool = True) -> None:
         key = self.scene.head[0]
         setting = self.scene.setting()
-        hint = f"such as `{example(setting)}`" if setting else f"a value stands on the line of its key: `{key[:64]} …`"
+        # A word that is no setting is not shown: it may be the lost value of one.
+        what = f"`{setting.name}`" if setting else "this word"
+        hint = f"such as `{example(setting)}`" if setting else "a setting's value stands on its line: `key value`"
         end = key.end_pos or 0
-        self.findings.add("S101", f"`{key[:64]}` has no value", Place(end, end + 1), hint=hint)
+        self.findings.add("S101", f"{what} has no value", Place(end, end + 1), hint=hint)
         if lost:
             self.value_is_lost()
 
@@ -412,11 +424,11 @@ class _Mender:
         if token.type != "SINGLE_QUOTED":
             return False
         plain = self._add_single_quotes(token)
-        self._ahead.pop(0)
+        self.advance()
         if self.scene.awaits_value or self.scene.lists or (not self.scene.frames and len(self.scene.head) == 1):
             if plain:
                 quoted = Token("STRING", f'"{token[1:-1]}"', start_pos=token.start_pos, end_pos=token.end_pos)
-                self._ahead.insert(0, quoted)
+                self._ahead.insert(self._read, quoted)
             else:
                 self.value_is_lost()
         else:
@@ -438,10 +450,11 @@ class _Mender:
         if (scene.frames and len(scene.head) != 1) or self.text.startswith("://", start):
             return False
         key = self._head(scene.head)
-        spaced = self.text[start - 1 : start].isspace() or self.text[end : end + 1].isspace()
-        fix = self.findings.fix(f"remove `{token}`", (start, end, "" if spaced else " "))
+        after = end + len(self.text[end:]) - len(self.text[end:].lstrip(" \t")) if end - start < 9 else end
+        spaced = self.text[start - 1 : start].isspace()
+        fix = self.findings.fix(f"remove `{token}`", (start, after, "" if spaced else " "))
         self.findings.add("S105", f"no `{token}` stands after `{key}`", token, hint="remove it", fix=fix)
-        self._ahead.pop(0)
+        self.advance()
         if scene.awaits_value and self.peek().type in {"_NL", "RBRACE", "_COMMA", "$END"}:
             self.value_is_lost()
         return True
@@ -488,7 +501,7 @@ class _Mender:
             name = self._head(list(scene.closed.head), nested=bool(scene.frames))
             labels = [self.findings.label(f"`{name}` is already closed here", scene.closing)]
         self.findings.add("S104", "this `}` closes nothing", token, hint="remove it", labels=labels)
-        self._ahead.pop(0)
+        self.advance()
         self.excess -= self.excess > 0
 
     def _comma(self, token: Token) -> bool:
@@ -498,7 +511,7 @@ class _Mender:
         where = {"RBRACE": "after `}`", "_COMMA": "after another comma", "_NL": "at the beginning of a line"}
         hint = "remove it; one comma may follow a value, on its line"
         self.findings.add("S109", f"no comma stands {where.get(after, 'here')}", token, hint=hint)
-        self._ahead.pop(0)
+        self.advance()
         return True
 
     def _bare_text(self, token: Token) -> bool:
@@ -536,9 +549,9 @@ class _Mender:
             return False
         fix = self.findings.fix(f"write `{word}`", (token.start_pos or 0, token.end_pos or 0, word))
         self.findings.add("S109", "a setting's name stands without quotes", token, hint=f"write `{word}`", fix=fix)
-        self._ahead[0] = Token("WORD", word, start_pos=token.start_pos, end_pos=token.end_pos)
+        self._ahead[self._read] = Token("WORD", word, start_pos=token.start_pos, end_pos=token.end_pos)
         if self.peek(1).type == "SIGN":
-            self._ahead.pop(1)
+            self._ahead.pop(self._read + 1)
         return True
 
     def _incomplete_head(self, token: Token) -> bool:
@@ -564,14 +577,16 @@ class _Mender:
         scene = self.scene
         word, end = scene.head[0][:64], scene.head[-1].end_pos or 0
         place = token if token.type not in {"_NL", "$END"} else Place(end, end + 1)
-        head = self._head(scene.head)
-        hint = f"a block is `{head} {{ … }}`" if len(scene.head) > 1 else f"a block is `{head} name {{ … }}`"
+        what = f"`{self._head(scene.head)}`"
+        hint = f"a block is {what[:-1]} {{ … }}`" if len(scene.head) > 1 else f"a block is {what[:-1]} name {{ … }}`"
         owner = next((kind for kind, settings in self.vocabulary.kinds.items() if word in settings), None)
         if word not in self.vocabulary.kinds:
             hint = f"blocks are {listing(self.vocabulary.kinds)}"
             if owner:
                 hint = f"`{word}` is a setting of `{owner}` and stands in its braces"
-        self.findings.add("S109", f"`{{` is missing after `{head}`", place, hint=hint)
+            else:  # it may be the lost value of a secret
+                what = "this word"
+        self.findings.add("S109", f"`{{` is missing after {what}", place, hint=hint)
 
     def _abandon_head(self) -> None:
         """End a block that has no body. One of ours is known by its name all the same."""
@@ -600,19 +615,15 @@ class _Mender:
 
     def _skip(self) -> None:
         """Go on at the end of the line or at the `}` of this depth."""
-        start = self.peek()
+        token = self.peek()
         if self.scene.awaits_value:
             self.value_is_lost()
         self._damage()
-        while self.peek().type not in {"_NL", "RBRACE", "$END"}:
-            token = self.drop()
-            if token.type in {"LBRACE", "LSQB"}:
-                self._mention(token.start_pos or 0, matching(self.text, token.start_pos or 0))
-        if self.peek() is start:  # nothing else would get any further
-            self.drop()
-
-    def _mention(self, start: int, end: int) -> None:
-        """Leave out a whole body, and remember its words."""
+        start = token.start_pos or 0
+        end = max(entry_end(self.text, start), start if token.type == "_NL" else token.end_pos or 0)
+        if end == start:  # nothing else would get any further
+            self.advance()
+            return
         self.done.mentions |= _words(self.text[start : min(end, start + 100_000)])
         self.seek(end)
 
@@ -664,4 +675,3 @@ _RULES: tuple[_Rule, ...] = (
     _Mender._stray_brace, _Mender._comma, _Mender._bare_text, _Mender._quoted_key, _Mender._incomplete_head,
     _Mender._anything_else,
 )  # fmt: skip
-

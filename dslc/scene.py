@@ -12,7 +12,7 @@ from dslc.vocabulary import Settings, Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An open (or just closed) brace and the head before it. `column`: of the head, when it is the first of its line."""
+    """An open (or just closed) brace and the head before it; `column` of a head that is the first of its line."""
 
     brace: Token
     head: tuple[Token, ...]

@@ -28,17 +28,22 @@ _LONG = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
 _COMMENT = r"(?:#|//)[^\n]*+"
 _NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?:[^"\\\n]++|\\[^\n])*+")'
 
+_WHITE = " \t\r\n"
 _GAP = re.compile(rf"(?:[ \t\r\n]++|{_COMMENT})*+")
 _HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+\{{")
 _OPEN_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+(?:{_COMMENT})?[\r\n]")
 # What matters to the structure, in the order in which the parser's own tokens win.
-_MARK = re.compile(rf'{_LONG}|(?P<endless>"""[\s\S]*+)|{_STRING}|(?P<unclosed>"[^\n]*+)|{_COMMENT}|[{{}}\[\]]')
-_LINE = re.compile(rf'(?:{_LONG}|{_STRING}|"[^\n]*+|[^\n{{}}"/#]++|/(?!/))*+')
+_MARK = re.compile(
+    rf'{_LONG}|(?P<endless>"""[\s\S]*+)|{_STRING}|(?P<unclosed>"[^\n]*+)|{_COMMENT}|\{{++|\}}++|\[++|\]++'
+)
+_WITHIN_LINE = re.compile(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
+_LINE = re.compile(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
-_FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent[ \t]*+{_NAME}[ \t]*+(?=\()")
+_FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{_NAME}[ \t]*+(?=\()")
 _FOREIGN_HEAD = re.compile(rf'(?:{_STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
-_PARENTHESIS = re.compile(rf"{_STRING}|{_COMMENT}|[(){{}}]")
-_FOREIGN_MARK = re.compile(rf"{_LONG}|{_STRING}|{_COMMENT}|[{{}}]")
+_PARENTHESIS = re.compile(rf"{_STRING}|{_COMMENT}|\(++|\)++|[{{}}]")
+_EQUALS = re.compile(rf"{_STRING}|{_COMMENT}|[()=]")
+_FOREIGN_MARK = re.compile(rf"{_LONG}|{_STRING}|{_COMMENT}|\{{++|\}}++")
 
 
 class Fault(Enum):
@@ -51,7 +56,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`text[start:end]`, for the parser or, when `foreign`, a block of the wider language whose head ends at `head_end`.
+    """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
 
     `deepest`: how many levels of braces and brackets it has.
     """
@@ -70,8 +75,20 @@ def cut(text: str, kinds: Collection[str]) -> list[Segment]:
     return _Cutter(text, kinds).pieces()
 
 
+def _equates(head: str) -> bool:
+    """Whether there is a `=` outside of strings and parentheses."""
+    depth = 0
+    for mark in _EQUALS.finditer(head):
+        if mark[0] == "=" and depth == 0:
+            return True
+        depth = max(depth + (mark[0] == "(") - (mark[0] == ")"), 0)
+    return False
+
+
 def closers(rest: str) -> int:
     """How many blocks the rest of a line closes whose string is not closed: `"/hooks }` was meant to close one."""
+    if "}" not in rest:
+        return 0
     bare = rest.rstrip()
     trailing = len(bare) - len(bare.rstrip("} \t"))
     return max(bare[len(bare) - trailing :].count("}") - rest.count("{"), 0)
@@ -81,10 +98,11 @@ def balance(text: str) -> int:
     """How many more braces a piece opens than it closes; brackets do not count."""
     depth = 0
     for mark in _MARK.finditer(text):
-        if mark[0] == "{":
-            depth += 1
-        elif mark[0] == "}":
-            depth -= 1
+        sign, count = mark[0][0], mark.end() - mark.start()
+        if sign == "{":
+            depth += count
+        elif sign == "}":
+            depth -= count
         elif mark.lastgroup == "unclosed":
             depth -= min(closers(mark[0]), depth)
     return depth
@@ -94,12 +112,13 @@ def matching(text: str, at: int) -> int:
     """Where what begins with the brace or bracket at `at` has been closed, or the end of the text."""
     depth = 0
     for mark in _MARK.finditer(text, at):
-        if mark[0] in {"{", "["}:
-            depth += 1
-        elif mark[0] in {"}", "]"}:
-            depth -= 1
-            if depth == 0:
-                return mark.end()
+        sign, count = mark[0][0], mark.end() - mark.start()
+        if sign in "{[":
+            depth += count
+        elif sign in "}]":
+            if count >= depth:
+                return mark.start() + depth
+            depth -= count
     return len(text)
 
 
@@ -108,6 +127,32 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
     for mark in _MARK.finditer(text):
         if mark[0][0] in "#/":
             yield mark.start(), mark.end() - mark[0].endswith("\r")
+
+
+def entry_end(text: str, at: int) -> int:
+    """Where the entry that goes on at `at` ends: at the end of its line, or at the `}` of its depth."""
+    while True:
+        at = _WITHIN_LINE.match(text, at).end()  # type: ignore[union-attr]
+        if text[at : at + 1] != "{":
+            return at - (text[at - 1 : at + 1] == "\r\n")
+        at = matching(text, at)
+
+
+def list_end(text: str, start: int, at: int) -> int:
+    """Where to go on after a list that began at `start` and has something wrong before `at`: behind its `]`, or at the
+    next brace."""
+    depth = 0
+    for mark in _MARK.finditer(text, start):
+        sign, count = mark[0][0], mark.end() - mark.start()
+        if sign == "[":
+            depth += count
+        elif sign == "]" and count >= depth:
+            return max(mark.start() + depth, at)
+        elif sign == "]":
+            depth -= count
+        elif sign in "{}" and mark.start() >= at:
+            return mark.start()
+    return len(text)
 
 
 class _Cutter:
@@ -125,15 +170,15 @@ class _Cutter:
 
     def pieces(self) -> list[Segment]:
         text, found = self.text, self.found
-        at = _GAP.match(text, 0).end()  # type: ignore[union-attr] - it matches nothing at least
+        at = _GAP.match(text, 0).end()  # type: ignore[union-attr]
         while at < len(text):
             segment = self._foreign(at) or self._ours(at)
             if segment.fault is not None:
                 self._broken += 1
-                if text[at] == "}":
-                    segment = self._joined(segment)
                 if self._broken > MOST_BROKEN:
-                    segment = Segment(segment.start, len(text), Fault.UNREAD)
+                    segment = Segment(at, len(text), Fault.UNREAD)
+                elif text[at] == "}":
+                    segment = self._joined(segment)
             found.append(segment)
             at = _GAP.match(text, segment.end).end()  # type: ignore[union-attr]
         return found
@@ -152,7 +197,11 @@ class _Cutter:
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[end : end + 1] == "{":
             braces = self._braces(at, end)
-            return braces if end > at else Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
+            return (
+                braces if end > at else Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
+            )
+        if text.startswith('"""', end):
+            return Segment(at, self._head_after(end), Fault.OUTSIDE)
         if end == at:
             end += 1
         return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
@@ -163,23 +212,23 @@ class _Cutter:
         limit = self._head_after(brace) if self._strict else len(text)
         depth = lists = deepest = 0
         for mark in _MARK.finditer(text, brace, limit):
-            sign = mark[0]
+            sign, count = mark[0][0], mark.end() - mark.start()
             if sign == "{":
-                depth += 1
+                depth += count
                 deepest = max(deepest, depth + lists)
             elif sign == "}":
-                depth, lists = depth - 1, 0
+                if count >= depth:
+                    return Segment(at, mark.start() + depth, deepest=deepest)
+                depth, lists = depth - count, 0
             elif sign == "[":
-                lists += 1
+                lists += count
                 deepest = max(deepest, depth + lists)
             elif sign == "]":
-                lists -= lists > 0
-            elif mark.lastgroup == "unclosed":
-                depth -= min(closers(sign), depth)
-            else:
-                continue
-            if depth == 0:
-                return Segment(at, mark.end(), deepest=deepest)
+                lists -= min(count, lists)
+            elif sign == '"' and mark.lastgroup == "unclosed":
+                depth -= min(closers(mark[0]), depth)
+                if depth == 0:
+                    return Segment(at, mark.end(), deepest=deepest)
         self._strict = True
         return Segment(at, self._head_after(brace), Fault.UNCLOSED, deepest=deepest)
 
@@ -205,7 +254,9 @@ class _Cutter:
             if not further_right and not outside:
                 break
             first -= 1
-        if first < 0 or found[first].foreign or found[first].fault is Fault.UNCLOSED:
+        else:
+            return stray
+        if found[first].foreign or found[first].fault is Fault.UNCLOSED:
             return stray
         start = found[first].start
         deepest = max(segment.deepest for segment in found[first:])
@@ -227,10 +278,10 @@ class _Cutter:
             return None
         if self.text[end : end + 1] == "{":
             return self._foreign_body(at, end)
-        head = self.text[at:end].rstrip()
+        head = self.text[at:end].rstrip(_WHITE)
         if self.text[end : end + 1] not in {"", "\n", "#", "/"}:
             return None
-        if word[0] == "type" and "=" in head:
+        if word[0] == "type" and _equates(head):
             return Segment(at, at + len(head), foreign=True, head_end=at + len(head))
         return None
 
@@ -245,11 +296,14 @@ class _Cutter:
                 return -1
             depth, start = 0, at
             for mark in _PARENTHESIS.finditer(text, at):
-                sign = mark[0]
-                depth += (sign == "(") - (sign == ")")
-                if depth == 0 or sign in {"{", "}"}:
-                    at = mark.end() if depth == 0 else mark.start()
+                sign, count = mark[0][0], mark.end() - mark.start()
+                if sign == ")" and count >= depth:
+                    at, depth = mark.start() + depth, 0
                     break
+                if sign in "{}":
+                    at = mark.start()
+                    break
+                depth += count * ((sign == "(") - (sign == ")"))
             else:
                 self._patience -= len(text) - at
                 return -1
@@ -258,13 +312,13 @@ class _Cutter:
                 return -1
 
     def _foreign_body(self, at: int, brace: int) -> Segment:
-        head_end = at + len(self.text[at:brace].rstrip())
+        head_end = at + len(self.text[at:brace].rstrip(_WHITE))
         depth = 0
         limit = self._head_after(brace) if self._strict else len(self.text)
         for mark in _FOREIGN_MARK.finditer(self.text, brace, limit):
-            sign = mark[0]
-            depth += (sign == "{") - (sign == "}")
-            if depth == 0 and sign == "}":
-                return Segment(at, mark.end(), foreign=True, head_end=head_end)
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if sign == "}" and count >= depth:
+                return Segment(at, mark.start() + depth, foreign=True, head_end=head_end)
+            depth += count * ((sign == "{") - (sign == "}"))
         self._strict = True
         return Segment(at, self._head_after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
 
-from lark import Token, UnexpectedInput
+from lark import UnexpectedInput
 
 from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
-from dslc.parser import parser
+from dslc.parser import parser, tokens
 from dslc.recovery import Mended, mend
 from dslc.segment import Fault, Segment, cut
 from dslc.source import LARGEST, Source
@@ -62,8 +62,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class File:
-    """A source as it was read; `pieces` in order. `faults`: what is wrong with the file as a whole. `complete`: all of it
-    was read, be it with errors."""
+    """A source as it was read; `pieces` in order.
+
+    `faults`: what is wrong with the file as a whole. `complete`: all of it was read, be it with errors.
+    """
 
     source: Source
     pieces: tuple[Piece, ...] = ()
@@ -88,9 +90,9 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] =
 
     `known`: readings by their text, to be used again.
     """
-    faults, text = _faults(source), source.text or ""
-    if faults:
-        return File(source, (), tuple(faults), complete=False)
+    wrong, text = faults(source), source.text or ""
+    if wrong:
+        return File(source, (), tuple(wrong), complete=False)
     pieces, errors, complete = [], 0, True
     for segment in cut(text, vocabulary.kinds):
         if errors >= MOST or segment.fault is Fault.UNREAD:
@@ -136,8 +138,8 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
 
 
 def _foreign(content: str, head_end: int) -> ForeignNode:
-    tokens: Iterator[Token] = parser().lex(content[:head_end])
-    kind, name = next(tokens), next(tokens, None)
+    head = tokens(content[:head_end])
+    kind, name = next(head), next(head, None)
     if name is not None and name.type not in {"WORD", "STRING"}:
         name = None
     return ForeignNode(kind, name, 0, head_end, len(content))
@@ -151,7 +153,7 @@ def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: 
     return Mended([node])
 
 
-def _faults(source: Source) -> list[Diagnostic]:
+def faults(source: Source) -> list[Diagnostic]:
     """The first thing that keeps the bytes from being text of the language's kind."""
 
     def fault(code: str, message: str, start: int, end: int, hint: str) -> list[Diagnostic]:

@@ -83,7 +83,7 @@ class Workspace:
         return changed
 
     def diagnostics(self, name: str) -> list[Diagnostic]:
-        """All that is to be said of a file, in source order, without what its comments allow; nothing of an unknown one."""
+        """What is to be said of a file, in source order, without what its comments allow; of an unknown one nothing."""
         self._changed |= self._references.settle()
         checked = self._files.get(name)
         if checked is None:

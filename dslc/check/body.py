@@ -19,10 +19,12 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
     given, known = Given(), by_name(settings)
     repeated: dict[str, list[Any]] = {}
     entries = body.entries if body else ()
+    present: set[str] = set()
     for entry in entries:
-        setting = known.get(entry.key)
+        setting = known.get(str(entry.key))  # lark compares its tokens slowly
         if setting is None:
-            meant = _unknown(context, entry, known, {other.key for other in entries}, head)
+            present = present or {str(other.key) for other in entries}
+            meant = _unknown(context, entry, known, present, head)
             given.misspelt |= {meant} if meant else set()
             given.good = False
             continue
@@ -50,10 +52,12 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
     """Note a key that does not exist. Returns the one that was meant, when it is misspelt: it counts as given."""
     if isinstance(entry.value, Absent):  # reported: who knows whether this is a key at all
         return None
-    repeats = {name for name, setting in known.items() if setting.many and setting.type == "group"}
-    names = [name for name in known if name not in present or name in repeats]
-    near = None if context.findings.crowded else nearest(entry.key, names)
     what = "group" if entry.value is None else "setting"
+    if context.findings.crowded:
+        context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
+        return None
+    repeats = {name for name, setting in known.items() if setting.many and setting.type == "group"}
+    near = nearest(entry.key, [name for name in known if name not in present or name in repeats])
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")

@@ -53,7 +53,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One block after its own checks; places are relative to its piece. `model` is None when something in it is wrong."""
+    """One block after its own checks; places are relative to its piece. `model`: None when something is wrong."""
 
     kind: str
     name: str

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from dslc.blocks import TABLE, Block, Invalid
 from dslc.blocks.values import valid_name
 from dslc.check.body import read_body
-from dslc.check.kind import unknown_kind
 from dslc.check.context import Checked, Context, Given, Head, Use
+from dslc.check.kind import unknown_kind
 from dslc.check.rules import check_rules
 from dslc.diagnostic import Diagnostic
 from dslc.findings import Findings

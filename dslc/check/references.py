@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from lark import Token
-
 from dslc.blocks import Memory
 from dslc.check.context import Checked
 from dslc.check.piece import CheckedPiece
-from dslc.diagnostic import CODES, Diagnostic, Label, Severity
+from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.findings import Placed
-from dslc.nearest import suggestion
+from dslc.literal import named
+from dslc.nearest import nearest, suggestion
 from dslc.source import Span, Text
 
 _PLURALS = {"memory": "memories", "agent": "agents"}
@@ -29,7 +28,7 @@ Subject: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a piece of a file. `order` is the file's rank in the program, `offset` where the piece begins in bytes."""
+    """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
 
     file: str
     order: int
@@ -140,7 +139,7 @@ class References:
         return [subject[2] for subject, found in self._declared.items() if subject[:2] == ("name", kind) and found]
 
     def settle(self) -> set[str]:
-        """Judge what has changed since this was last called. Returns the files about which something may be said anew."""
+        """Judge what has changed since this was last called. Returns the files of which something new may be said."""
         dirty, self._dirty = self._dirty, set()
         return {file for subject in dirty for file in self._judge(subject)}
 
@@ -267,17 +266,20 @@ class References:
             yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)
 
     def _undeclared(self, kind: str, name: str, uses: list[Site]) -> Iterator[Diagnostic]:
-        hint = suggestion(name, self.names(kind), what=f"declared {_PLURALS[kind]}")
+        names = self.names(kind)
+        near, hint = nearest(name, names), suggestion(name, names, what=f"declared {_PLURALS[kind]}")
+        message, severity = f"no {kind} is called `{name}`", Severity.ERROR
+        if kind == "agent":
+            message, severity = f"{message}: it will only record", Severity.WARNING
         for site in uses:
-            if kind == "agent":
-                message = f"no agent is called `{name}`: it will only record"
-                yield _said("R301", message, site, hint=hint, severity=Severity.WARNING)
-            else:
-                yield _said("R301", f"no {kind} is called `{name}`", site, hint=hint)
+            fix = Fix(f"write `{near}`", (Edit(site.span, named(near)),)) if near else None
+            yield _said("R301", message, site, hint=hint, severity=severity, fix=fix)
 
     def _shared(self, subject: Subject) -> Iterator[Diagnostic]:
-        """Two webhooks cannot answer on one path (N205); two memories in one folder, or one inside the other, would write
-        into each other's files (N208)."""
+        """Two webhooks cannot answer on one path (N205).
+
+        Two memories in one folder, or one inside the other, would write into each other's files (N208).
+        """
         _, kind, path = subject
         here = self._first_ones(subject)
         if kind == "webhook":
@@ -347,11 +349,7 @@ def _said(
     hint: str | None,
     labels: Iterable[tuple[str, Site]] = (),
     severity: Severity | None = None,
+    fix: Fix | None = None,
 ) -> Diagnostic:
     marked = tuple(Label(text, place.file, place.span) for text, place in labels)
-    return Diagnostic(code, severity or CODES[code][0], message, site.file, site.span, marked, hint)
-
-
-def name_of(token: Token) -> str:
-    """What a name says, quoted or not."""
-    return token.strip('"')
+    return Diagnostic(code, severity or CODES[code][0], message, site.file, site.span, marked, hint, fix)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from dslc.blocks import Setting
 from dslc.catalog import Row
-from dslc.example import Line, line, quoted, row_line
+from dslc.example import Line, line, row_line
+from dslc.literal import quoted
 from dslc.reference.markdown import anchor, code, listing, page, program, sentence, table
 from dslc.reference.sample import complete, sample
 from dslc.reference.settings import overview, sections

@@ -16,8 +16,8 @@ _PIECE = re.compile(
     r'(?P<string>"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+(?:"""|\Z)|"(?:[^"\\\n]++|\\[^\n])*+"?|\'[^\'\n]*+\'?)'
     r"|(?P<comment>(?:#|//)[^\n]*+)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)"
-    r"|(?P<mark>[\n\[\]{}=:,])"
-    r"|(?P<other>[^\s])"
+    r"|(?P<mark>[\n\[\]=:,]|[{}]++)"
+    r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
 _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault)://""")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
@@ -46,7 +46,7 @@ def hidden(text: str) -> list[tuple[int, int]]:
             depth += 1 if piece == "[" else -1
             awaits = depth > 0
         elif kind in {"mark", "comment"}:
-            awaits = (awaits and piece in "=:,") or (depth > 0 and piece not in "{}")
+            awaits = (awaits and piece in "=:,") or (depth > 0 and piece[0] not in "{}")
         else:
             at = _value(text, match, found)
             awaits, more = depth > 0, depth == 0
