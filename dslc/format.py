@@ -75,18 +75,18 @@ def _line_end(text: str, verbatim: _Places) -> str:
 def _as_they_are(rows: Sequence[Row], kept: set[int], text: str) -> list[Row]:
     """The rows, those that are `kept` as they are written; the ones that share a line as one."""
     found: list[Row] = []
+    whole: list[Verbatim] = []
     for at, row in enumerate(rows):
         if at not in kept or not isinstance(row, Entry):
             found.append(row)
-            continue
-        start, gap = row.start, row.gap
-        above = found[-1] if found else None
-        if isinstance(above, Verbatim) and not above.foreign and "\n" not in text[above.end : start]:
-            start, gap = above.start, above.gap
-            found.pop()
-        whole = Verbatim(start, row.end, text[start : row.end].replace("\r\n", "\n"), foreign=False)
-        whole.gap, whole.comment = gap, row.comment
-        found.append(whole)
+        elif whole and found[-1] is whole[-1] and "\n" not in text[whole[-1].end : row.start]:
+            whole[-1].end, whole[-1].comment = row.end, row.comment
+        else:
+            whole.append(Verbatim(row.start, row.end, "", foreign=False))
+            whole[-1].gap, whole[-1].comment = row.gap, row.comment
+            found.append(whole[-1])
+    for row in whole:
+        row.text = text[row.start : row.end].replace("\r\n", "\n")
     return found
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeAlias
 
 from dslc.layout import Atom, Comment, Entry, Group, Row
 
@@ -16,12 +16,7 @@ _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
 _SILENT = re.compile(r"[ \t\r]*(?:#|//|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Spoken:
-    """The tokens that a comment speaks of, by their number in the file, and the rows of the file that hold them."""
-
-    tokens: list[int]
-    rows: set[int]
+_Range: TypeAlias = tuple[int, int]
 
 
 def changed(before: Sequence[Row], text: str, after: Sequence[Row], written: str) -> set[int]:
@@ -29,16 +24,20 @@ def changed(before: Sequence[Row], text: str, after: Sequence[Row], written: str
     not now, or the other way round."""
     if not _ALLOW.search(text):
         return set()
-    pairs = zip(_spoken(before, text), _spoken(after, written), strict=True)
-    return {row for old, new in pairs if old.tokens != new.tokens for row in old.rows | new.rows}
+    tokens, comments = _spoken(before, text)
+    _, now = _spoken(after, written)
+    pairs = [(row, old, new) for (row, old), (_, new) in zip(comments, now, strict=True) if old != new]
+    ranges = {given for _, old, new in pairs for given in (old, new)}
+    return {row for row, _, _ in pairs} | {row for first, last in ranges for _, row in tokens[first:last]}
 
 
-def _spoken(rows: Sequence[Row], text: str) -> list[_Spoken]:
+def _spoken(rows: Sequence[Row], text: str) -> tuple[list[tuple[int, int]], list[tuple[int, _Range]]]:
+    """Line and row of every token, and for each `allow` comment its row and which tokens it speaks of, by number."""
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)][:-1]
     following = _following(lines)
-    tokens: list[tuple[int, int]] = []  # line, row
-    comments: list[tuple[int, int]] = []
+    tokens: list[tuple[int, int]] = []
+    comments: list[tuple[int, int]] = []  # row, line
     for at, row in enumerate(rows):
         for place in _places(row):
             start = place.start if isinstance(place, Comment) else place
@@ -47,12 +46,9 @@ def _spoken(rows: Sequence[Row], text: str) -> list[_Spoken]:
                 tokens.append((line, at))
             elif _ALLOW.match(place.text):
                 alone = not lines[line][: start - starts[line]].strip(" \t")
-                comments.append((following[line] if alone else line, at))
-    found = []
-    for line, at in comments:
-        first, last = bisect_left(tokens, (line, 0)), bisect_left(tokens, (line + 1, 0))
-        found.append(_Spoken(list(range(first, last)), {at, *(row for _, row in tokens[first:last])}))
-    return found
+                comments.append((at, following[line] if alone else line))
+    spoken = [(at, (bisect_left(tokens, (line, 0)), bisect_left(tokens, (line + 1, 0)))) for at, line in comments]
+    return tokens, spoken
 
 
 def _following(lines: Sequence[str]) -> list[int]:

@@ -345,11 +345,3 @@ def test_a_line_that_an_allow_comment_speaks_of_is_not_broken(text: str) -> None
 def test_only_the_block_with_such_a_line_is_left_as_it_is() -> None:
     kept = 'webhook w { path  "/w", secret "hunter2" # dslc: allow P501\n}\n'
     shown(f"agent a  {{}}\n{kept}agent b  {{}}\n", f"agent a {{}}\n\n{kept}\nagent b {{}}\n")
-
-
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
-)
-def test_the_examples_of_the_documentation_are_in_canonical_form(page: Path) -> None:
-    for example in re.finditer(r"^```symbiont\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        assert fmt(example[1]) == example[1]
