@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dslc.diagnostic import Edit
-from dslc.format import layout, line_end
+from dslc.format import canonical, layout, line_end
 from dslc.layout import Atom, Comment, Entry, Group, Row
+from dslc.literal import named
 from dslc.syntax import File
 
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*(?:[ \t]*\Z)?")
@@ -46,11 +47,17 @@ def names(file: File, kind: str) -> list[str]:
     return [name for block in blocks if (name := _name(block)) is not None]
 
 
-def add_block(file: File, block: str) -> Edit:
+def block(kind: str, name: str, settings: Iterable[tuple[str, str]]) -> str:
+    """A block in canonical form with its line's end. `settings`: keys and values, each as the language writes it."""
+    lines = "".join(f"{key} {value}\n" for key, value in settings)
+    return canonical(f"{kind} {named(name)} {{\n{lines}}}\n")
+
+
+def add_block(file: File, written: str) -> Edit:
     """Add a block, which ends with its line's end, at the end of the file, with one empty line before it."""
     page = _Page(file)
     end = len(page.text.rstrip(" \t\r\n"))
-    return page.edit(end, len(page.text), f"\n\n{block}" if end else block)
+    return page.edit(end, len(page.text), f"\n\n{written}" if end else written)
 
 
 def remove_block(file: File, kind: str, name: str) -> Edit:
@@ -60,13 +67,13 @@ def remove_block(file: File, kind: str, name: str) -> Edit:
     block, or more than one.
     """
     page = _Page(file)
-    block = page.block(kind, name)
-    first: Row = block
-    for row in reversed(page.rows[: page.rows.index(block)]):
+    gone = page.block(kind, name)
+    first: Row = gone
+    for row in reversed(page.rows[: page.rows.index(gone)]):
         if first.gap or not isinstance(row, Comment):
             break
         first = row
-    return page.removal(block, first.start)
+    return page.removal(gone, first.start)
 
 
 def set_setting(file: File, kind: str, name: str, path: Sequence[str], value: str) -> Edit:

@@ -1,9 +1,8 @@
-"""Names, values and blocks as the language writes them."""
+"""Names and texts as the language writes them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -31,11 +30,3 @@ def _letter(letter: str) -> str:
 def named(name: str) -> str:
     """A name as a bare word where it can be one, else as a string. Raises ValueError as `quoted` does."""
     return name if _WORD.fullmatch(name) else quoted(name)
-
-
-def block(kind: str, name: str, settings: Iterable[tuple[str, str]]) -> str:
-    """A block in canonical form with its line's end. `settings`: keys and values, each as the language writes it."""
-    from dslc.format import canonical  # a check needs names, and no printer
-
-    lines = "".join(f"{key} {value}\n" for key, value in settings)
-    return canonical(f"{kind} {named(name)} {{\n{lines}}}\n")

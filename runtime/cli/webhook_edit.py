@@ -96,7 +96,8 @@ def _line_of_stdin() -> str:
 
 
 def _block(name: str, given: dict[str, str]) -> str:
-    from dslc.literal import block, named, quoted
+    from dslc.edit import block
+    from dslc.literal import named, quoted
 
     strings = {"path", "secret"}
     try:

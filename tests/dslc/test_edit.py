@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dslc.compiler import analyse
 from dslc.diagnostic import Edit
-from dslc.edit import add_block, apply, remove_block, remove_setting, set_setting
+from dslc.edit import add_block, apply, block, remove_block, remove_setting, set_setting
 from dslc.format import layout
 from dslc.layout import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.program import Program
@@ -331,3 +331,9 @@ def test_what_is_not_there_or_there_twice_is_refused() -> None:
 def test_a_file_that_cannot_be_read_is_not_edited() -> None:
     with pytest.raises(ValueError, match="syntax error"):
         add_block(parse(Source("a", "agent {"), _VOCABULARY), _BLOCK)
+
+
+def test_a_block_is_written_in_canonical_form() -> None:
+    settings = [("path", '"/w"'), ("secret", '"a"')]
+    assert block("webhook", "w.1", settings) == 'webhook "w.1" {\n    path   "/w"\n    secret "a"\n}\n'
+    assert block("agent", "a", []) == "agent a {}\n"

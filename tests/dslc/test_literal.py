@@ -1,4 +1,4 @@
-"""Names, values and blocks as the language writes them."""
+"""Names and texts as the language writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dslc.findings import Findings
-from dslc.literal import block, named, quoted
+from dslc.literal import named, quoted
 from dslc.strings import text_of
 from grammar.parser import load
 
@@ -34,9 +34,3 @@ def test_what_no_string_holds_is_refused(text: str) -> None:
 )
 def test_a_name_is_a_bare_word_where_it_can_be(name: str, written: str) -> None:
     assert named(name) == written
-
-
-def test_a_block_is_written_in_canonical_form() -> None:
-    settings = [("path", '"/w"'), ("secret", '"a"')]
-    assert block("webhook", "w.1", settings) == 'webhook "w.1" {\n    path   "/w"\n    secret "a"\n}\n'
-    assert block("agent", "a", []) == "agent a {}\n"
