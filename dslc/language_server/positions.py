@@ -34,6 +34,8 @@ class Lines:
         """The position of the character `index`."""
         index = min(max(index, 0), len(self.text))
         line = bisect_right(self.starts, index) - 1
+        if self.text.isascii():
+            return line, index - self.starts[line]
         return line, units(self.text[self.starts[line] : index], self.encoding)
 
     def index(self, line: int, character: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
@@ -104,8 +105,13 @@ def serve() -> int:
     # Their logs show messages whole: documents, and secrets in them.
     for name in ("pygls", "asyncio", "concurrent.futures"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    server = build()
+    # What is loaded by now stays, and answers are many small objects: the usual thresholds would cost a third of a
+    # large answer.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
     try:
-        asyncio.run(_serve(build()))
+        asyncio.run(_serve(server))
     except KeyboardInterrupt:
         return 130
     except asyncio.IncompleteReadError:  # the client went away within a message

@@ -20,6 +20,7 @@ from dslc.report.selection import MOST_IN_A_FILE
 from dslc.vocabulary import Vocabulary
 
 _PATIENCE = 0.05  # seconds of taking files before requests are looked at
+_LONGEST_LOOK = 5  # seconds of the first look at the disk until what is known is published
 _ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
 Failure = Callable[[str, BaseException], None]
@@ -87,6 +88,7 @@ class Session:
             )
             self._server.client_register_capability(types.RegistrationParams([registration]))
         self._look()
+        asyncio.get_running_loop().call_later(_LONGEST_LOOK, self._publish_anyway)
 
     # Documents.
 
@@ -166,6 +168,11 @@ class Session:
         """Publish when no message waits."""
         if self._publishing is None and self._looked:
             self._publishing = asyncio.get_running_loop().call_soon(self._publish)
+
+    def _publish_anyway(self) -> None:
+        """Half of a program may be known by now, but its author has waited long enough."""
+        self._looked = True
+        self._publish_soon()
 
     def _publish(self) -> None:
         self._publishing = None

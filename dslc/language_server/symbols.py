@@ -12,7 +12,8 @@ from dslc.report.mask import masked
 from dslc.syntax import Piece
 from dslc.tree import ForeignNode
 
-_LONGEST = 80
+_LONGEST = 80  # characters of a value that is shown
+_MOST_WITH_SETTINGS = 1000  # pieces; an editor asks for all symbols after every edit
 _COMMENT_LINES = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*(?:\n|\Z))+", re.MULTILINE)
 
 
@@ -40,18 +41,19 @@ class Fold:
 
 
 def symbols(pieces: Sequence[Piece]) -> Iterator[Symbol]:
-    """The symbols of a file's pieces. Secrets in details are masked."""
+    """The symbols of a file's pieces; of very many pieces, those of the blocks alone. Secrets in details are masked."""
+    many = len(pieces) > _MOST_WITH_SETTINGS
     for piece in pieces:
         hidden = masked(piece.text)
         for entry in outline(piece.text).root.entries:
             if entry.key.text and (entry.body is not None or entry.value is not None):
                 foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
-                yield _block(entry, hidden, piece.start, foreign=foreign)
+                yield _block(entry, hidden, piece.start, whole=not (foreign or many))
                 if foreign:
                     break
 
 
-def _block(entry: Entry, hidden: str, base: int, *, foreign: bool) -> Symbol:
+def _block(entry: Entry, hidden: str, base: int, *, whole: bool) -> Symbol:
     name = entry.value or entry.key
     shown = _shown(hidden, name.start, name.end).strip('"') or entry.key.text
     return Symbol(
@@ -62,7 +64,7 @@ def _block(entry: Entry, hidden: str, base: int, *, foreign: bool) -> Symbol:
         entry.end + base,
         name.start + base,
         name.end + base,
-        () if foreign else tuple(_inner(entry, hidden, base)),
+        tuple(_inner(entry, hidden, base)) if whole else (),
     )
 
 

@@ -187,12 +187,15 @@ class Wire:
 
     def _symbol(self, text: Text, symbol: Symbol) -> types.DocumentSymbol:
         # By recursion: the outline is at most 100 levels deep.
+        whole = self.range(text, symbol.start, symbol.end)
+        end = self._position(text, symbol.name_end)
+        begin = whole.start if symbol.start == symbol.name_start else self._position(text, symbol.name_start)
         return types.DocumentSymbol(
             name=symbol.name,
             detail=symbol.detail or None,
             kind=_SYMBOLS[symbol.sort],
-            range=self.range(text, symbol.start, symbol.end),
-            selection_range=self.range(text, symbol.name_start, symbol.name_end),
+            range=whole,
+            selection_range=types.Range(begin, end),
             children=[self._symbol(text, inner) for inner in symbol.inner] or None,
         )
 

@@ -93,6 +93,12 @@ def test_bodies_lists_long_strings_and_comments_can_be_folded() -> None:
     ]
 
 
+def test_a_very_long_file_shows_its_blocks() -> None:
+    found = _symbols("agent a { enabled true }\n" * 1001)
+    assert len(found) == 1001
+    assert not any(symbol.inner for symbol in found)
+
+
 @given(st.text(alphabet=st.sampled_from('{}[]"#\n a'), max_size=60))
 def test_any_text_has_symbols_and_folds(text: str) -> None:
     _symbols(text)
