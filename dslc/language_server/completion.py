@@ -11,7 +11,6 @@ from dslc.blocks import Setting
 from dslc.catalog import Row
 from dslc.example import example
 from dslc.language_server import prose
-from dslc.language_server.outline import List
 from dslc.language_server.spot import Spot
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -178,16 +177,12 @@ def setting_snippet(setting: Setting, words: Words) -> str:
 
 def _values(here: _At, setting: Setting) -> Iterator[Offer]:
     spot = here.spot
-    if setting.many and not setting.single and spot.items is None and not isinstance(_value(spot), List):
+    if setting.many and not setting.single and spot.items is None:
         return  # a list belongs here: its brackets come first
     taken = {item.content for item in spot.items or () if item is not spot.token}
     for offer in _READERS.get(setting.type, _plain)(here, setting):
         if offer.label not in taken:
             yield offer
-
-
-def _value(spot: Spot) -> object:
-    return spot.entry.value if spot.entry else None
 
 
 def _truths(here: _At, setting: Setting) -> Iterator[Offer]:
