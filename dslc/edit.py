@@ -126,6 +126,15 @@ def _entry(body: Group, key: str) -> Entry | None:
     return found[0] if found else None
 
 
+def _touches(left: str, right: str) -> bool:
+    """Whether two characters side by side could be read as one token."""
+    return (
+        all(letter.isalnum() or letter in "_-." or letter == '"' for letter in (left, right))
+        if left and right
+        else False
+    )
+
+
 class _Page:
     """One file's text, how it is laid out, and the edits of it by indexes into the text."""
 
@@ -153,9 +162,11 @@ class _Page:
         return block.body
 
     def replace(self, start: int, end: int, text: str) -> Edit:
-        """Put another value there. No comma stands behind braces, so that one goes."""
+        """Put another value there. No comma stands behind braces, so that one goes; and two words do not touch."""
         comma = _COMMA.match(self.text, end)
-        return self.edit(start, comma.end() if comma and text.endswith("}") else end, text)
+        before = " " if _touches(self.text[start - 1 : start], text[:1]) else ""
+        after = " " if _touches(text[-1:], self.text[end : end + 1]) else ""
+        return self.edit(start, comma.end() if comma and text.endswith("}") else end, f"{before}{text}{after}")
 
     def insertion(self, body: Group, key: str, rest: str, *, is_group: bool) -> Edit:
         """Add a setting, or a group, behind the last one of a body."""

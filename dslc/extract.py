@@ -57,7 +57,7 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
 
 def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
     """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
-    references, said, found = References(), Contribution("", 0, complete=True), []
+    references, said, found = References(), Contribution("", (0, ())), []
     for piece, checked in zip(file.pieces, pieces, strict=True):
         said.add(checked, piece.offset)
         found += [placed(diagnostic, "", piece.offset) for diagnostic in checked.diagnostics]

@@ -30,6 +30,7 @@ _DEEPEST = 64
 _MOST = 1000  # errors after which the rest of a piece is not read
 _VALUES = {"STRING", "LONG_STRING", "NUMBER", "LSQB"}
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
+_NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 _BARE = re.compile(r"[^\s{}\[\],\"']{1,200}")
 
 
@@ -173,7 +174,7 @@ class _Mender:
         if nearest(word, self.vocabulary.kinds) is not None or self.peek(1 + named).type == "SIGN":
             return False
         if self.peek(1 + named).type == "LBRACE" or self.peek(1).type == "JUNK" or self.peek(2).type == "JUNK":
-            unknown_kind(self.findings, word, self.vocabulary)
+            unknown_kind(self.findings, word, self.vocabulary, named=named)
             self.done.mentions |= _words(self.text[:100_000])
             return True
         return False
@@ -251,20 +252,14 @@ class _Mender:
     def _brace_is_missing(self, token: Token) -> bool:
         """A head whose body follows without `{`."""
         scene = self.scene
-        if not scene.head or scene.lists or not self.excess or len(scene.head) > 2:
+        if not self.excess or not self._could_open() or token.type not in {"_NL", "WORD", "RBRACE"}:
             return False
         follows = self.after_break() if token.type == "_NL" else token
-        if follows.type != "WORD" or (token.type not in {"_NL", "WORD"}):
-            return False
-        if not scene.frames and (token.type != "_NL" or scene.head[0] not in self.vocabulary.kinds):
-            return False
-        setting = scene.setting()
-        if scene.frames and (setting is None or setting.type not in {"group", "variant"}):
-            return False
-        if setting is not None and (setting.type == "group") != (len(scene.head) == 1):
-            return False
-        inside = scene.inside(scene.head)
-        if follows not in inside or (setting is not None and setting.type == "variant" and follows in scene.legal()):
+        inside, setting = scene.inside(scene.head), scene.setting()
+        if follows.type == "WORD":
+            if follows not in inside or (setting and setting.type == "variant" and follows in scene.legal()):
+                return False
+        elif follows.type != "RBRACE" or token.type == "_NL" or (setting and setting.type == "variant"):
             return False
         last = scene.head[-1].end_pos or 0
         head, code = self._head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S109"
@@ -274,32 +269,53 @@ class _Mender:
         self.excess -= 1
         return True
 
+    def _could_open(self) -> bool:
+        """Whether what stands here so far is a head that a body may follow."""
+        scene = self.scene
+        if not scene.head or scene.lists:
+            return False
+        if not scene.frames:
+            return scene.head[0] in self.vocabulary.kinds and len(scene.head) == 2
+        setting = scene.setting()
+        return setting is not None and setting.type == {1: "group", 2: "variant"}.get(len(scene.head))
+
     def _bracket_is_missing(self, token: Token) -> bool:
         """`tools search remember]`: a list that lacks its `[`."""
         setting = self.scene.setting() if self.scene.awaits_value else None
-        if setting is None or not setting.many or token.type not in {"WORD", "STRING", "NUMBER"}:
+        items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
+        if setting is None or not setting.many or setting.type == "group" or token.type not in items:
             return False
         if self.text.count("]") <= self.text.count("["):
             return False
-        number = 1
-        while self.peek(number).type in {"WORD", "STRING", "NUMBER", "_COMMA"}:
+        number = 0
+        while self.peek(number).type in items:
             number += 1
         if self.peek(number).type != "RSQB":
             return False
-        self.findings.add("S109", "`[` is missing before this list", token, hint="add `[`")
+        end = self.scene.head[0].end_pos or 0
+        place = token if token.type != "_NL" else Place(end, end + 1)
+        self.findings.add("S109", "`[` is missing before this list", place, hint="add `[`")
         self.feed("LSQB", token.start_pos or 0)
         return True
 
     def _key_as_value(self, token: Token) -> bool:
-        """`json_path equals "opened"`: the word taken for a value is a key, and the key before it has none."""
-        scene = self.scene
-        if token.type != "WORD" or not scene.awaits_value:
-            return False
+        """`json_path equals "opened"`: the word taken for a value is a key, and what stands before it has none."""
+        scene, after = self.scene, self.peek(1)
         legal = scene.legal()
-        if token not in legal or scene.head[0] not in legal or self.peek(1).type not in {*_VALUES, "UNCLOSED_STRING"}:
+        if token.type != "WORD" or not scene.awaits_value or token not in legal:
             return False
-        self._no_value()
-        return True
+        setting = legal.get(scene.head[0])
+        names = setting is None or setting.type in _NAMES
+        if after.type == "WORD":
+            known = after in legal and after not in {"true", "false"}
+            mistaken = not names and not known
+        elif after.type == "LBRACE":
+            mistaken = legal[token].type == "group" and not (setting and setting.type == "variant")
+        else:
+            mistaken = after.type in {*_VALUES, "UNCLOSED_STRING"}
+        if mistaken:
+            self._no_value()
+        return mistaken
 
     def _list(self, token: Token) -> bool:
         """A list is looked through before it goes in, for it could not be taken back."""
@@ -366,6 +382,17 @@ class _Mender:
             if rule(self, token):
                 return
 
+    def _in_list(self, token: Token) -> bool:
+        """A list that could not be looked through, for it is nested too deep: that is reported."""
+        if not self.scene.lists:
+            return False
+        if token.type in {"LBRACE", "RBRACE", "$END"}:
+            while self.scene.lists:
+                self.feed("RSQB", token.start_pos or 0)
+        else:
+            self.drop()
+        return True
+
     def _no_value_here(self, token: Token) -> bool:
         if not self.scene.awaits_value or token.type not in {"_NL", "RBRACE", "_COMMA", "$END"}:
             return False
@@ -383,6 +410,9 @@ class _Mender:
         hint = f"such as `{example(setting)}`" if setting else "a setting's value stands on its line: `key value`"
         end = key.end_pos or 0
         self.findings.add("S101", f"{what} has no value", Place(end, end + 1), hint=hint)
+        if setting is None:
+            self._damage()
+            self.done.mentions.add(str(key))
         if lost:
             self.value_is_lost()
 
@@ -592,8 +622,9 @@ class _Mender:
         """End a block that has no body. One of ours is known by its name all the same."""
         head = self.scene.head
         at = head[-1].end_pos or 0
-        if head[0] not in self.vocabulary.kinds:
+        if head[0] not in self.vocabulary.kinds or len(head) == 1:
             self.void.add(head[0].start_pos or 0)
+            self.done.nameless.add(str(head[0]))
             self.done.mentions |= {word.strip('"') for word in head}
         self.done.damaged.add(at)
         self.feed("LBRACE", at)
@@ -620,7 +651,10 @@ class _Mender:
             self.value_is_lost()
         self._damage()
         start = token.start_pos or 0
-        end = max(entry_end(self.text, start), start if token.type == "_NL" else token.end_pos or 0)
+        end = start if token.type == "_NL" else token.end_pos or 0
+        if token.type == "LSQB":
+            end = list_end(self.text, start, start)
+        end = max(entry_end(self.text, end if token.type == "LSQB" else start), end)
         if end == start:  # nothing else would get any further
             self.advance()
             return
@@ -671,7 +705,7 @@ _FORESIGHT: tuple[_Rule, ...] = (
     _Mender._brace_is_missing, _Mender._bracket_is_missing, _Mender._key_as_value, _Mender._bare_word, _Mender._list,
 )  # fmt: skip
 _RULES: tuple[_Rule, ...] = (
-    _Mender._string, _Mender._single_quotes, _Mender._sign, _Mender._no_value_here, _Mender._end,
+    _Mender._in_list, _Mender._string, _Mender._single_quotes, _Mender._sign, _Mender._no_value_here, _Mender._end,
     _Mender._stray_brace, _Mender._comma, _Mender._bare_text, _Mender._quoted_key, _Mender._incomplete_head,
     _Mender._anything_else,
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Cuts a text into its top-level pieces by strings, comments and braces, before anything is parsed.
 
 A piece is parsed by itself: a mistake stays in its own, and only what an edit touched is read again. A block whose
-braces pair up is a piece. Where they do not, a head in column one (`kind name {`) begins the next piece, for nobody
-writes one there inside a body; and what a stray `}` cut off is put back to the block before it.
+braces pair up is a piece. Where they do not, the next head (`kind name {`) begins the next piece, for none stands
+inside a body; and what a stray `}` cut off is put back to the block before it.
 
 Blocks of the wider Symbiont language are cut here whole, by their braces: they have a syntax of their own. Their words
 and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`, `type` likewise or
@@ -159,11 +159,17 @@ class _Cutter:
     def __init__(self, text: str, kinds: Collection[str]) -> None:
         self.text = text
         words = "|".join(map(re.escape, sorted({*kinds, *ELSEWHERE})))
-        # Column one; `=` and `:` are for fields of other languages, such as `type: {`.
-        self._heads = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{", re.MULTILINE)
+        ours = "|".join(map(re.escape, sorted(kinds)))
+        # In column one; `=` and `:` are for fields of other languages, such as `type: {`. And one of ours with its name
+        # in any, for no reference to a block takes a body.
+        self._heads = re.compile(
+            rf"\n(?P<any>(?:{words})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{)"
+            rf"|\n[ \t]*+(?P<ours>(?:{ours})[ \t]++{_NAME}[ \t]*+\{{)"
+        )
+        self._inner_head = re.compile(rf"\n(?:{ours})[ \t]++{_NAME}[ \t]*+\{{")
         self._names = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{_NAME}", re.MULTILINE)
         self._next_head = -1
-        self._strict = False  # some block's braces do not pair up: a head in column one ends the block before it
+        self._strict = False  # some block's braces do not pair up: the next head ends the block before it
         self._broken = 0
         self._patience = 4 * len(text)  # characters to look through for `)` in vain
         self.found: list[Segment] = []
@@ -188,7 +194,7 @@ class _Cutter:
         text = self.text
         head = _HEAD.match(text, at)
         if head is not None:
-            return self._braces(at, head.end() - 1)
+            return self._whole(self._braces(at, head.end() - 1))
         head = _OPEN_HEAD.match(text, at)
         if head is not None:
             brace = _GAP.match(text, head.end()).end()  # type: ignore[union-attr]
@@ -206,8 +212,20 @@ class _Cutter:
             end += 1
         return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
 
+    def _whole(self, block: Segment) -> Segment:
+        """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
+        too much."""
+        inner = self._inner_head.search(self.text, block.start, block.end)
+        while inner is not None and block.fault is None:
+            at = inner.start() + 1
+            if not any(mark.start() < at < mark.end() for mark in _MARK.finditer(self.text, block.start, block.end)):
+                self._strict = True
+                return Segment(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
+            inner = self._inner_head.search(self.text, at, block.end)
+        return block
+
     def _braces(self, at: int, brace: int) -> Segment:
-        """From `at` to the `}` that closes the brace; to the next head in column one when none does."""
+        """From `at` to the `}` that closes the brace; to the next head when none does."""
         text = self.text
         limit = self._head_after(brace) if self._strict else len(text)
         depth = lists = deepest = 0
@@ -233,10 +251,10 @@ class _Cutter:
         return Segment(at, self._head_after(brace), Fault.UNCLOSED, deepest=deepest)
 
     def _head_after(self, at: int) -> int:
-        """Where the next head in column one begins after `at`, or the end of the text."""
+        """Where the next head begins after `at`, or the end of the text."""
         if self._next_head <= at:
-            head = self._heads.search(self.text, at + 1)
-            self._next_head = head.start() if head else len(self.text)
+            head = self._heads.search(self.text, at)
+            self._next_head = head.start(head.lastgroup or 0) if head else len(self.text)
         return self._next_head
 
     def _joined(self, stray: Segment) -> Segment:

@@ -6,10 +6,11 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 from dslc.allow import allowed
 from dslc.check.piece import CheckedPiece, check_piece
-from dslc.check.references import Contribution, Declaration, References, Site
+from dslc.check.references import Contribution, Declaration, Order, References, Site
 from dslc.diagnostic import Diagnostic
 from dslc.findings import placed
 from dslc.source import Source
@@ -24,7 +25,7 @@ class CheckedFile:
     """A file as it was read and the checks of its pieces, one to one."""
 
     file: File
-    order: int
+    order: Order
     pieces: tuple[CheckedPiece, ...]
 
     @property
@@ -36,22 +37,25 @@ class CheckedFile:
 
 
 class Workspace:
-    """The files of one program by their names, in the order in which they first came."""
+    """The files of one program by their names. Of two alike blocks the first is that of the earlier file."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._files: dict[str, CheckedFile] = {}
         self._references = References()
         self._changed: set[str] = set()
-        self._orders = 0
+        self._orders = count()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all files."""
         return tuple(self._files)
 
-    def put(self, source: Source) -> None:
-        """Add a file, or replace the one of its name."""
+    def put(self, source: Source, path: tuple[str, ...] = ()) -> None:
+        """Add a file, or replace the one of its name.
+
+        Files stand in the order in which they first came; where they come in any, in that of their `path`, its parts.
+        """
         with _uncollected(len(source.data)):
             old = self._files.get(source.name)
             known = _reusable(old) if old else {}
@@ -62,8 +66,7 @@ class Workspace:
                 else check_piece(piece.reading, self.vocabulary)
                 for piece in file.pieces
             )
-            order = old.order if old else self._orders
-            self._orders += old is None
+            order = (0, path) if path else old.order if old else (next(self._orders), ())
             self._files[source.name] = CheckedFile(file, order, pieces)
             said = Contribution(source.name, order, file.complete)
             for piece, checked in zip(file.pieces, pieces, strict=True):

@@ -76,7 +76,7 @@ def _foreign(context: Context, node: ForeignNode) -> list[tuple[str, str]]:
 def _block(context: Context, node: BlockNode) -> Checked | None:
     kind, known = str(node.kind), True
     if kind not in context.vocabulary.kinds:
-        near, known = unknown_kind(context.findings, node.kind, context.vocabulary), False
+        near, known = unknown_kind(context.findings, node.kind, context.vocabulary, named=node.name is not None), False
         if near is None:
             context.mention(node.kind if node.name is None else node.name)
             return None

@@ -26,12 +26,16 @@ Subject: TypeAlias = tuple[str, str, str]
 """What is said of one thing: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
 
 
+Order: TypeAlias = tuple[int, tuple[str, ...]]
+"""A file's place among the others: by when it came, or by its path where files come in any order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
 
     file: str
-    order: int
+    order: Order
     offset: int
     text: Text
     node: Placed
@@ -42,7 +46,7 @@ class Site:
         return Span(span.start + self.offset, span.end + self.offset)
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[Order, int]:
         """Where it stands in the program, for telling the first from the second."""
         return (self.order, self.offset + (self.node.start_pos or 0))
 
@@ -74,7 +78,7 @@ class Contribution:
     """What one file says that concerns other files. `complete`: all of it was read."""
 
     file: str
-    order: int
+    order: Order
     complete: bool = True
     declarations: list[Declaration] = field(default_factory=list)
     uses: list[tuple[str, str, Site]] = field(default_factory=list)
@@ -92,7 +96,8 @@ class Contribution:
             place = site(block.node.name if block.node.name is not None else block.node)
             self.declarations.append(Declaration(block.kind, block.name, place, block))
         for kind, name in piece.foreign:
-            self.declarations.append(Declaration(kind, name, site(piece.reading.blocks[0]), None))
+            foreign = piece.reading.blocks[0]
+            self.declarations.append(Declaration(kind, name, site(foreign.name or foreign), None))
         self.uses += [(use.kind, use.name, site(use.token)) for use in piece.uses]
         self.mentions |= piece.mentions
         self.nameless |= piece.nameless
@@ -201,7 +206,7 @@ class References:
             counter.update(more)
             counter.subtract(less)
         was = bool(self._incomplete)
-        name = (new or old or Contribution("", 0)).file
+        name = (new or old or Contribution("", (0, ()))).file
         self._incomplete.discard(name)
         if new is not None and not new.complete:
             self._incomplete.add(name)

@@ -11,7 +11,6 @@ from dslc.blocks.values import valid_name
 from dslc.diagnostic import Edit
 from dslc.language_server.spot import Spot
 from dslc.source import Span
-from dslc.tree import ForeignNode
 from dslc.workspace import Workspace
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -43,9 +42,7 @@ class Names:
         """Every place of one name, declarations first."""
         found = []
         for declared in self._workspace.declarations(kind, name):
-            node, site = declared.site.node, declared.site
-            if isinstance(node, ForeignNode) and node.name is not None:
-                site = declared.at(node.name)
+            site = declared.site
             found.append(self._named(kind, name, site.file, site.span, declares=True))
         uses = self._workspace.uses(kind, name)
         return found + [self._named(kind, name, site.file, site.span, declares=False) for site in uses]

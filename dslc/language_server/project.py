@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
 from dslc.diagnostic import Diagnostic
 from dslc.language_server.disk import Look, Stamp
@@ -222,7 +223,7 @@ class Project:
 
     def _put(self, source: Source) -> None:
         self._sources[source.name] = source
-        self._workspace.put(source)
+        self._workspace.put(source, PurePath(source.name).parts)
 
     def _drop(self, name: str) -> None:
         if self._sources.pop(name, None) is not None:

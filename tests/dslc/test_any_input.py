@@ -169,7 +169,7 @@ def test_sixty_four_levels_are_read_and_one_more_is_not() -> None:
         return "memory m " + "{ a " * (levels - 1) + "{" + " }" * levels
 
     assert "S108" not in {diagnostic.code for diagnostic in compiled(nested(64)).diagnostics}
-    assert [diagnostic.code for diagnostic in compiled(nested(65)).diagnostics] == ["S108"]
+    assert "S108" in {diagnostic.code for diagnostic in compiled(nested(65)).diagnostics}
 
 
 def test_more_than_four_mebibytes_are_one_error() -> None:

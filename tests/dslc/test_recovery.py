@@ -1,0 +1,221 @@
+"""After a mistake the rest is read as it was meant: every mistake is named once, and its neighbours are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from lark import Token
+
+from dslc.compiler import Compilation, analyse
+from dslc.diagnostic import Diagnostic, Severity, is_error
+from dslc.format import canonical
+from dslc.parser import tokens
+from dslc.program import HOMES
+from dslc.source import Source
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.programs import BOM, write
+
+_SEEDS = range(8)
+
+
+def _program(seed: int, *, comments: bool = False) -> str:
+    return write(seed, comments=comments).removeprefix(BOM)
+
+
+def _compiled(text: str) -> Compilation:
+    return analyse([Source("a", text)], CATALOG)
+
+
+def _blocks(done: Compilation) -> dict[tuple[str, str], object]:
+    return {(kind, name): block for home, kind in HOMES.items() for name, block in getattr(done.program, home).items()}
+
+
+def _lines(done: Compilation, diagnostic: Diagnostic) -> tuple[int, str]:
+    """The line a diagnostic is on, and what it points at."""
+    source = done.sources[0]
+    span = diagnostic.span
+    return source.position(span.start).line, source.data[span.start : span.end].decode()
+
+
+@dataclass
+class _Deletion:
+    token: Token
+    line: int
+    before: Compilation
+    after: Compilation
+
+    @property
+    def new(self) -> list[Diagnostic]:
+        """Errors of the program without the token; it had none with it."""
+        return [found for found in self.after.diagnostics if is_error(found)]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether an error is on the token's line or at a brace."""
+        places = [_lines(self.after, found) for found in self.new]
+        return any(line == self.line or at in {"{", "["} for line, at in places)
+
+
+def _deletions(text: str) -> Iterator[_Deletion]:
+    """The program without each of its tokens that are needed: what is still a program without it, or says the same with
+    one list item less, is left out."""
+    before = _compiled(text)
+    assert not any(map(is_error, before.diagnostics)), before.diagnostics
+    depth = 0
+    for token in tokens(text):
+        depth += (token.type == "LSQB") - (token.type == "RSQB")
+        item = depth > 0 and token.type != "LSQB"
+        if token.type in {"_NL", "_COMMA"} or item:
+            continue
+        start, end = token.start_pos or 0, token.end_pos or 0
+        after = _compiled(text[:start] + text[end:])
+        yield _Deletion(token, text.count("\n", 0, start) + 1, before, after)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_one_missing_token_gives_an_error_at_its_place_and_few_others(seed: int) -> None:
+    tried = list(_deletions(canonical(_program(seed))))
+    assert [(str(each.token), each.line) for each in tried if not each.is_named] == []
+    few = sum(len(each.new) <= 3 for each in tried)
+    assert few >= 0.95 * len(tried), [
+        (str(each.token), each.line, len(each.new)) for each in tried if len(each.new) > 3
+    ]
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_one_missing_token_gives_one_error_nearly_always(seed: int) -> None:
+    tried = list(_deletions(canonical(_program(seed))))
+    assert sum(len(each.new) == 1 for each in tried) >= 0.9 * len(tried)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_whatever_the_layout_one_missing_token_is_noticed(seed: int) -> None:
+    """Where indentation says nothing, a missing brace may cost more than three."""
+    tried = list(_deletions(_program(seed + 100, comments=True)))
+    assert [str(each.token) for each in tried if not each.new] == []
+    others = [each for each in tried if each.token not in {"{", "}"}]
+    assert sum(len(each.new) <= 3 for each in others) >= 0.95 * len(others)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_blocks_beside_a_broken_one_are_kept(seed: int) -> None:
+    text = canonical(_program(seed))
+    heads = [at for at, line in _line_starts(text) if line[:1].isalpha()]
+    for each in _deletions(text):
+        at = each.token.start_pos or 0
+        broken = sum(head <= at for head in heads) - 1
+        kept, now = _blocks(each.before), _blocks(each.after)
+        names = [name for head in heads for name in kept if _is_head(text, head, name)]
+        lost = [name for number, name in enumerate(names) if number != broken and now.get(name) != kept[name]]
+        assert lost == [], (str(each.token), each.line)
+
+
+def _line_starts(text: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    for line in text.splitlines(keepends=True):
+        yield at, line
+        at += len(line)
+
+
+def _is_head(text: str, at: int, name: tuple[str, str]) -> bool:
+    head = text[at : text.index("{", at)].split()
+    return head == [name[0], name[1]] or head == [name[0], f'"{name[1]}"']
+
+
+def test_six_mistakes_are_six_diagnostics_each_at_its_place() -> None:
+    text = (
+        "memory m { retention 90d }\n"
+        "webhook w {\n"
+        '    path "/x\n'
+        '    secret = "secret://env/A"\n'
+        "    agent: foo\n"
+        '    filter { json_path equals "opened" }\n'
+        "}\n"
+        "}\n"
+        "agent foo { instruction 'x' }\n"
+    )
+    done = _compiled(text)
+    found = [(diagnostic.code, _lines(done, diagnostic)[0]) for diagnostic in done.diagnostics]
+    assert found == [("S102", 3), ("S105", 4), ("S105", 5), ("S101", 6), ("S104", 8), ("S106", 9)]
+
+
+_WEBHOOK = 'webhook w {\n    path "/w"\n    secret "secret://env/A"\n'
+_X = "agent x {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("memory m\n{\n}\n", ["S109"]),
+        ("memory m {\n    path\n        \"/x\"\n}\n", ["S101"]),
+        (f"{_WEBHOOK}}}\n}}\n}}\n", ["S104", "S104"]),
+        (f"{_WEBHOOK}    }}\n    keep_body true\n}}\n", ["S104"]),
+        (f'{_WEBHOOK}    filter {{\n        json_path "$.a"\n        equals 1\n    agent x\n}}\n{_X}', ["S103"]),
+        (f'{_WEBHOOK}    filter {{ json_path "$.a" equals 1\n    agent x\n}}\n{_X}', ["S103"]),
+        (f"{_WEBHOOK}\nmemory m {{}}\n{_X}{_WEBHOOK.replace(' w', ' v').replace('/w', '/v')}    agent x\n}}\n", ["S103"]),
+        ('memory m {\n    path "a }\nmemory n { path "b" }\n', ["S102"]),
+        ('webhook w { path "/w" secret "secret://env/A }\nmemory m {}\n', ["S102"]),
+        (f'{_WEBHOOK}    agent a\n}}\nagent a {{\n    instruction """\n        Be kind.\n}}\nmemory m {{\n}}\n', ["S102"]),
+        ("agent a {\n    tools [search, remember\n    max_steps 1\n}\n" + f"{_WEBHOOK}    agent a\n}}\n", ["S109"]),
+        ("agent a {\n    tools search, remember]\n}\n" + f"{_WEBHOOK}    agent a\n}}\n", ["S109"]),
+        (f'{_WEBHOOK}    "keep_body": true\n}}\n', ["S109"]),
+        (f"{_WEBHOOK}    agent team/reviewer\n}}\n", ["S109"]),
+        ('webhook w {\n    path "/w"\n    secret secret://env/A\n}\n', ["S109"]),
+        ("memory = m {\n}\n", ["S105"]),
+        ("memory m {\n    search = { vector_weight = 0.7 keyword_weight: 0.3 }\n}\n", ["S105", "S105", "S105"]),
+        ("memry m {\n    retension 90d\n}\n" + f"{_WEBHOOK}    memory m\n}}\n", ["N201", "N202"]),
+        ("pipeline p(x: T) -> U {\n    stages = [a, b]\n    'c' {\n}}\n", ["N201"]),
+        ("webhook w {\n    pth \"/w\"\n    secret \"secret://env/A\"\n}\n", ["N202"]),
+        ("memory m {\n    serch { vector_weight 7 }\n}\n", ["N202", "T402"]),
+        ("memory {\n}\n" + f"{_WEBHOOK}    memory m\n}}\n", ["N206"]),
+        ("agent\n", ["S109"]),
+        ("policy p(\n", ["S109"]),
+        ("policy p { allow: x\n", ["N207", "S103"]),
+        ("memory m {}\nretention 90d\n", ["S109"]),
+        ("{\n    path \"/x\"\n}\nmemory m {}\n", ["S109"]),
+    ],
+)  # fmt: skip
+def test_one_mistake_gives_one_diagnostic(text: str, expected: list[str]) -> None:
+    done = _compiled(text)
+    found = sorted(each.code for each in done.diagnostics if each.severity is not Severity.NOTE or each.code == "N207")
+    assert found == sorted(expected), [(each.code, each.message) for each in done.diagnostics]
+
+
+def test_nobody_is_said_to_be_missing_who_may_stand_in_what_was_not_understood() -> None:
+    text = _WEBHOOK + "    agent reviewer\n}\nagnt reviewer = x {\n}\n"
+    assert "R301" not in {found.code for found in _compiled(text).diagnostics}
+
+
+@pytest.mark.parametrize("head", ["agent a(x: T) -> U", 'agent "a" (x: Map<K,\n  V>)'])
+def test_an_agent_of_the_wider_language_counts_as_declared(head: str) -> None:
+    done = _compiled(f'{head} {{ with memory = "}}" {{ /* ' + "' */ }\n}\n" + f"{_WEBHOOK}    agent a\n}}\n")
+    assert [found.code for found in done.diagnostics] == ["N207"]
+
+
+def test_the_wider_language_is_skipped_whole_and_its_neighbours_compile() -> None:
+    text = (
+        'metadata {\n    version = "1.4.0"\n    tags = ["a", "b"]\n}\n'
+        'webhook slack_alerts {\n    path     "/hooks/slack",\n    provider github,\n'
+        '    secret   "vault://webhooks/slack/secret"\n    agent    handler\n'
+        '    filter {\n        json_path "$.type"\n        equals    "alert"\n    }\n}\n'
+        "agent handler(body: JSON) -> Maybe<Alert> {\n"
+        '    policy guard {\n        allow: ["parse"] if body.source == "slack" || body.x.ends("}")\n    }\n'
+        "    with\n        timeout = 5000\n    {\n        let s = vault://webhooks/slack/secret;\n"
+        "        // it's {\n        return None;\n    }\n}\n"
+        "type DataSource = {\n    url: String\n}\ntype UserId = String\n"
+        "function f(a: int,\n    b: int) -> Result<String> { return a; }\n"
+        'schedule daily { cron: "0 9 * * *" }\nchannel c { platform = "slack" }\n'
+    )
+    done = _compiled(text)
+    assert {found.code for found in done.diagnostics} == {"N207"}
+    assert len(done.diagnostics) == 7
+    assert list(done.program.webhooks) == ["slack_alerts"]
+    assert done.program.webhooks["slack_alerts"].secret == ("secret://vault/webhooks/slack/secret",)
+
+
+def test_a_file_with_a_thousand_mistakes_is_given_up_and_nothing_is_said_to_be_missing() -> None:
+    done = _compiled("x\n" * 2000 + f"{_WEBHOOK}    agent nobody\n}}\n")
+    assert len(done.diagnostics) == 1000
+    assert {found.code for found in done.diagnostics} == {"S109"}
