@@ -20,6 +20,10 @@ _PIECE = re.compile(
     r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
 _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault)://""")
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_NOTHING, _STRING, _WORD = range(3)
+"""What is taken for a value that does not stand behind its key but in a brace or on a later line."""
+_ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
 _ENDLESS = 4000
 _WORD_END = re.compile(r"\s")
@@ -35,22 +39,41 @@ def _is_secret(key: str) -> bool:
 def hidden(text: str) -> list[tuple[int, int]]:
     """The stretches of `text` that may be secrets, in order."""
     found: list[tuple[int, int]] = []
-    awaits, more, depth, at = False, False, 0, 0
+    awaits, near, more, depth, at = False, _NOTHING, False, 0, 0
     while match := _PIECE.search(text, at):
         at = match.end()
         kind, piece = match.lastgroup, match.group()
+        if near:
+            awaits = piece in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
+            near = near if kind == "comment" or piece == "\n" else _STRING if piece == "{" else _NOTHING
         # A second string where only one belongs is hidden like the first.
         if not awaits and not (more and (kind == "string" or piece == ",")):
-            awaits, more, depth = kind == "word" and _is_secret(piece), False, 0
+            awaits = kind == "word" and _is_secret(piece)
+            if (more and piece == "{") or (kind == "string" and _is_secret_key(piece)):
+                near = _STRING
+            more, depth = False, 0
         elif kind == "mark" and piece in "[]":
             depth += 1 if piece == "[" else -1
             awaits = depth > 0
         elif kind in {"mark", "comment"}:
+            if awaits and depth == 0 and piece[0] in "\n{#/":
+                near = _STRING if piece == "{" else _WORD
             awaits = (awaits and piece in "=:,") or (depth > 0 and piece[0] not in "{}")
         else:
             at = _value(text, match, found)
             awaits, more = depth > 0, depth == 0
     return found
+
+
+def _is_secret_key(string: str) -> bool:
+    """Whether it is a key that is written in quotes, as in JSON."""
+    inside = string.strip("\"'")
+    return _BARE.fullmatch(inside) is not None and _is_secret(inside)
+
+
+def _fills_line(text: str, match: re.Match[str]) -> bool:
+    """Whether a word below its key, not behind it, is all of its line, and so no key itself."""
+    return match.lastgroup in {"word", "other"} and _ALONE.match(text, match.end()) is not None
 
 
 def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int:

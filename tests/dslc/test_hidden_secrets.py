@@ -44,6 +44,13 @@ _LINES = (
     f'secret "{_SECRET}" path "/v1" colour 5',
     f'provider custom {{ secret "{_SECRET}" }}',
     f"secret 5{_SECRET}",
+    f'secret\n    "{_SECRET}"',
+    f"secret # below\n\n    {_SECRET}",
+    f'secret {{ "{_SECRET}" }}',
+    f'secret {{\n    "{_SECRET}"\n}}',
+    f'secret "x" {{ "{_SECRET}" }}',
+    f'"secret" "{_SECRET}"',
+    f'"secret": "{_SECRET}",',
     f'secret "secret://{_SECRET}"',
 )
 
@@ -83,6 +90,19 @@ def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObj
 
 def test_a_reference_is_shown() -> None:
     text = 'secret ["secret://env/A" "vault://b"] path "/w"'
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'secret\npath "/w"',
+        "agent secret-keeper {\n    instruction\n}",
+        'filter { equals "secret" contains "x" }',
+        'header "X-Token"\nprefix\n',
+    ],
+)
+def test_a_key_is_shown_where_a_secret_has_no_value(text: str) -> None:
     assert masked(text) == text
 
 
