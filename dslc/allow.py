@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dslc.diagnostic import CODES, Diagnostic, Severity
 from dslc.nearest import suggestion
@@ -15,8 +15,7 @@ _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
 _WORD = re.compile(r"[^\s,]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Allow:
+class _Allow(NamedTuple):
     """A code in such a comment: `line` is the one whose warnings it silences, `span` its own place."""
 
     code: str
@@ -26,7 +25,7 @@ class _Allow:
 
 def allowed(source: Source, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What remains of the diagnostics of a file, and a P505 for every code that silences nothing."""
-    given = list(_allows(source)) if b"dslc:" in source.data else []
+    given = list(_allows(source))
     if not given:
         return list(found)
     wanted = {(allow.code, allow.line) for allow in given}

@@ -1,26 +1,21 @@
-"""What providers, stores, tools … add to the language: names, options and documentation, as data."""
+"""What block kinds, providers, stores, tools … add to the language: names, options and documentation, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from typing import Annotated, Literal
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from dslc.blocks import Setting
 from dslc.blocks.frozen import FrozenDict
+from dslc.setting import Setting
 
 
-class Row(BaseModel):
+class Row(NamedTuple):
     """One row of a family: what may stand after `provider`, and its options.
 
     `signed`: the parts of a request that a provider's scheme signs, or None when its options decide. `extra`: the
     optional dependency it needs.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     title: str = ""
@@ -30,25 +25,32 @@ class Row(BaseModel):
     signed: tuple[str, ...] | None = None
     options: tuple[Setting, ...] = ()
 
-
-def _without_duplicates(families: Mapping[str, tuple[Row, ...]]) -> Mapping[str, tuple[Row, ...]]:
-    for family, rows in families.items():
-        names = [row.name for row in rows]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"{family} has two rows called {', '.join(twice)}")
-    return FrozenDict(families)
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Row:
+        """A row as the catalogue's file has it. Raises TypeError for anything else."""
+        signed = given.get("signed")
+        options = tuple(map(Setting.from_json, given.get("options", ())))
+        return cls(**{**given, "signed": None if signed is None else tuple(signed), "options": options})
 
 
-class Catalog(BaseModel):
-    """Families of rows. Raises pydantic's ValidationError, a ValueError, when built from anything else."""
+class Catalog:
+    """Families of rows, and the settings of every kind of block.
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    Without `kinds` these are read from the models. Raises ValueError when a family has two rows of one name.
+    """
 
-    version: Literal[1] = 1
-    families: Annotated[Mapping[str, tuple[Row, ...]], AfterValidator(_without_duplicates)] = Field(
-        default=FrozenDict()
-    )
+    def __init__(
+        self,
+        families: Mapping[str, tuple[Row, ...]] | None = None,
+        kinds: Mapping[str, tuple[Setting, ...]] | None = None,
+    ) -> None:
+        self.families: Mapping[str, tuple[Row, ...]] = FrozenDict(families or {})
+        self.kinds: Mapping[str, tuple[Setting, ...]] = FrozenDict(_described() if kinds is None else kinds)
+        for family, rows in self.families.items():
+            names = [row.name for row in rows]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{family} has two rows called {', '.join(twice)}")
 
     def rows(self, family: str) -> Mapping[str, Row]:
         """The rows of a family by name, in the catalogue's order; none for a family it does not know."""
@@ -58,4 +60,17 @@ class Catalog(BaseModel):
     @cache
     def installed() -> Catalog:
         """The catalogue that this installation came with."""
-        return Catalog.model_validate_json(resources.files("dslc").joinpath("catalog.json").read_bytes())
+        import json
+        from pathlib import Path
+
+        given = json.loads((Path(__file__).parent / "catalog.json").read_bytes())
+        return Catalog(
+            {family: tuple(map(Row.from_json, rows)) for family, rows in given["families"].items()},
+            {kind: tuple(map(Setting.from_json, settings)) for kind, settings in given["kinds"].items()},
+        )
+
+
+def _described() -> Mapping[str, tuple[Setting, ...]]:
+    from dslc.blocks import TABLE, settings_of
+
+    return {kind: settings_of(model) for kind, model in TABLE.items()}

@@ -8,13 +8,12 @@ from typing import Any
 
 from dslc.catalog import Catalog
 from dslc.diagnostic import Diagnostic
-from dslc.program import Program
+from dslc.findings import Findings, placed
+from dslc.program import HOMES, Program
 from dslc.source import Source
 from dslc.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
-
-_HOMES = {"memory": "memories", "webhook": "webhooks", "agent": "agents"}
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,30 @@ def compile(sources: Iterable[Source], catalog: Catalog) -> tuple[Program, list[
     return done.program, list(done.diagnostics)
 
 
-def analyse(sources: Iterable[Source], catalog: Catalog) -> Compilation:
-    """`compile`, with what reports want to know beside it."""
+def analyse(sources: Iterable[Source], catalog: Catalog, *, build: bool = True) -> Compilation:
+    """`compile`, with what reports want to know beside it; without `build` only that."""
     workspace = Workspace(Vocabulary(catalog))
     for source in sources:
         workspace.put(source)
-    return result(workspace)
+    return result(workspace, build=build)
 
 
-def result(workspace: Workspace) -> Compilation:
-    """The compilation of all files of a workspace."""
+def result(workspace: Workspace, *, build: bool = True) -> Compilation:
+    """The compilation of all files of a workspace; without `build` its program is empty, and no model is made."""
     files = [workspace.checked(name) for name in workspace.names]
-    diagnostics = tuple(found for name in workspace.names for found in workspace.diagnostics(name))
+    diagnostics = [found for name in workspace.names for found in workspace.diagnostics(name)]
+    program = _program(workspace, diagnostics) if build else Program()
     nodes = (node for file in files for piece in file.file.pieces for node in piece.blocks)
     blocks = sum(isinstance(node, BlockNode) for node in nodes)
-    return Compilation(_program(workspace), diagnostics, tuple(file.file.source for file in files), blocks)
+    return Compilation(program, tuple(diagnostics), tuple(file.file.source for file in files), blocks)
 
 
-def _program(workspace: Workspace) -> Program:
-    parts: dict[str, dict[str, Any]] = {home: {} for home in _HOMES.values()}
+def _program(workspace: Workspace, diagnostics: list[Diagnostic]) -> Program:
+    """Every block that is right; what a model refuses all the same is added to the diagnostics."""
+    from dslc.check.model import built  # pydantic, which a check does without
+
+    parts: dict[str, dict[str, Any]] = {home: {} for home in HOMES}
+    homes = {kind: home for home, kind in HOMES.items()}
     taken, origins = set(), {}
     for name in workspace.names:
         file = workspace.checked(name)
@@ -64,9 +68,14 @@ def _program(workspace: Workspace) -> Program:
         for piece, checked in zip(file.file.pieces, file.pieces, strict=True):
             for block in checked.blocks:
                 key = (block.kind, block.name)
-                if block.model is not None and key not in taken:
-                    parts[_HOMES[block.kind]][block.name] = block.model
+                made = built(block)
+                if made.model is not None and key not in taken:
+                    parts[homes[block.kind]][block.name] = made.model
                     line = source.position(source.offset(piece.start + block.node.start_pos)).line
                     origins[key] = f"{name}:{line}"
                 taken.add(key)
+                for message, place in made.problems:
+                    findings = Findings(checked.reading.text)
+                    findings.add("T401", message, place)
+                    diagnostics.append(placed(findings.found[0], name, piece.offset))
     return Program(**parts, origins=origins)

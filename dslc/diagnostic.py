@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from dslc.source import Span
 
@@ -53,8 +53,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 """Every code with its usual severity and its title. A code never changes its meaning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(NamedTuple):
     """A second place that explains the first: `file` is the name of its source."""
 
     message: str
@@ -62,24 +61,21 @@ class Label:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace the bytes of `span` by `text`."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """Edits of the diagnostic's own file that may be applied without asking. Their texts hold nothing secret."""
 
     message: str
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One problem at one place. No text in it holds the value of a secret."""
 
     code: str

@@ -16,6 +16,7 @@ from tree_sitter import Node, Tree
 
 from dslc.blocks import Block, Memory, Webhook
 from dslc.catalog import Catalog
+from dslc.check.model import built
 from dslc.check.piece import CheckedPiece, check_piece
 from dslc.check.references import Contribution, References
 from dslc.diagnostic import Diagnostic, Severity
@@ -52,12 +53,16 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
     pieces = [check_piece(piece.reading, _vocabulary()) for piece in file.pieces]
     _refuse(source, _errors(file, pieces, kind))
     blocks = (block for piece in pieces for block in piece.blocks if block.kind == kind)
-    return [block.model for block in blocks if block.model is not None]
+    return [model for block in blocks if (model := built(block).model) is not None]
 
 
 def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
     """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
-    references, said, found = References(), Contribution("", (0, ())), []
+    references, said, found = (
+        References(str(_vocabulary().kinds["memory"]["path"].default)),
+        Contribution("", (0, ())),
+        [],
+    )
     for piece, checked in zip(file.pieces, pieces, strict=True):
         said.add(checked, piece.offset)
         found += [placed(diagnostic, "", piece.offset) for diagnostic in checked.diagnostics]

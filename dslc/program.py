@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from dslc.blocks import Agent, Memory, Webhook
 from dslc.blocks.frozen import FrozenDict
+
+if TYPE_CHECKING:
+    from dslc.blocks import Agent, Memory, Webhook
 
 HOMES: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
 """Where a program keeps the blocks of each kind: its field, and the kind."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lark import Token
 
-from dslc.blocks import Setting
+from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """An open (or just closed) brace and the head before it; `column` of a head that is the first of its line."""
 
     brace: Token

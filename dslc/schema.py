@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dslc.blocks import TABLE, Setting
+from dslc.blocks.names import NAME_RULE
 from dslc.blocks.size import LARGEST, read_size
 from dslc.blocks.url import RESERVED
-from dslc.blocks.values import NAME_RULE
 from dslc.program import HOMES
 from dslc.report.program import LITERAL, VERSION
 from dslc.vocabulary import Vocabulary

@@ -12,9 +12,11 @@ and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
 
 ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
 """The words that open a block of the wider language, whatever its shape."""
@@ -22,6 +24,24 @@ MOST_BROKEN = 1000
 """Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
 
 _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
+
+
+class _Late:
+    """A regular expression that is compiled when it is first used: most programs need few of those here."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
+
+    def match(self, text: str, at: int) -> re.Match[str] | None:
+        return self.compiled.match(text, at)
+
+    def finditer(self, text: str, at: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        return self.compiled.finditer(text, at, end)
+
 
 _STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
 _LONG = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
@@ -31,19 +51,19 @@ _NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?:[^"\\\n]++|\\[^\n])*+")'
 _WHITE = " \t\r\n"
 _GAP = re.compile(rf"(?:[ \t\r\n]++|{_COMMENT})*+")
 _HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+\{{")
-_OPEN_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+(?:{_COMMENT})?[\r\n]")
+_OPEN_HEAD = _Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{_NAME})?[ \t]*+(?:{_COMMENT})?[\r\n]")
 # What matters to the structure, in the order in which the parser's own tokens win.
 _MARK = re.compile(
     rf'{_LONG}|(?P<endless>"""[\s\S]*+)|{_STRING}|(?P<unclosed>"[^\n]*+)|{_COMMENT}|\{{++|\}}++|\[++|\]++'
 )
-_WITHIN_LINE = re.compile(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
-_LINE = re.compile(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
+_WITHIN_LINE = _Late(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
+_LINE = _Late(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
 _FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{_NAME}[ \t]*+(?=\()")
-_FOREIGN_HEAD = re.compile(rf'(?:{_STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
-_PARENTHESIS = re.compile(rf"{_STRING}|{_COMMENT}|\(++|\)++|[{{}}]")
-_EQUALS = re.compile(rf"{_STRING}|{_COMMENT}|[()=]")
-_FOREIGN_MARK = re.compile(rf"{_LONG}|{_STRING}|{_COMMENT}|\{{++|\}}++")
+_FOREIGN_HEAD = _Late(rf'(?:{_STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
+_PARENTHESIS = _Late(rf"{_STRING}|{_COMMENT}|\(++|\)++|[{{}}]")
+_EQUALS = _Late(rf"{_STRING}|{_COMMENT}|[()=]")
+_FOREIGN_MARK = _Late(rf"{_LONG}|{_STRING}|{_COMMENT}|\{{++|\}}++")
 
 
 class Fault(Enum):
@@ -54,8 +74,7 @@ class Fault(Enum):
     UNREAD = "too much before it is no block"
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
 
     `deepest`: how many levels of braces and brackets it has.
@@ -158,21 +177,30 @@ def list_end(text: str, start: int, at: int) -> int:
 class _Cutter:
     def __init__(self, text: str, kinds: Collection[str]) -> None:
         self.text = text
-        words = "|".join(map(re.escape, sorted({*kinds, *ELSEWHERE})))
-        ours = "|".join(map(re.escape, sorted(kinds)))
-        # In column one; `=` and `:` are for fields of other languages, such as `type: {`. And one of ours with its name
-        # in any, for no reference to a block takes a body.
-        self._heads = re.compile(
-            rf"\n(?P<any>(?:{words})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{)"
-            rf"|\n[ \t]*+(?P<ours>(?:{ours})[ \t]++{_NAME}[ \t]*+\{{)"
-        )
-        self._inner_head = re.compile(rf"\n(?:{ours})[ \t]++{_NAME}[ \t]*+\{{")
-        self._names = re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{_NAME}", re.MULTILINE)
+        self._kinds = "|".join(map(re.escape, sorted(kinds)))
+        self._inner_head = re.compile(rf"\n(?:{self._kinds})[ \t]++{_NAME}[ \t]*+\{{")
         self._next_head = -1
         self._strict = False  # some block's braces do not pair up: the next head ends the block before it
         self._broken = 0
         self._patience = 4 * len(text)  # characters to look through for `)` in vain
         self.found: list[Segment] = []
+
+    @cached_property
+    def _heads(self) -> re.Pattern[str]:
+        """Heads of blocks in column one, and one of ours with its name in any, for no reference takes a body.
+
+        `=` and `:` are for fields of other languages, such as `type: {`.
+        """
+        return re.compile(
+            rf"\n(?P<any>(?:{self._kinds}|{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])[^\n{{}}=:]*+\{{)"
+            rf"|\n[ \t]*+(?P<ours>(?:{self._kinds})[ \t]++{_NAME}[ \t]*+\{{)"
+        )
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        """Heads in column one, with a `{` or without."""
+        words = f"{self._kinds}|{'|'.join(ELSEWHERE)}"
+        return re.compile(rf"^(?:{words})(?![A-Za-z0-9_-])[ \t]++{_NAME}", re.MULTILINE)
 
     def pieces(self) -> list[Segment]:
         text, found = self.text, self.found

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 LARGEST = 4 * 1024 * 1024  # bytes
 _BOM = b"\xef\xbb\xbf"
 _STEP = 1024  # characters between two remembered offsets
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """From `start` up to `end`, in bytes from the beginning of the file (a byte-order mark counts)."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place as people count it: line and column from 1, a column being one code point."""
 
     offset: int

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import cast
+from typing import NamedTuple, cast
 
 from lark import UnexpectedInput
 
 from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
 from dslc.parser import parser, tokens
-from dslc.recovery import Mended, mend
 from dslc.segment import Fault, Segment, cut
 from dslc.source import LARGEST, Source
 from dslc.tree import BlockNode, ForeignNode, Node
@@ -23,8 +21,7 @@ DEEPEST = 64  # levels of braces and brackets
 MOST = 1000  # syntax errors after which the rest of a file is not read
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a piece of text says, wherever it stands: places are relative to its beginning.
 
     `damaged`: the braces (by their place) of bodies of which something was lost. `mentions`: words that stand where
@@ -42,8 +39,7 @@ class Reading:
     reusable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A reading at its place: `start` is an index into the text of the file, `offset` the same in bytes."""
 
     start: int
@@ -60,8 +56,7 @@ class Piece:
         return self.reading.blocks
 
 
-@dataclass(frozen=True)
-class File:
+class File(NamedTuple):
     """A source as it was read; `pieces` in order.
 
     `faults`: what is wrong with the file as a whole. `complete`: all of it was read, be it with errors.
@@ -70,7 +65,7 @@ class File:
     source: Source
     pieces: tuple[Piece, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
-    complete: bool = field(default=True)
+    complete: bool = True
 
     @property
     def readable(self) -> bool:
@@ -115,6 +110,8 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
             return Reading(content, cast("tuple[BlockNode, ...]", parser().parse(content, start="file")))
         except UnexpectedInput:
             pass
+    from dslc.recovery import Mended, mend  # most texts have nothing to mend
+
     findings = Findings(content)
     line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
     following = ""
@@ -122,7 +119,7 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
         word = re.compile(r"\w*").match(text, segment.end)
         following = word[0] if word else ""
     if segment.foreign:
-        mended = _unclosed_foreign(content, segment, findings, line)
+        mended = Mended([_unclosed_foreign(content, segment, findings, line)])
     else:
         mended = mend(findings, vocabulary, line, following)
     return Reading(
@@ -145,12 +142,12 @@ def _foreign(content: str, head_end: int) -> ForeignNode:
     return ForeignNode(kind, name, 0, head_end, len(content))
 
 
-def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int) -> Mended:
+def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int) -> ForeignNode:
     node = _foreign(content, segment.head_end - segment.start)
     brace = content.index("{", node.end_pos)
     where = f"before line {line + content.count(chr(10))}" if content.endswith("\n") else "at the end of the file"
     findings.add("S103", f"`{node.kind}` is not closed", Place(brace, brace + 1), hint=f"add `}}` {where}")
-    return Mended([node])
+    return node
 
 
 def faults(source: Source) -> list[Diagnostic]:

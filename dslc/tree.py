@@ -6,8 +6,7 @@ lark's tokens: strings that know their place and their `type`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lark import Token
 
@@ -16,8 +15,7 @@ class Absent(Token):
     """Stands where a value or a name is missing, or could not be read; that has been reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListValue:
+class ListValue(NamedTuple):
     """`[a, b]`."""
 
     items: tuple[Value, ...]
@@ -28,8 +26,7 @@ class ListValue:
 Value: TypeAlias = Token | ListValue
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """`{ … }`."""
 
     entries: tuple[Entry, ...]
@@ -37,8 +34,7 @@ class Body:
     end_pos: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """`key value`, `key value { … }` or `key { … }`: one at least of value and body is there."""
 
     key: Token
@@ -55,8 +51,7 @@ class Entry:
         return end(self.key) if last is None else end(last)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockNode:
+class BlockNode(NamedTuple):
     """`kind name { … }`; some blocks of the wider language have no name."""
 
     kind: Token
@@ -74,8 +69,7 @@ class BlockNode:
         return end(self.kind if self.name is None else self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignNode:
+class ForeignNode(NamedTuple):
     """A block of the wider Symbiont language, skipped whole: `agent name(args) -> T { … }`.
 
     `start_pos` to `end_pos` is its head, as in a `BlockNode`; it ends at `last_pos`.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dslc.blocks import TABLE, Setting, settings_of
 from dslc.catalog import Catalog, Row
+from dslc.setting import Setting
 
 Settings = Mapping[str, Setting]
 
@@ -20,7 +20,7 @@ class Vocabulary:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.kinds: Mapping[str, Settings] = {kind: by_name(settings_of(model)) for kind, model in TABLE.items()}
+        self.kinds: Mapping[str, Settings] = {kind: by_name(settings) for kind, settings in catalog.kinds.items()}
         self._rows: dict[str, Mapping[str, Row]] = {}
 
     def rows(self, family: str) -> Mapping[str, Row]:

@@ -1,4 +1,4 @@
-"""`python -m runtime.catalog` writes `dslc/catalog.json`: what the runtime's tables add to the language."""
+"""`python -m runtime.catalog` writes `dslc/catalog.json`: the kinds of blocks, and what the tables add to them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def catalog() -> dict[str, Any]:
     }
     return {
         "version": VERSION,
+        "kinds": {kind: _settings(model) for kind, model in dslc.blocks.TABLE.items()},
         "families": {name: [_row(rows[key]) for key in sorted(rows)] for name, rows in families.items()},
     }
 
@@ -45,8 +46,12 @@ def _row(row: Any) -> dict[str, Any]:
         "doc_url": getattr(row, "doc_url", None),
         "extra": getattr(row, "extra", None),
         "signed": None if signed is None else list(signed),
-        "options": [] if options is None else [setting.to_json() for setting in dslc.blocks.settings_of(options)],
+        "options": [] if options is None else _settings(options),
     }
+
+
+def _settings(model: type[BaseModel]) -> list[dict[str, Any]]:
+    return [setting.to_json() for setting in dslc.blocks.settings_of(model)]
 
 
 def render() -> str:

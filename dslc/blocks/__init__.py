@@ -1,47 +1,83 @@
-"""The kinds of blocks. To add one: a file with its model, and its row in `TABLE`.
+"""The kinds of blocks. To add one: a file with its model, and its row in `KINDS`.
 
-Light to import (pydantic alone): the runtime takes its types from here.
+Models load on first use: a check goes by what the catalogue says of them, and needs no pydantic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from dslc.blocks.agent import Agent, Context
-from dslc.blocks.block import Block, Group
-from dslc.blocks.choice import Choice
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.memory import Memory, Search
-from dslc.blocks.setting import Setting, settings_of
-from dslc.blocks.values import (
-    HEAD,
-    SINGLE,
-    As,
-    Duration,
-    JsonPath,
-    Name,
-    Relation,
-    SecretReference,
-    Size,
-    Url,
-    UrlPath,
-    is_reference,
-)
-from dslc.blocks.webhook import Filter, Limits, Webhook
+if TYPE_CHECKING:
+    from dslc.blocks.agent import Agent as Agent
+    from dslc.blocks.agent import Context as Context
+    from dslc.blocks.block import Block as Block
+    from dslc.blocks.block import Group as Group
+    from dslc.blocks.choice import Choice as Choice
+    from dslc.blocks.invalid import Invalid as Invalid
+    from dslc.blocks.memory import Memory as Memory
+    from dslc.blocks.memory import Search as Search
+    from dslc.blocks.secret import is_reference as is_reference
+    from dslc.blocks.setting import settings_of as settings_of
+    from dslc.blocks.values import HEAD as HEAD
+    from dslc.blocks.values import SINGLE as SINGLE
+    from dslc.blocks.values import As as As
+    from dslc.blocks.values import Duration as Duration
+    from dslc.blocks.values import JsonPath as JsonPath
+    from dslc.blocks.values import Name as Name
+    from dslc.blocks.values import Relation as Relation
+    from dslc.blocks.values import SecretReference as SecretReference
+    from dslc.blocks.values import Size as Size
+    from dslc.blocks.values import Url as Url
+    from dslc.blocks.values import UrlPath as UrlPath
+    from dslc.blocks.webhook import Filter as Filter
+    from dslc.blocks.webhook import Limits as Limits
+    from dslc.blocks.webhook import Webhook as Webhook
+    from dslc.setting import Setting as Setting
 
-TABLE: Mapping[str, type[Block]] = MappingProxyType(
+    TABLE: Mapping[str, type[Block]]
+
+KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "memory": Memory,
-        "webhook": Webhook,
-        "agent": Agent,
+        "memory": "dslc.blocks.memory:Memory",
+        "webhook": "dslc.blocks.webhook:Webhook",
+        "agent": "dslc.blocks.agent:Agent",
     }
 )
-"""Every kind of block by the word that opens it."""
+"""Every kind of block by the word that opens it, and where its model is. `TABLE` has the models themselves."""
 
-__all__ = [
-    "HEAD", "SINGLE", "TABLE",
-    "Agent", "As", "Block", "Choice", "Context", "Duration", "Filter", "Group", "Invalid", "JsonPath", "Limits",
-    "Memory", "Name", "Relation", "Search", "SecretReference", "Setting", "Size", "Url", "UrlPath", "Webhook",
-    "is_reference", "settings_of",
-]  # fmt: skip
+_HOMES = {
+    **dict.fromkeys(("Agent", "Context"), "dslc.blocks.agent"),
+    **dict.fromkeys(("Block", "Group"), "dslc.blocks.block"),
+    **dict.fromkeys(("Memory", "Search"), "dslc.blocks.memory"),
+    **dict.fromkeys(("Filter", "Limits", "Webhook"), "dslc.blocks.webhook"),
+    **dict.fromkeys(("HEAD", "SINGLE", "As", "Relation"), "dslc.blocks.values"),
+    **dict.fromkeys(
+        ("Duration", "JsonPath", "Name", "SecretReference", "Size", "Url", "UrlPath"), "dslc.blocks.values"
+    ),
+    "Choice": "dslc.blocks.choice",
+    "Invalid": "dslc.blocks.invalid",
+    "Setting": "dslc.setting",
+    "is_reference": "dslc.blocks.secret",
+    "settings_of": "dslc.blocks.setting",
+}
+
+
+@cache
+def _table() -> Mapping[str, type[Block]]:
+    return MappingProxyType({kind: _load(*home.split(":")) for kind, home in KINDS.items()})
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TABLE":
+        return _table()
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _load(_HOMES[name], name)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from dslc.blocks.chosen import Chosen
 from dslc.blocks.frozen import FrozenDict, frozen
 from dslc.blocks.values import Name
 
@@ -26,6 +27,8 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, Chosen):
+            return value._asdict()
         return {"name": value} if isinstance(value, str) else value
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

@@ -1,4 +1,4 @@
-"""What a model's fields say about the language: the one description that checker, catalogue and documentation use."""
+"""What a model's fields say about the language."""
 
 from __future__ import annotations
 
@@ -8,56 +8,16 @@ from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.duration import write_duration
 from dslc.blocks.size import write_size
-from dslc.blocks.values import HEAD, SINGLE, As, Relation, Written
+from dslc.blocks.values import HEAD, SINGLE, As, Relation
+from dslc.setting import Setting, Written
 
 _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-class Setting(BaseModel):
-    """One setting of a block, of a group or of a row's options, as plain data.
-
-    `default`, `example`, `minimum` and `maximum` are as JSON and as the language writes them (`"90d"`, `"256KiB"`,
-    `0.7`); bounds are inclusive. `example`: a value worth showing where the default is not. `many`: a list of values
-    (one will do when `single`), or a group that may be given several times. `min_length`, `max_length`: characters of
-    a string, or items of a list. `settings`: those of a group.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    type: Written
-    doc: str = ""
-    required: bool = False
-    default: Any = None
-    example: Any = None
-    choices: tuple[str, ...] | None = None
-    minimum: float | int | str | None = None
-    maximum: float | int | str | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    many: bool = False
-    single: bool = False
-    block: str | None = None
-    family: str | None = None
-    open: bool = False
-    needs: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-    settings: tuple[Setting, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """This as plain JSON: name, type, text, whether required, default, and what else is not as usual."""
-        always = {"name", "type", "doc", "required", "default"}
-        dumped = self.model_dump(mode="json")
-        usual = {name: field.default for name, field in Setting.model_fields.items()}
-        kept = {key: value for key, value in dumped.items() if key in always or value not in (usual[key], [])}
-        return kept | ({"settings": [inner.to_json() for inner in self.settings]} if self.settings else {})
 
 
 @cache

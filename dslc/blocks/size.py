@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from dslc.blocks.invalid import Invalid
 
@@ -42,8 +41,8 @@ def read_size(text: str) -> int:
         raise Invalid("the size is too large", hint=f"at most {LARGEST}B", fault="bounds")
     if len(decimals) > _MOST_DIGITS:
         raise Invalid("not a whole number of bytes", hint=_HINT, fault="type")
-    size = Fraction(f"{whole}.{decimals or 0}") * UNITS[unit]
-    if size.denominator != 1:
+    size, part = divmod(int(whole + decimals) * UNITS[unit], 10 ** len(decimals))
+    if part:
         raise Invalid("not a whole number of bytes", hint=_HINT, fault="type")
     if size > LARGEST:
         raise Invalid("the size is too large", hint=f"at most {LARGEST}B", fault="bounds")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dslc.blocks import Choice, Setting
+from dslc.blocks.chosen import Chosen
 from dslc.check.context import MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
+from dslc.setting import Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
@@ -127,14 +128,14 @@ def _group(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
     return given.values if given.good else MISSING
 
 
-def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Choice | Missing:
+def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Chosen | Missing:
     row = context.vocabulary.rows(setting.family or "").get(name)
     if row is None and entry.body is not None and entry.body.entries:
         key = entry.body.entries[0].key
         context.findings.add("N202", f"nothing is known of options for `{name}`", key, hint="remove the braces")
         return MISSING
     given = read_body(context, row.options if row else (), entry.body, Head(entry.key, f"{setting.name} {name}"))
-    return Choice(name=name, options=given.values) if given.good else MISSING
+    return Chosen(name, given.values) if given.good else MISSING
 
 
 def _complete(context: Context, settings: Sequence[Setting], given: Given, head: Head) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
-from dslc.blocks import Block
 from dslc.findings import Findings
 from dslc.tree import BlockNode, Body, Entry, ListValue, Value
 from dslc.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from dslc.blocks import Block
 
 
 class Missing:
@@ -20,8 +22,7 @@ class Missing:
 MISSING = Missing()
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """A block is named: `agent code-review-agent`."""
 
     kind: str
@@ -29,18 +30,18 @@ class Use:
     token: Token
 
 
-@dataclass
 class Given:
     """What a body gives: values of the settings that are right, and the entries of all, groups that repeat each.
 
     `good`: it is all right. `damaged`: part of it could not be read. `misspelt`: settings that were probably meant.
     """
 
-    values: dict[str, object] = field(default_factory=dict)
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
-    good: bool = True
-    damaged: bool = False
-    misspelt: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+        self.entries: dict[str, list[Entry]] = {}
+        self.good = True
+        self.damaged = False
+        self.misspelt: set[str] = set()
 
     def perhaps(self, name: str) -> bool:
         """Whether a setting is there, or may be: then nobody says that it is missing."""
@@ -51,18 +52,24 @@ class Given:
         return self.entries[name][0] if name in self.entries else None
 
 
-@dataclass(frozen=True, slots=True)
 class Checked:
-    """One block after its own checks; places are relative to its piece. `model`: None when something is wrong."""
+    """One block after its own checks; places are relative to its piece."""
 
-    kind: str
-    name: str
-    node: BlockNode
-    given: Given
+    def __init__(self, kind: str, name: str, node: BlockNode, given: Given) -> None:
+        self.kind = kind
+        self.name = name
+        self.node = node
+        self.given = given
+        self.built: Built | None = None  # by `dslc.check.model`, when it is first asked for
+
+
+class Built(NamedTuple):
+    """A model, or what it refused: the message and its place. A check knows every bound of our models beforehand."""
+
     model: Block | None
+    problems: tuple[tuple[str, Entry | BlockNode], ...] = ()
 
 
-@dataclass
 class Context:
     """The findings of one piece, what it names, and what may stand where.
 
@@ -70,12 +77,13 @@ class Context:
     `Reading`.
     """
 
-    findings: Findings
-    vocabulary: Vocabulary
-    damaged: Collection[int] = frozenset()
-    uses: list[Use] = field(default_factory=list)
-    mentions: set[str] = field(default_factory=set)
-    nameless: set[str] = field(default_factory=set)
+    def __init__(self, findings: Findings, vocabulary: Vocabulary, damaged: Collection[int] = frozenset()) -> None:
+        self.findings = findings
+        self.vocabulary = vocabulary
+        self.damaged = damaged
+        self.uses: list[Use] = []
+        self.mentions: set[str] = set()
+        self.nameless: set[str] = set()
 
     def mention(self, *nodes: Value | Body | None) -> None:
         """Note the words of what was not understood. Their depth is bounded by the parser."""
@@ -92,8 +100,7 @@ class Context:
                     pass
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The head a body belongs to: where to report what it lacks, and what to call it."""
 
     place: BlockNode | Token

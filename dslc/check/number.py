@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dslc.blocks import Invalid
+from dslc.blocks.invalid import Invalid
 
 _INTEGER = re.compile(r"-?[0-9](?:_?[0-9])*")
 _NUMBER = re.compile(r"-?[0-9](?:_?[0-9])*(?:\.[0-9](?:_?[0-9])*)?")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from pydantic import ValidationError
-
-from dslc.blocks import TABLE, Block, Invalid
-from dslc.blocks.values import valid_name
+from dslc.blocks.invalid import Invalid
+from dslc.blocks.names import valid_name
 from dslc.check.body import read_body
-from dslc.check.context import Checked, Context, Given, Head, Use
+from dslc.check.context import Checked, Context, Head, Use
 from dslc.check.kind import unknown_kind
 from dslc.check.rules import check_rules
 from dslc.diagnostic import Diagnostic
@@ -21,8 +19,7 @@ from dslc.tree import Absent, BlockNode, ForeignNode
 from dslc.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CheckedPiece:
+class CheckedPiece(NamedTuple):
     """One piece after its own checks; places are relative to it.
 
     `foreign`: blocks of the wider language that declare a name of ours, as (kind, name). `mentions` and `nameless`: as
@@ -89,7 +86,7 @@ def _block(context: Context, node: BlockNode) -> Checked | None:
         context.nameless.add(kind)
         return None
     given.good = given.good and known
-    return Checked(kind, name, node, given, _model(context, kind, name, node, given))
+    return Checked(kind, name, node, given)
 
 
 def _name(context: Context, node: BlockNode) -> str | None:
@@ -108,16 +105,3 @@ def _name(context: Context, node: BlockNode) -> str | None:
     except Invalid as invalid:
         findings.add("N206", str(invalid), node.name, hint=invalid.hint)
         return None
-
-
-def _model(context: Context, kind: str, name: str, node: BlockNode, given: Given) -> Block | None:
-    if not given.good:
-        return None
-    try:
-        return TABLE[kind].model_validate({"name": name, **given.values})
-    except ValidationError as error:
-        # The checks above know every bound of these models; this is for a model that demands more than its fields say.
-        for problem in error.errors(include_input=False, include_url=False, include_context=False):
-            entry = given.entry(str(problem["loc"][0])) if problem["loc"] else None
-            context.findings.add("T401", problem["msg"], entry.key if entry else node)
-    return None

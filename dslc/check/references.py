@@ -9,10 +9,8 @@ from __future__ import annotations
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from dslc.blocks import Memory
 from dslc.check.context import Checked
 from dslc.check.piece import CheckedPiece
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
@@ -30,8 +28,7 @@ Order: TypeAlias = tuple[int, tuple[str, ...]]
 """A file's place among the others: by when it came, or by its path where files come in any order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
 
     file: str
@@ -51,8 +48,7 @@ class Site:
         return (self.order, self.offset + (self.node.start_pos or 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(NamedTuple):
     """A block at its place. `checked` is None for one of the wider language, of which the name is known only."""
 
     kind: str
@@ -73,17 +69,17 @@ class Declaration:
         return self.at(entry.value if entry.value is not None else entry.key)
 
 
-@dataclass
 class Contribution:
     """What one file says that concerns other files. `complete`: all of it was read."""
 
-    file: str
-    order: Order
-    complete: bool = True
-    declarations: list[Declaration] = field(default_factory=list)
-    uses: list[tuple[str, str, Site]] = field(default_factory=list)
-    mentions: set[str] = field(default_factory=set)
-    nameless: set[str] = field(default_factory=set)
+    def __init__(self, file: str, order: Order, complete: bool = True) -> None:
+        self.file = file
+        self.order = order
+        self.complete = complete
+        self.declarations: list[Declaration] = []
+        self.uses: list[tuple[str, str, Site]] = []
+        self.mentions: set[str] = set()
+        self.nameless: set[str] = set()
 
     def add(self, piece: CheckedPiece, offset: int) -> None:
         """Take in one piece, which begins `offset` bytes after the file's beginning."""
@@ -113,7 +109,9 @@ class Contribution:
 class References:
     """The subjects of a whole program and the diagnostics about them, kept up to date file by file."""
 
-    def __init__(self) -> None:
+    def __init__(self, default_folder: str) -> None:
+        """`default_folder`: the path of a memory that names none."""
+        self._default_folder = default_folder
         self._files: dict[str, Contribution] = {}
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Site]]] = defaultdict(dict)
@@ -174,7 +172,7 @@ class References:
         for declaration in new.declarations:
             subject = ("name", declaration.kind, declaration.name)
             self._declared[subject].setdefault(new.file, []).append(declaration)
-            for path in _paths_of(declaration):
+            for path in _paths_of(declaration, self._default_folder):
                 self._declared[path].setdefault(new.file, []).append(declaration)
                 if path[1] == "memory":
                     for above in _parents(path[2]):
@@ -184,7 +182,10 @@ class References:
 
     def _remove(self, old: Contribution) -> None:
         for declaration in old.declarations:
-            for subject in [("name", declaration.kind, declaration.name), *_paths_of(declaration)]:
+            for subject in [
+                ("name", declaration.kind, declaration.name),
+                *_paths_of(declaration, self._default_folder),
+            ]:
                 self._declared[subject].pop(old.file, None)
                 if not self._declared[subject]:
                     del self._declared[subject]
@@ -227,7 +228,7 @@ class References:
         """Paths of blocks that came, went, or became the first of their name."""
         blocks = [block for each in (old, new) if each for block in each.declarations]
         blocks += [block for subject in names for some in self._declared.get(subject, {}).values() for block in some]
-        paths = {path for block in blocks for path in _paths_of(block)}
+        paths = {path for block in blocks for path in _paths_of(block, self._default_folder)}
         for path in [path for path in paths if path[1] == "memory"]:
             near = {*_parents(path[2]), *self._below.get(path[2], ())}
             paths |= {("path", "memory", folder) for folder in near}
@@ -302,7 +303,8 @@ class References:
         for block in here:
             earlier = [other for other in near if other.site.rank < block.site.rank]
             if earlier:
-                yield _nested(min(earlier, key=lambda other: (other not in here, other.site.rank)), block, path)
+                first = min(earlier, key=lambda other: (other not in here, other.site.rank))
+                yield _nested(first, block, same=first in here)
 
     def _first_ones(self, subject: Subject) -> list[Declaration]:
         """The blocks on a path, without those whose name is taken already, in the order of the program."""
@@ -311,8 +313,7 @@ class References:
         return sorted(found, key=lambda block: block.site.rank)
 
 
-def _nested(first: Declaration, block: Declaration, path: str) -> Diagnostic:
-    same = [path] == [each[2] for each in _paths_of(first)]
+def _nested(first: Declaration, block: Declaration, *, same: bool) -> Diagnostic:
     message = f"the memories `{first.name}` and `{block.name}` lie in one another"
     if same:
         message = f"the memories `{first.name}` and `{block.name}` have one path"
@@ -321,14 +322,14 @@ def _nested(first: Declaration, block: Declaration, path: str) -> Diagnostic:
     return _said("N208", message, block.setting("path"), hint=hint, labels=labels)
 
 
-def _paths_of(declaration: Declaration) -> list[Subject]:
+def _paths_of(declaration: Declaration, default_folder: str) -> list[Subject]:
     """The path a block answers on or writes to; none when it could not be read."""
     checked = declaration.checked
     if checked is None or declaration.kind not in {"webhook", "memory"}:
         return []
     path = checked.given.values.get("path")
     if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
-        path = Memory.model_fields["path"].default
+        path = default_folder
     if path is None:
         return []
     if declaration.kind == "webhook":

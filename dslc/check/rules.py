@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
-from dslc.blocks import Choice, Memory, Webhook
+from dslc.blocks.chosen import Chosen
 from dslc.check.context import Context, Given, Head
 from dslc.diagnostic import Severity
 from dslc.tree import Entry, Value
@@ -22,9 +21,9 @@ def _weights(context: Context, given: Given, _: Head) -> None:
     search, entry = given.values.get("search"), given.entry("search")
     if not isinstance(search, dict) or entry is None or entry.body is None:
         return
-    default = Memory.model_fields["search"].default
     names = ("vector_weight", "keyword_weight")
-    total = sum(float(search.get(name, getattr(default, name))) for name in names)
+    settings = {setting.name: setting for setting in context.vocabulary.kinds["memory"]["search"].settings}
+    total = sum(float(search.get(name, settings[name].default)) for name in names)
     if abs(total - 1) <= 1e-9:
         return
     last = [inner for inner in entry.body.entries if inner.key in names]
@@ -67,9 +66,10 @@ def _value(entry: Entry) -> Value:
 
 def _signed_filters(context: Context, given: Given, _: Head) -> None:
     """A filter reads the body: whoever can change an unsigned body decides what passes."""
-    default = cast("Choice", Webhook.model_fields["provider"].default)
-    provider = given.values.get("provider", default if given.entry("provider") is None else None)
-    if not isinstance(provider, Choice):
+    provider = given.values.get("provider")
+    if provider is None and not given.perhaps("provider"):
+        provider = Chosen(context.vocabulary.kinds["webhook"]["provider"].default, {})
+    if not isinstance(provider, Chosen):
         return
     row = context.vocabulary.rows("provider").get(provider.name)
     if row is None or row.signed is None or "body" in row.signed:

@@ -7,17 +7,19 @@ from typing import Any
 
 from lark import Token
 
-from dslc.blocks import Invalid, Setting, is_reference
 from dslc.blocks.duration import read_duration
+from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
+from dslc.blocks.names import valid_name
+from dslc.blocks.secret import backend_of, is_reference, valid_secret
 from dslc.blocks.size import read_size
 from dslc.blocks.url import valid_url, valid_url_path
-from dslc.blocks.values import backend_of, valid_name, valid_secret
 from dslc.check.context import MISSING, Context, Missing, Use
 from dslc.check.number import read_integer, read_number, read_scalar
 from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest, suggestion
+from dslc.setting import Setting
 from dslc.strings import is_string, text_of
 from dslc.tree import Absent, ListValue, Value
 

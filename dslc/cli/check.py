@@ -54,7 +54,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     from dslc.report.program import render
     from dslc.vocabulary import Vocabulary
 
-    done = _compile(sources(paths))
+    done = _compile(sources(paths), build=True)
     code = _exit_code(done, deny_warnings=deny_warnings)
     if done.diagnostics:
         put(FORMATS["text"].render(done, colour=colour(sys.stderr)), to_stderr=True)
@@ -63,11 +63,11 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
     return code
 
 
-def _compile(given: Sequence[Source]) -> Compilation:
+def _compile(given: Sequence[Source], *, build: bool = False) -> Compilation:
     from dslc.catalog import Catalog
     from dslc.compiler import analyse
 
-    return analyse(given, Catalog.installed())
+    return analyse(given, Catalog.installed(), build=build)
 
 
 def _exit_code(done: Compilation, *, deny_warnings: bool) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dslc.blocks import Setting
 from dslc.catalog import Row
 from dslc.example import example
 from dslc.language_server import prose
 from dslc.language_server.spot import Spot
+from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary
 
 Sort = Literal["kind", "setting", "group", "choice", "row", "name", "value"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dslc.blocks import Invalid, Setting, is_reference
 from dslc.blocks.duration import read_duration, write_duration
+from dslc.blocks.secret import backend_of
 from dslc.blocks.size import read_size
-from dslc.blocks.values import backend_of
 from dslc.language_server import prose
 from dslc.language_server.spot import Spot
 from dslc.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dslc.blocks import Invalid
-from dslc.blocks.values import valid_name
+from dslc.blocks.names import valid_name
 from dslc.diagnostic import Edit
 from dslc.language_server.spot import Spot
 from dslc.source import Span

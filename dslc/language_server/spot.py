@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dslc.blocks import Setting
 from dslc.language_server.outline import Body, Entry, List, Outline, Token, outline
+from dslc.setting import Setting
 from dslc.syntax import Piece
 from dslc.tree import ForeignNode
 from dslc.vocabulary import Settings, Vocabulary

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks import Setting
 from dslc.catalog import Catalog
 from dslc.language_server import prose
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
 from dslc.segment import ELSEWHERE
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
 GRAMMAR = "syntaxes/symbiont.tmLanguage.json"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dslc.blocks import Setting
 from dslc.catalog import Row
 from dslc.example import Line, line, row_line
 from dslc.literal import quoted
@@ -13,6 +12,7 @@ from dslc.reference.markdown import anchor, code, listing, page, program, senten
 from dslc.reference.sample import complete, sample
 from dslc.reference.settings import overview, sections
 from dslc.reference.titles import family, family_page
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dslc.blocks import Setting
 from dslc.example import Line, line, needed
 from dslc.format import canonical
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary, by_name
 
 _DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}

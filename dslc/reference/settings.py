@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dslc.blocks import Setting
 from dslc.example import example, written
 from dslc.reference.markdown import anchor, code, listing, sentence, table
 from dslc.reference.titles import family_page
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
 _VALUES = "values.md"

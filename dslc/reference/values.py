@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from dslc.blocks import size, url
 from dslc.blocks.duration import LENGTHS, write_duration
-from dslc.blocks.values import NAME_RULE
+from dslc.blocks.names import NAME_RULE
 from dslc.reference.markdown import code, listing, page, program, table
 from dslc.reference.titles import family_page
 from dslc.vocabulary import Vocabulary

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from dslc.report.view import View
 
@@ -22,8 +21,7 @@ class Renderer(Protocol):
     def render_failure(self, message: str) -> str: ...
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """One way to report. `document`: the report is one document, and nothing else may stand beside it.
 
     `module` is loaded when it is first asked to render: a check does not pay for formats it does not write.

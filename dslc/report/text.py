@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dslc.diagnostic import Diagnostic, Severity
-from dslc.report.mask import masked
 from dslc.report.selection import count, rest, shown
 from dslc.report.view import View
 from dslc.source import Source, Span
@@ -98,6 +97,8 @@ class _Page:
 
     def _line(self, source: Source, number: int) -> str:
         if source.name not in self._masked:
+            from dslc.report.mask import masked  # not for a program without problems
+
             self._masked[source.name] = masked(source.text or "")
         return _lines(self._masked[source.name])[number - 1].removesuffix("\r")
 

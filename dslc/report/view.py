@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from dslc.fix import Applied
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """`deny_warnings`: a warning fails the check. `applied`: the fixes made before the compilation; None: none were
     asked for."""
 

@@ -83,7 +83,7 @@ class ProgramFiles:
         data = apply(old.data if old else b"", [edit])
         after = _compiled({**self.sources, path: Source(shown(path), data)})
         new = _new(self._compilation, after)
-        errors = tuple(replace(found, fix=None) for found in new if is_error(found))  # nothing is there to be fixed
+        errors = tuple(found._replace(fix=None) for found in new if is_error(found))  # nothing is there to be fixed
         if errors:
             _report(replace(after, diagnostics=errors))
             raise SymbiontError("nothing was written: the program would have an error that it does not have now")

@@ -64,7 +64,7 @@ def _eager(sources: Sequence[Source]) -> Compilation:
     return dataclasses.replace(
         done,
         diagnostics=tuple(
-            dataclasses.replace(each, fix=Fix("write it", (Edit(each.span, "retention"),)))
+            each._replace(fix=Fix("write it", (Edit(each.span, "retention"),)))
             if each.message.endswith(wanted)
             else each
             for each in done.diagnostics

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 import dslc
 from dslc import Catalog, Source
 from dslc.blocks import Agent, Choice, Filter, Memory, Webhook
+from dslc.catalog import Row
 from dslc.diagnostic import is_error
 from dslc.program import Program
 from tests.dslc.catalogs import CATALOG
@@ -100,4 +101,4 @@ def test_the_installed_catalogue_can_be_read() -> None:
 
 def test_a_catalogue_with_two_rows_of_one_name_names_them() -> None:
     with pytest.raises(ValueError, match="provider has two rows called x"):
-        Catalog.model_validate({"families": {"provider": [{"name": "x"}, {"name": "x"}]}})
+        Catalog({"provider": (Row("x"), Row("x"))})

@@ -142,6 +142,7 @@ def test_six_mistakes_are_six_diagnostics_each_at_its_place() -> None:
 
 
 _WEBHOOK = 'webhook w {\n    path "/w"\n    secret "secret://env/A"\n'
+_V = _WEBHOOK.replace("w {", "v {").replace("/w", "/v")
 _X = "agent x {}\n"
 
 
@@ -154,10 +155,10 @@ _X = "agent x {}\n"
         (f"{_WEBHOOK}    }}\n    keep_body true\n}}\n", ["S104"]),
         (f'{_WEBHOOK}    filter {{\n        json_path "$.a"\n        equals 1\n    agent x\n}}\n{_X}', ["S103"]),
         (f'{_WEBHOOK}    filter {{ json_path "$.a" equals 1\n    agent x\n}}\n{_X}', ["S103"]),
-        (f"{_WEBHOOK}\nmemory m {{}}\n{_X}{_WEBHOOK.replace(' w', ' v').replace('/w', '/v')}    agent x\n}}\n", ["S103"]),
+        (f"{_WEBHOOK}\nmemory m {{}}\n{_X}{_V}    agent x\n}}\n", ["S103"]),
         ('memory m {\n    path "a }\nmemory n { path "b" }\n', ["S102"]),
         ('webhook w { path "/w" secret "secret://env/A }\nmemory m {}\n', ["S102"]),
-        (f'{_WEBHOOK}    agent a\n}}\nagent a {{\n    instruction """\n        Be kind.\n}}\nmemory m {{\n}}\n', ["S102"]),
+        (f'{_WEBHOOK}    agent a\n}}\nagent a {{\n    instruction """\n    Be kind.\n}}\nmemory m {{}}\n', ["S102"]),
         ("agent a {\n    tools [search, remember\n    max_steps 1\n}\n" + f"{_WEBHOOK}    agent a\n}}\n", ["S109"]),
         ("agent a {\n    tools search, remember]\n}\n" + f"{_WEBHOOK}    agent a\n}}\n", ["S109"]),
         (f'{_WEBHOOK}    "keep_body": true\n}}\n', ["S109"]),

@@ -78,7 +78,7 @@ def disagreement(text: str) -> str | None:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_both_grammars_read_one_language(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Whether a text is read is asked here, not how it is mended, which takes most of the time.
-    monkeypatch.setattr("dslc.syntax.mend", lambda *_: Mended([]))
+    monkeypatch.setattr("dslc.recovery.mend", lambda *_: Mended([]))
     for seed in range(chunk, MUTANTS // EACH, CHUNKS):
         tokens, random = program(seed), Random(seed)
         for text in ("".join(tokens), *(damaged(tokens, random) for _ in range(EACH))):

@@ -1,0 +1,29 @@
+"""From what a check has found good to the models that the runtime takes."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from dslc.blocks import TABLE
+from dslc.check.context import Built, Checked
+
+
+def built(block: Checked) -> Built:
+    """The model of a block; none when a check found something wrong with it. Made once."""
+    if block.built is None:
+        block.built = _build(block)
+    return block.built
+
+
+def _build(block: Checked) -> Built:
+    if not block.given.good:
+        return Built(None)
+    try:
+        return Built(TABLE[block.kind].model_validate({"name": block.name, **block.given.values}))
+    except ValidationError as error:
+        # The checks know every bound of these models; this is for a model that demands more than its fields say.
+        problems = []
+        for problem in error.errors(include_input=False, include_url=False, include_context=False):
+            entry = block.given.entry(str(problem["loc"][0])) if problem["loc"] else None
+            problems.append((problem["msg"], entry or block.node))
+        return Built(None, tuple(problems))
