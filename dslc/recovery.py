@@ -44,17 +44,20 @@ class Mended:
     nameless: set[str] = field(default_factory=set)
 
 
-def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> Mended:
+def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str, *, headless: bool = False) -> Mended:
     """Read a piece that has a syntax error; what is wrong goes into `findings`.
 
     `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body
-    of this one was still open.
+    of this one was still open. `headless`: it is a body without the head of its block.
     """
-    return _Mender(findings, vocabulary, line, following).read()
+    return _Mender(findings, vocabulary, line, following, headless=headless).read()
 
 
 class _Mender:
-    def __init__(self, findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> None:
+    def __init__(
+        self, findings: Findings, vocabulary: Vocabulary, line: int, following: str, *, headless: bool
+    ) -> None:
+        self.headless = headless
         self.findings = findings
         self.text = findings.text
         self.vocabulary = vocabulary
@@ -119,6 +122,9 @@ class _Mender:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def read(self) -> Mended:
+        if self.headless:
+            self._no_head()
+            return self.done
         if self._is_foreign():
             return self.done
         while True:
@@ -158,6 +164,14 @@ class _Mender:
         self._damage(everything=True)
         while scene.frames:
             self.feed("RBRACE", at)
+
+    def _no_head(self) -> None:
+        """Settings and a `}`, and no head of a block before them."""
+        message = "these settings stand in no block: its head is missing"
+        hint = f"a block is `kind name {{ … }}`; kinds are {listing(self.vocabulary.kinds)}"
+        self.findings.add("S109", message, self.peek(), hint=hint)
+        self.done.mentions |= _words(self.text[:100_000])
+        self.done.nameless |= set(self.vocabulary.kinds)
 
     def _is_foreign(self) -> bool:
         """A block of a kind that nobody knows, with a syntax of its own: its kind is the one mistake."""
@@ -567,6 +581,7 @@ class _Mender:
         end = max(bare.end() if bare else 0, first.end_pos or 0)
         message = "a text with such characters stands in quotes"
         self.findings.add("S109", message, Place(start, end), hint='write it as `"…"`')
+        self.done.mentions |= _words(self.text[start:end])
         self.value_is_lost()
         self.seek(end)
 

@@ -71,6 +71,7 @@ class Fault(Enum):
 
     UNCLOSED = "its braces do not close"
     OUTSIDE = "it is no block"
+    HEADLESS = "it is the body of a block that has no head"
     UNREAD = "too much before it is no block"
 
 
@@ -300,14 +301,24 @@ class _Cutter:
             if not further_right and not outside:
                 break
             first -= 1
-        else:
+        if len(found) - first >= _FURTHEST:
             return stray
+        if first < 0 or (first + 1 < len(found) and self._closes_where_it_should(found[first])):
+            return self._merged(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
         if found[first].foreign or found[first].fault is Fault.UNCLOSED:
             return stray
-        start = found[first].start
-        deepest = max(segment.deepest for segment in found[first:])
-        del found[first:]
-        return Segment(start, stray.end, Fault.UNCLOSED, deepest=deepest + 1)
+        return self._merged(first, stray, Fault.UNCLOSED)
+
+    def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
+        """One piece out of those from `first` on and `last`."""
+        pieces = [*self.found[first:], last]
+        del self.found[first:]
+        return Segment(pieces[0].start, last.end, fault, deepest=max(piece.deepest for piece in pieces) + 1)
+
+    def _closes_where_it_should(self, block: Segment) -> bool:
+        """Whether the `}` of a block stands on a line of its own, no further right than the head."""
+        head, brace = self._column(block.start), self._column(block.end - 1)
+        return block.fault is None and head is not None and brace is not None and brace <= head
 
     def _column(self, at: int) -> int | None:
         """Characters before `at` when nothing but white space stands before it on its line."""

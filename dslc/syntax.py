@@ -25,8 +25,8 @@ class Reading(NamedTuple):
     """What a piece of text says, wherever it stands: places are relative to its beginning.
 
     `damaged`: the braces (by their place) of bodies of which something was lost. `mentions`: words that stand where
-    nobody understood them: one may declare or use what is missed elsewhere. `nameless`: kinds of blocks whose name is
-    missing or cannot be read. `reusable`: another piece of the same text reads the same.
+    nobody understood them: one may declare or use what is missed elsewhere. `nameless`: kinds of blocks of which a
+    name is missing or cannot be read. `reusable`: another piece of the same text reads the same.
     """
 
     text: str
@@ -121,7 +121,7 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
     if segment.foreign:
         mended = Mended([_unclosed_foreign(content, segment, findings, line)])
     else:
-        mended = mend(findings, vocabulary, line, following)
+        mended = mend(findings, vocabulary, line, following, headless=segment.fault is Fault.HEADLESS)
     return Reading(
         content,
         tuple(mended.blocks),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from dslc.blocks.chosen import Chosen
-from dslc.check.context import MISSING, Context, Given, Head, Missing
+from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
@@ -100,6 +100,8 @@ def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
 
 def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
     if isinstance(entry.value, Absent):
+        if setting.type == "reference":
+            context.nameless.add(f"{LOST_USE}{setting.block}")
         return MISSING
     if setting.type == "group":
         return _group(context, setting, entry)
@@ -108,6 +110,8 @@ def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
         context.findings.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
         return MISSING
     value = read(context, setting, entry.value)
+    if isinstance(value, Missing):
+        context.mention(entry.value)
     if setting.type == "variant":
         if isinstance(value, Missing):
             context.mention(entry.body)

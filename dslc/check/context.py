@@ -20,6 +20,8 @@ class Missing:
 
 
 MISSING = Missing()
+LOST_USE = "use of "
+"""Before a kind in `nameless`: not a block's own name is missing, but one that a setting was to give."""
 
 
 class Use(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from dslc.blocks.invalid import Invalid
@@ -65,6 +66,8 @@ def _foreign(context: Context, node: ForeignNode) -> list[tuple[str, str]]:
     if node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds:
         hint = "the blocks beside it are compiled"
         context.findings.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
+    body = context.findings.text[node.end_pos : node.end_pos + 100_000]
+    context.mentions |= set(re.findall(r"[A-Za-z0-9_.-]+", body))  # what it uses, nobody knows
     if node.name is None:
         return []
     return [(str(node.kind), node.name.strip('"'))]
@@ -75,7 +78,7 @@ def _block(context: Context, node: BlockNode) -> Checked | None:
     if kind not in context.vocabulary.kinds:
         near, known = unknown_kind(context.findings, node.kind, context.vocabulary, named=node.name is not None), False
         if near is None:
-            context.mention(node.kind if node.name is None else node.name)
+            context.mention(node.kind if node.name is None else node.name, node.body)
             return None
         kind = near  # what it says is checked as what it was meant to be
     name = _name(context, node)

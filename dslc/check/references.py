@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from dslc.check.context import Checked
+from dslc.check.context import LOST_USE, Checked
 from dslc.check.piece import CheckedPiece
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.findings import Placed
@@ -138,8 +138,9 @@ class References:
         return [site for some in self._used.get(("name", kind, name), {}).values() for site in some]
 
     def names(self, kind: str) -> list[str]:
-        """The declared names of one kind."""
-        return [subject[2] for subject, found in self._declared.items() if subject[:2] == ("name", kind) and found]
+        """The declared names of one kind, sorted: what is said must not depend on which file came when."""
+        found = self._declared.items()
+        return sorted(subject[2] for subject, places in found if subject[:2] == ("name", kind) and places)
 
     def settle(self) -> set[str]:
         """Judge what has changed since this was last called. Returns the files of which something new may be said."""
@@ -202,7 +203,8 @@ class References:
         mentioned = Counter(new.mentions if new else ()), Counter(old.mentions if old else ())
         nameless = Counter(new.nameless if new else ()), Counter(old.nameless if old else ())
         words = {word for word in mentioned[0] | mentioned[1] if mentioned[0][word] != mentioned[1][word]}
-        kinds = {kind for kind in nameless[0] | nameless[1] if nameless[0][kind] != nameless[1][kind]}
+        changed = (kind for kind in nameless[0] | nameless[1] if nameless[0][kind] != nameless[1][kind])
+        kinds = {kind.removeprefix(LOST_USE) for kind in changed}
         for counter, (more, less) in ((self._mentions, mentioned), (self._nameless, nameless)):
             counter.update(more)
             counter.subtract(less)
@@ -261,13 +263,14 @@ class References:
                 hint="rename one of them",
                 labels=[("the first is here", first)],
             )
-        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0:
+        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0 or self._nameless[kind] > 0:
             return
         uses = self.uses(kind, name)
-        if uses and not declared and self._nameless[kind] <= 0:
+        lost = self._nameless[f"{LOST_USE}{kind}"] > 0
+        if uses and not declared:
             yield from self._undeclared(kind, name, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
-        if declared and declared[0].checked and not uses and not implied:
+        if declared and declared[0].checked and not uses and not implied and not lost:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
             yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)
 
