@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lark import UnexpectedInput
 
 from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
-from dslc.parser import parser, tokens
+from dslc.parser import parse as read
+from dslc.parser import tokens
 from dslc.segment import Fault, Segment, cut
 from dslc.source import LARGEST, Source
-from dslc.tree import BlockNode, ForeignNode, Node
+from dslc.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 DEEPEST = 64  # levels of braces and brackets
@@ -107,7 +108,7 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
         return Reading(content, (_foreign(content, segment.head_end - segment.start),))
     if segment.fault is None and segment.deepest <= DEEPEST:
         try:
-            return Reading(content, cast("tuple[BlockNode, ...]", parser().parse(content, start="file")))
+            return Reading(content, read(content))
         except UnexpectedInput:
             pass
     from dslc.recovery import Mended, mend  # most texts have nothing to mend

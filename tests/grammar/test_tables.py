@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from random import Random
 
 import lark
 import pytest
 
+from dslc.parser import tokens
 from grammar import parser
 from tests.dslc.test_any_input import VALID
 
@@ -27,3 +29,15 @@ def test_another_lark_than_the_tables_builds_its_parser(monkeypatch: pytest.Monk
     other.write_text(json.dumps({"lark": "0"}), encoding="utf-8")
     monkeypatch.setattr(parser, "TABLES", other)
     assert isinstance(parser.load(), lark.Lark)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_our_lexer_cuts_every_text_as_larks_own_does(seed: int) -> None:
+    own, random = parser.build(), Random(seed)
+    for _ in range(300):
+        text = "".join(random.choice(_PIECES) for _ in range(random.randrange(30)))
+        expected = [(token.type, str(token), token.start_pos, token.end_pos) for token in own.lex(text)]
+        assert [(token.type, str(token), token.start_pos, token.end_pos) for token in tokens(text)] == expected
+
+
+_PIECES = (*"{}[],='#/\\\n\t ab1-_.:\r\"", '"""', "//", "é", "90d", "word", '"a"', "\r\n")
