@@ -1,0 +1,76 @@
+"""Reads on after a syntax error: one diagnostic for each mistake, and everything else as it was meant.
+
+lark is fed token by token. Before a token goes in, what the structure says about it is asked (foresight: a brace that
+is missing shows in the indentation and in which settings are legal where); a token that lark does not take is explained
+by the first rule that fits, and the rule mends: it feeds what is missing, or leaves out what is too much.
+
+A rule looks ahead no further than the line it is about, or goes over the piece once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lark import Token, UnexpectedToken
+
+from dslc.findings import Findings
+from dslc.recovery import braces, heads, lists, strings, values
+from dslc.recovery.mender import Mended, Mender
+from dslc.tree import BlockNode
+from dslc.vocabulary import Vocabulary
+
+__all__ = ["Mended", "mend"]
+
+_MOST = 1000  # errors after which the rest of a piece is not read
+
+_Rule = Callable[[Mender, Token], bool]
+_FORESIGHT: tuple[_Rule, ...] = (
+    braces.too_deep, braces.brace_on_next_line, braces.body_ends_by_indentation, braces.closes_too_early,
+    braces.brace_is_missing, lists.bracket_is_missing, values.key_as_value, values.bare_word, lists.bad_list_ahead,
+)  # fmt: skip
+"""What the structure says about a token before it goes in."""
+_EXPLANATIONS: tuple[_Rule, ...] = (
+    lists.in_list, strings.unclosed_string, strings.single_quotes, values.sign, values.no_value_here,
+    braces.end_of_text, braces.stray_brace, values.comma, values.bare_text, values.quoted_key, heads.incomplete_head,
+    values.anything_else,
+)  # fmt: skip
+"""What is wrong with a token that lark did not take."""
+
+
+def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str, *, headless: bool = False) -> Mended:
+    """Read a piece that has a syntax error; what is wrong goes into `findings`.
+
+    `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body
+    of this one was still open. `headless`: it is a body without the head of its block.
+    """
+    mender = Mender(findings, vocabulary, line, following)
+    if headless:
+        heads.no_head(mender)
+    elif not heads.is_foreign(mender):
+        _read(mender)
+    return mender.done
+
+
+def _read(mender: Mender) -> None:
+    scene = mender.scene
+    while True:
+        token = mender.peek()
+        if len(mender.findings.found) >= _MOST:
+            mender.give_up()
+            break
+        if token.type == "_NL" and scene.breaks:  # what stood between two line ends was left out
+            mender.advance()
+            continue
+        if any(look(mender, token) for look in _FORESIGHT):
+            continue
+        if token.type == "$END" and not scene.frames and not scene.head and not scene.lists:
+            break
+        try:
+            mender.state.feed_token(token)
+        except UnexpectedToken:
+            any(explain(mender, token) for explain in _EXPLANATIONS)
+        else:
+            scene.take(token)
+            mender.advance()
+    blocks: tuple[BlockNode, ...] = mender.state.feed_token(Token("$END", ""))
+    mender.done.blocks += [block for block in blocks if block.start_pos not in mender.void]

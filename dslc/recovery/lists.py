@@ -1,0 +1,106 @@
+"""Lists: looked through before they go in, for lark could not take them back."""
+
+from __future__ import annotations
+
+from lark import Token
+
+from dslc.findings import Place
+from dslc.recovery.mender import DEEPEST, VALUES, Mender, shown, words
+from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
+from dslc.segment import list_end
+
+_BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
+
+
+def bracket_is_missing(mender: Mender, token: Token) -> bool:
+    """`tools search remember]`: a list that lacks its `[`."""
+    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
+    if setting is None or not setting.many or setting.type == "group" or token.type not in items:
+        return False
+    if mender.text.count("]") <= mender.text.count("["):
+        return False
+    number = 0
+    while mender.peek(number).type in items:
+        number += 1
+    if mender.peek(number).type != "RSQB":
+        return False
+    end = mender.scene.head[0].end_pos or 0
+    place = token if token.type != "_NL" else Place(end, end + 1)
+    mender.findings.add("S109", "`[` is missing before this list", place, hint="add `[`")
+    mender.feed("LSQB", token.start_pos or 0)
+    return True
+
+
+def bad_list_ahead(mender: Mender, token: Token) -> bool:
+    """A list is looked through before it goes in, for it could not be taken back."""
+    scene = mender.scene
+    if token.type != "LSQB" or scene.lists or not (scene.awaits_value or not scene.frames):
+        return False
+    depth = number = 0
+    while True:
+        item = mender.peek(number)
+        number += 1
+        depth += (item.type == "LSQB") - (item.type == "RSQB")
+        if depth == 0 or depth + len(scene.frames) > DEEPEST:
+            return False
+        if item.type in _BAD:
+            break
+        if item.type == "_COMMA" and mender.peek(number - 2).type in {"LSQB", "_COMMA"}:
+            break
+        if _next_setting(mender, number, item):
+            break
+    _bad_list(mender, token, number - 1)
+    return True
+
+
+def _next_setting(mender: Mender, number: int, item: Token) -> bool:
+    """Whether the line after this line's end begins with a setting of the body: then the list was not closed."""
+    if item.type != "_NL" or not _misses_bracket(mender):
+        return False
+    return mender.peek(number) in mender.scene.legal() and mender.peek(number + 1).type in {*VALUES, "WORD", "LBRACE"}
+
+
+def _misses_bracket(mender: Mender) -> bool:
+    """Whether the piece opens more lists than it closes."""
+    return mender.text.count("[") > mender.text.count("]")
+
+
+def _bad_list(mender: Mender, opened: Token, number: int) -> None:
+    bad = mender.peek(number)
+    label = [mender.findings.label("the list begins here", opened)]
+    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+        mender.findings.add("S109", "the list is not closed", opened, hint="add `]`")
+    elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
+        add_unclosed(mender, bad)
+    elif bad.type == "SINGLE_QUOTED":
+        add_single_quotes(mender, bad)
+    elif bad.type == "_COMMA":
+        mender.findings.add("S109", "two commas in a row", bad, hint="remove one", labels=label)
+    else:
+        hint = 'words, numbers and strings can; other text stands in `"`'
+        mender.findings.add("S109", f"{shown(bad)} cannot stand in a list", bad, hint=hint, labels=label)
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.damage()
+    start, end = opened.start_pos or 0, bad.start_pos or 0
+    mender.done.mentions |= words(mender.text[start : min(end, start + 100_000)])
+    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+        mender.seek(end)
+    elif bad.type == "UNCLOSED_STRING":
+        mender.seek(bad.end_pos or 0)
+        swallowed(mender, bad)
+    else:
+        mender.seek(list_end(mender.text, start, bad.end_pos or 0))
+
+
+def in_list(mender: Mender, token: Token) -> bool:
+    """A list that could not be looked through, for it is nested too deep: that is reported."""
+    if not mender.scene.lists:
+        return False
+    if token.type in {"LBRACE", "RBRACE", "$END"}:
+        while mender.scene.lists:
+            mender.feed("RSQB", token.start_pos or 0)
+    else:
+        mender.drop()
+    return True
