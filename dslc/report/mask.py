@@ -2,7 +2,7 @@
 
 It goes by the text alone, for a file that cannot be read may hold a secret too, and it rather hides too much: what
 follows a key that sounds like a secret is hidden unless it is a reference; when it is no closed string, up to the
-end of its line.
+end of its line, and with the lines below that look like more of it, as those of a key in PEM form.
 """
 
 from __future__ import annotations
@@ -26,8 +26,14 @@ _NOTHING, _STRING, _WORD = range(3)
 _ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
 _CLEAN_REST = re.compile(r"[\s,\]}]|\Z")
 _ENDLESS = 4000
+_FURTHEST = 8000  # characters up to the quote that closes a string over lines
 _WORD_END = re.compile(r"\s")
 _LINE_END = re.compile(r"\n")
+# A line that says something of its own: blank, a comment, a bracket, or a key with a value.
+_OWN_LINE = re.compile(
+    r"""[ \t]*+(?:[\r\n{}\[\]#]|//|\Z|["']?[A-Za-z_][A-Za-z0-9_-]*+["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}])"""
+)
+_BODY_ENDS = re.compile(r"^[ \t]*+}", re.MULTILINE)
 _KEY = re.compile(r"secret|token$|passw|credential|api_?key|private_?key|signing_?key", re.IGNORECASE)
 
 
@@ -87,7 +93,27 @@ def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int
         rest = text[match.end() : end]
         if _CLEAN_REST.match(rest) and rest.count('"') % 2 == 0:
             end = match.end()
+    if end > match.end() or text[end - 1] not in "\"'":
+        end = _further_lines(text, match, end)
     found.append((match.start(), end))
+    return end
+
+
+def _further_lines(text: str, match: re.Match[str], end: int) -> int:
+    """Where a value ends that begins with `match` and is not over at the end of its line, `end`."""
+    if text[match.start() : end].count('"') % 2:  # up to the line that closes it, when the block does not end before
+        closing = _BODY_ENDS.search(text, end, end + _FURTHEST)
+        limit = closing.start() if closing else min(end + _FURTHEST, len(text))
+        at = text.find('"', end, limit)
+        while at >= 0:
+            last = _end_of(_LINE_END, text, at)
+            if text.count('"', text.rfind("\n", 0, at), last) % 2:
+                return last
+            at = text.find('"', last, limit)
+    elif match.lastgroup == "word":
+        return end
+    while end < len(text) and not _OWN_LINE.match(text, end + 1):
+        end = _end_of(_LINE_END, text, end + 1)
     return end
 
 

@@ -51,6 +51,14 @@ _LINES = (
     f'secret "x" {{ "{_SECRET}" }}',
     f'"secret" "{_SECRET}"',
     f'"secret": "{_SECRET}",',
+    f'secret "-----BEGIN KEY-----\nMIIE\n{_SECRET}/a+b\n-----END KEY-----"',
+    f'secret "-----BEGIN KEY-----\n        {_SECRET}\n        -----END KEY-----',
+    f"secret -----BEGIN KEY-----\nMIIE/{_SECRET}\n-----END KEY-----",
+    f"secret '-----BEGIN KEY-----\n{_SECRET}\n-----END KEY-----'",
+    f"secret '''\n{_SECRET}\n'''",
+    f"secret `\n{_SECRET}\n`",
+    f"secret |\n      {_SECRET}",
+    f"secret <<EOF\n{_SECRET}\nEOF",
     f'secret "secret://{_SECRET}"',
 )
 
@@ -104,6 +112,11 @@ def test_a_reference_is_shown() -> None:
 )
 def test_a_key_is_shown_where_a_secret_has_no_value(text: str) -> None:
     assert masked(text) == text
+
+
+def test_the_settings_below_a_secret_that_is_not_closed_are_shown() -> None:
+    below = '\n    path "/w"\n    keep_body true\n}\nagent a {\n    instruction "x\n}\n'
+    assert masked(f'webhook w {{\n    secret "{_SECRET}{below}').endswith(below)
 
 
 def test_columns_stay_where_they_are() -> None:
