@@ -32,7 +32,8 @@ check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
 
-bench: .venv/installed-dev ## measure the receiver against bare aiohttp
+bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the compiler against bare lark
+	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 
 catalog: .venv/installed ## write dslc/catalog.json from the runtime's tables

@@ -1,0 +1,190 @@
+"""`python -m bench.compile [--json]`: the compiler beside lark's own bare parse of the same text, in the same run.
+
+Start-up is a process beside one that imports lark, pydantic and click; parse and check of 10,000 blocks beside lark's
+bare parse; an edit in a workspace beside the check of the file that was edited, for 1 to 1,000 files of 1,000 blocks in
+all, and through the language server's protocol. Sides alternate, and medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.format import canonical
+from dslc.source import Source
+from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
+from grammar.parser import load
+from tests.dslc.language_server.client import Client, span
+
+BLOCKS = (
+    """\
+# What the reviewers of team {n} learned.
+memory "memory-{n}" {{
+    store     markdown
+    path      "data/agents-{n}"
+    retention 90d
+    search {{
+        vector_weight  0.7
+        keyword_weight 0.3
+    }}
+}}
+""",
+    """\
+webhook "github-events-{n}" {{
+    path     "/hooks/github/{n}"
+    provider github
+    secret   "secret://vault/github-webhook-secret"
+    agent    reviewer-{n}
+    filter {{ json_path "$.action" equals "opened" }}
+}}
+""",
+    '''\
+agent reviewer-{n} {{
+    memory      memory-{n}
+    instruction """
+        You review pull requests and remember.
+        """
+}}
+''',
+)
+
+
+def program(blocks: int, first: int = 0) -> str:
+    """A program of so many blocks, those of each three about one another, numbered from `first` on."""
+    numbers = range(first, first + blocks)
+    return "\n".join(BLOCKS[number % len(BLOCKS)].format(n=number // len(BLOCKS)) for number in numbers)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes, with what came before collected."""
+    gc.collect()
+    before = time.perf_counter()
+    work()
+    return time.perf_counter() - before
+
+
+def beside(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Medians in seconds of both sides, which take turns; the first turn of each is not counted."""
+    ours(), theirs()
+    turns = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
+    return statistics.median(turn[0] for turn in turns), statistics.median(turn[1] for turn in turns)
+
+
+def row(name: str, ours: float, theirs: float, aim: float | None) -> dict[str, Any]:
+    return {"what": name, "ours_ms": ours * 1000, "beside_ms": theirs * 1000, "ratio": ours / theirs, "aim": aim}
+
+
+def start_up(folder: Path) -> dict[str, Any]:
+    """`dslc check` of one file beside a process that imports what it stands on."""
+    file = folder / "one.symbiont"
+    file.write_text(program(3), encoding="utf-8")
+    check = [str(Path(sys.executable).parent / "dslc"), "check", str(file)]
+    bare = [sys.executable, "-c", "import lark, pydantic, click"]
+
+    def run(command: list[str]) -> Callable[[], object]:
+        return lambda: subprocess.run(command, check=True, capture_output=True)
+
+    return row("process: dslc check of one file", *beside(run(check), run(bare), 30), 1.35)
+
+
+def throughput(blocks: int, rounds: int) -> list[dict[str, Any]]:
+    """Parse and check, compile and format beside lark's bare parse, which builds its tree."""
+    text, bare = program(blocks), load()
+    catalog = Catalog.installed()
+    ways: dict[str, tuple[Callable[[], object], float | None]] = {
+        "parse and check": (lambda: analyse([Source("a", text)], catalog, build=False), 1.6),
+        "parse, check and make models": (lambda: analyse([Source("a", text)], catalog), None),
+        "format": (lambda: canonical(text), None),
+    }
+    parse = lambda: bare.parse(text, start="file")  # noqa: E731
+    return [row(f"{blocks:,} blocks: {name}", *beside(way, parse, rounds), aim) for name, (way, aim) in ways.items()]
+
+
+def edit(files: int, blocks: int = 1000) -> dict[str, Any]:
+    """An edit of one file of a workspace, up to all diagnostics that it changes, beside a check of that file alone."""
+    each = blocks // files
+    texts = [program(each, first=number * each) for number in range(files)]
+    workspace = Workspace(Vocabulary(Catalog.installed()))
+    for number, text in enumerate(texts):
+        workspace.put(Source(f"{number:04}.symbiont", text))
+    workspace.take_changed()
+    turn = iter(range(1_000_000))
+    wrong = texts[0].replace("90d", "90", 1) if "90d" in texts[0] else texts[0].replace("agent", "agnet", 1)
+
+    def change() -> None:
+        workspace.put(Source("0000.symbiont", wrong if next(turn) % 2 else texts[0]))
+        for name in workspace.take_changed():
+            workspace.diagnostics(name)
+
+    def check() -> None:
+        alone = Workspace(workspace.vocabulary)
+        alone.put(Source("0000.symbiont", wrong if next(turn) % 2 else texts[0]))
+        alone.diagnostics("0000.symbiont")
+
+    name = f"edit in one of {files:,} files, {blocks:,} blocks in all"
+    return row(name, *beside(change, check, 21 if each > 100 else 201), 1.5)
+
+
+def protocol(folder: Path) -> dict[str, Any]:
+    """The same through the language server: from the change that is sent to the diagnostics that come back."""
+    text = program(999)
+    file = folder / "workspace" / "all.symbiont"
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf-8")
+    client = Client(file.parent, ["utf-8"])
+    client.open(file.as_uri(), text)
+    line = next(number for number, content in enumerate(text.split("\n")) if content.strip() == "retention 90d")
+    turn = iter(range(1_000_000))
+
+    def change() -> None:
+        wrong = next(turn) % 2
+        client.change(file.as_uri(), {"range": span(line, 14, 16 + wrong), "text": "90d" if wrong else "90"})
+        client.diagnostics(file.as_uri(), *([] if wrong else ["T401"]))
+
+    client.change(file.as_uri(), {"range": span(line, 14, 17), "text": "90d"})
+    client.diagnostics(file.as_uri())
+    checked = lambda: analyse([Source("all", text)], Catalog.installed(), build=False)  # noqa: E731
+    measured = beside(change, checked, 11)
+    client.end()
+    return row("the same in one file, through the protocol", *measured, 1.5)
+
+
+def measure() -> list[dict[str, Any]]:
+    """All rows in order; a minute or two."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = [start_up(folder)]
+        for blocks in (2_500, 5_000):
+            rows += throughput(blocks, 3)[:1]
+        rows += throughput(10_000, 5)
+        rows += [edit(files) for files in (1, 10, 100, 1000)]
+        return [*rows, protocol(folder)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    rows = measure()
+    if parser.parse_args().json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"{'':56} {'ours ms':>9} {'beside ms':>9} {'ratio':>6}  aim")
+    for each in rows:
+        aim = f"at most {each['aim']}" if each["aim"] else ""
+        print(f"{each['what']:56} {each['ours_ms']:9.1f} {each['beside_ms']:9.1f} {each['ratio']:6.2f}  {aim}")
+
+
+if __name__ == "__main__":
+    main()
