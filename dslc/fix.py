@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -145,14 +146,16 @@ def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnost
 def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
     """The fixes that should not have been made, each with the error that says so.
 
-    That is a new one at what the fix wrote, or, when nothing was written there, one that names it in a label.
+    That is a new one at what the fix wrote, or, when nothing was written there, one that names it in a label. Errors
+    are told apart by where they stand, for what they say may name what a fix has written.
     """
-    made, written = set(batch), _written(batch)
-    known = Counter(_identity(each) for each in before.diagnostics if each not in made)
+    made, written, moved = set(batch), _written(batch), _moves(batch)
+    known = Counter((each.file, each.code, moved(each)) for each in before.diagnostics if each not in made)
     found: dict[Diagnostic, Diagnostic] = {}
     for error in after.diagnostics:
-        known[_identity(error)] -= 1
-        if known[_identity(error)] < 0 and error.code.startswith(_AGAINST):
+        place = (error.file, error.code, error.span.start)
+        known[place] -= 1
+        if known[place] < 0 and error.code.startswith(_AGAINST):
             labels = ((label.file, label.span) for label in error.labels)
             for file, span in ((error.file, error.span), *labels):
                 guilty = [fixed for other, fixed in written.get(file, ()) if _touch(span, other)]
@@ -160,6 +163,26 @@ def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation)
                     found |= dict.fromkeys(guilty, error)
                     break
     return found
+
+
+def _moves(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
+    """Where the beginning of a diagnostic is after these fixes."""
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for diagnostic in batch:
+        edits[diagnostic.file] += _edits(diagnostic)
+    ends: dict[str, list[tuple[int, int]]] = {}  # of each edit, before and after
+    for file, some in edits.items():
+        by, ends[file] = 0, []
+        for edit in sorted(some, key=lambda edit: edit.span.start):
+            by += len(edit.text.encode()) - (edit.span.end - edit.span.start)
+            ends[file].append((edit.span.end, edit.span.end + by))
+
+    def moved(diagnostic: Diagnostic) -> int:
+        start, passed = diagnostic.span.start, ends.get(diagnostic.file, ())
+        number = bisect_right(passed, start, key=lambda end: end[0])
+        return start + (passed[number - 1][1] - passed[number - 1][0] if number else 0)
+
+    return moved
 
 
 def _touch(one: Span, other: Span) -> bool:

@@ -57,6 +57,13 @@ def test_two_words_are_not_both_changed_to_one() -> None:
     assert [made.message for made in done.applied] == ["write `retention`"]
 
 
+@pytest.mark.parametrize("sign", ["=", ":", " =", " :"])
+def test_a_name_and_the_sign_behind_it_are_both_mended(sign: str) -> None:
+    done = _fixed(f"memory m {{\n    retenton{sign} 90d\n}}\n")
+    assert _text(done).split() == ["memory", "m", "{", "retention", "90d", "}"]
+    assert done.refused == []
+
+
 def _eager(sources: Sequence[Source]) -> Compilation:
     """A compiler that proposes even what is there already."""
     done = _analyse(sources)
