@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from lark import Token
+
 from dslc.blocks.chosen import Chosen
 from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
@@ -14,6 +16,8 @@ from dslc.setting import Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
+_TEXTS = {"string", "url_path", "url", "json_path", "secret"}
+
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
     """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
@@ -21,8 +25,13 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
     repeated: dict[str, list[Any]] = {}
     entries = body.entries if body else ()
     present: set[str] = set()
+    bare = -1  # where the last text without quotes ends
     for entry in entries:
         setting = known.get(str(entry.key))  # lark compares its tokens slowly
+        if setting is None and bare >= 0 and "\n" not in context.findings.text[bare : entry.start_pos]:
+            context.mention(entry.key, entry.value, entry.body)  # the next words of that text, of which a secret may be
+            bare = entry.end_pos
+            continue
         if setting is None:
             present = present or {str(other.key) for other in entries}
             meant = _unknown(context, entry, known, present, head)
@@ -38,6 +47,7 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
         value = _value(context, setting, entry)
         if isinstance(value, Missing):
             given.good = False
+            bare = entry.end_pos if setting.type in _TEXTS and _is_word(entry) else -1
         elif setting.many and setting.type == "group":
             repeated.setdefault(setting.name, []).append(value)
         else:
@@ -47,6 +57,10 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
         given.good, given.damaged = False, True
     _complete(context, settings, given, head)
     return given
+
+
+def _is_word(entry: Entry) -> bool:
+    return isinstance(entry.value, Token) and entry.value.type in {"WORD", "NUMBER"} and entry.body is None
 
 
 def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
@@ -108,6 +122,14 @@ def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
     if entry.value is None:
         hint = f"such as `{example(setting)}`"
         context.findings.add("T401", f"`{setting.name}` takes a value", entry.key, hint=hint)
+        return MISSING
+    if setting.type == "reference" and entry.body is not None:
+        message, hint = (
+            "blocks do not stand in one another",
+            f"put this `{setting.name}` at the top level; its name remains here",
+        )
+        context.findings.add("N202", message, entry.key, hint=hint)
+        context.mention(entry.value, entry.body)
         return MISSING
     value = read(context, setting, entry.value)
     if isinstance(value, Missing):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from lark import Token, UnexpectedToken
 
 from dslc.findings import Findings
-from dslc.recovery import braces, heads, lists, strings, values
+from dslc.recovery import braces, heads, lists, strings, texts, values
 from dslc.recovery.mender import Mended, Mender
 from dslc.tree import BlockNode
 from dslc.vocabulary import Vocabulary
@@ -26,12 +26,15 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
     braces.too_deep, braces.brace_on_next_line, braces.body_ends_by_indentation, braces.closes_too_early,
-    braces.brace_is_missing, lists.bracket_is_missing, values.key_as_value, values.bare_word, lists.bad_list_ahead,
+    braces.brace_is_missing, lists.bracket_is_missing, values.key_as_value, values.sign_word, texts.other_quotes,
+    values.parentheses, values.sign, texts.without_quotes,
+    lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
 _EXPLANATIONS: tuple[_Rule, ...] = (
-    lists.in_list, strings.unclosed_string, strings.single_quotes, values.sign, values.no_value_here,
-    braces.end_of_text, braces.stray_brace, values.comma, values.bare_text, values.quoted_key, heads.incomplete_head,
+    lists.in_list, strings.unclosed_string, strings.single_quotes, values.sign,
+    values.semicolon, values.no_value_here,
+    braces.end_of_text, braces.stray_brace, values.comma, values.quoted_key, heads.incomplete_head,
     values.anything_else,
 )  # fmt: skip
 """What is wrong with a token that lark did not take."""

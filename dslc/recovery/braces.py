@@ -140,6 +140,7 @@ def _unclosed(mender: Mender, frame: Frame, shown_by: Token | None, what: str) -
         labels = [Label(what, "", Span(end, end + len(mender.following)))]
         hint = f"add `}}` before line {mender.first_line + mender.text.count(chr(10))}"
     mender.findings.add("S103", message, frame.brace, hint=hint, labels=labels)
+    mender.done.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet
     mender.missing -= 1
     mender.feed("RBRACE", mender.peek().start_pos or 0)
 

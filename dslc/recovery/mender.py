@@ -45,6 +45,7 @@ class Mender:
         self.state: Any = parser().parse_interactive(start="file")
         self.done = Mended([])
         self.void: set[int] = set()  # heads that were no blocks
+        self._absent: set[str] = set()
         surplus = balance(self.text)
         self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
         self.seek(0)
@@ -71,6 +72,24 @@ class Mender:
             del self._ahead[: self._read]
             self._read = 0
         return token
+
+    def put(self, token: Token) -> None:
+        """Let a token be read before the next one."""
+        self._ahead.insert(self._read, token)
+
+    def replace(self, token: Token) -> None:
+        """Let another token be read in place of the next one."""
+        self.peek()
+        self._ahead[self._read] = token
+
+    def find(self, what: str, at: int) -> int:
+        """Where `what` stands next, or -1; what the text holds no more is not looked for again."""
+        if what in self._absent:
+            return -1
+        found = self.text.find(what, at)
+        if found < 0:
+            self._absent.add(what)
+        return found
 
     def after_break(self, number: int = 0) -> Token:
         """The next token, or the one behind a line's end."""

@@ -54,7 +54,7 @@ def single_quotes(mender: Mender, token: Token) -> bool:
     if mender.scene.awaits_value or mender.scene.lists or (not mender.scene.frames and len(mender.scene.head) == 1):
         if plain:
             quoted = Token("STRING", f'"{token[1:-1]}"', start_pos=token.start_pos, end_pos=token.end_pos)
-            mender._ahead.insert(mender._read, quoted)
+            mender.put(quoted)
         else:
             mender.value_is_lost()
     else:

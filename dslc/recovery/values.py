@@ -9,10 +9,12 @@ from lark import Token
 from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import listing
-from dslc.recovery.mender import VALUES, Mender, shown, words
+from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
 
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
-_BARE = re.compile(r"[^\s{}\[\],\"']{1,200}")
+# A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
+_OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(?=[ \t\"\[]))[ \t]*+[\"\w\[$/@.]")
+_PARENTHESES = re.compile(r"\([^\n(){}]{0,500}\)")
 
 
 def key_as_value(mender: Mender, token: Token) -> bool:
@@ -61,19 +63,87 @@ def no_value(mender: Mender, *, lost: bool = True) -> None:
 
 
 def sign(mender: Mender, token: Token) -> bool:
+    """`path = "/x"`, `path -> "/x"`: a sign between key and value, or in a head."""
     scene, start, end = mender.scene, token.start_pos or 0, token.end_pos or 0
-    if token.type != "SIGN" or scene.breaks or scene.lists or not scene.head:
+    if token.type not in {"SIGN", "JUNK", "_COMMA"} or scene.breaks or scene.lists or not scene.head:
         return False
     if (scene.frames and len(scene.head) != 1) or mender.text.startswith("://", start):
         return False
+    other = _OTHER_SIGN.match(mender.text, start, start + 200) if scene.awaits_value else None
+    if other is None and token.type != "SIGN":
+        return False
+    end = other.end(1) if other else end
+    shown = mender.text[start:end] if end - start < 9 else "…"
     key = mender.shown_head(scene.head)
-    after = end + len(mender.text[end:]) - len(mender.text[end:].lstrip(" \t")) if end - start < 9 else end
+    after = (
+        end + len(mender.text[end : end + 80]) - len(mender.text[end : end + 80].lstrip(" \t"))
+        if end - start < 9
+        else end
+    )
     spaced = mender.text[start - 1 : start].isspace()
-    fix = mender.findings.fix(f"remove `{token}`", (start, after, "" if spaced else " "))
+    fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "))
+    mender.findings.add("S105", f"no `{shown}` stands after `{key}`", Place(start, end), hint="remove it", fix=fix)
+    mender.seek(end)
+    if scene.awaits_value and mender.peek().type in ENDS:
+        mender.value_is_lost()
+    return True
+
+
+def sign_word(mender: Mender, token: Token) -> bool:
+    """`path is "/x"`."""
+    if token not in {"is", "to", "be", "as", "equals"} or not mender.scene.awaits_value:
+        return False
+    setting = mender.scene.setting()
+    if (
+        mender.peek(1).type not in VALUES
+        or token in mender.scene.legal()
+        or setting is None
+        or setting.type == "variant"
+    ):
+        return False
+    start, end = token.start_pos or 0, mender.peek(1).start_pos or 0
+    fix = mender.findings.fix(f"remove `{token}`", (start, end, ""))
+    key = mender.shown_head(mender.scene.head)
     mender.findings.add("S105", f"no `{token}` stands after `{key}`", token, hint="remove it", fix=fix)
     mender.advance()
-    if scene.awaits_value and mender.peek().type in {"_NL", "RBRACE", "_COMMA", "$END"}:
-        mender.value_is_lost()
+    return True
+
+
+def parentheses(mender: Mender, token: Token) -> bool:
+    """`path("/x")`: parentheses around a value."""
+    if token.type != "JUNK" or not token.startswith("(") or not mender.scene.awaits_value:
+        return False
+    found = _PARENTHESES.match(mender.text, token.start_pos or 0)
+    if found is None:
+        return False
+    setting, (start, end) = mender.scene.setting(), found.span()
+    many = setting is not None and setting.many and setting.type != "group"
+    hint = "remove them; a list stands in `[…]`" if many else "remove them"
+    pair = ("[", "]") if many else ("", "")
+    if not mender.text[start - 1 : start].isspace():
+        pair = (f" {pair[0]}", pair[1])
+    fix = mender.findings.fix("remove them", (start, start + 1, pair[0]), (end - 1, end, pair[1]))
+    safe = many or re.fullmatch(r'\([ \t]*(?:"[^"\\]*"|[\w.-]+)[ \t]*\)', found[0])
+    message = "no parentheses stand around a value"
+    mender.findings.add("S109", message, Place(start, end), hint=hint, fix=fix if safe else None)
+    mender.done.mentions |= words(found[0])
+    mender.value_is_lost()
+    mender.seek(end)
+    return True
+
+
+def semicolon(mender: Mender, token: Token) -> bool:
+    """`path "/x";`."""
+    if token.type != "JUNK" or not token.startswith(";") or mender.scene.awaits_value or mender.scene.lists:
+        return False
+    start = token.start_pos or 0
+    end = start + len(token) - len(token.lstrip(";"))
+    glued = not mender.text[end : end + 1].isspace() and mender.text[end : end + 1] not in {"", "}"}
+    fix = mender.findings.fix("remove `;`", (start, end, " " if glued else ""))
+    after = mender.scene.last.type if mender.scene.last else ""
+    what = "after `}`" if after == "RBRACE" else "after a value" if mender.scene.frames else "here"
+    mender.findings.add("S109", f"no `;` stands {what}", Place(start, end), hint="remove it", fix=fix)
+    mender.seek(end)
     return True
 
 
@@ -88,36 +158,6 @@ def comma(mender: Mender, token: Token) -> bool:
     return True
 
 
-def bare_text(mender: Mender, token: Token) -> bool:
-    """`path /hooks/github`: a text that needs quotes."""
-    if token.type not in {"JUNK", "SIGN"} or not mender.scene.awaits_value:
-        return False
-    _add_bare_text(mender, token)
-    return True
-
-
-def bare_word(mender: Mender, token: Token) -> bool:
-    """The same where the text begins like a word: `agent team/reviewer`."""
-    after = mender.peek(1)
-    if token.type not in {"WORD", "NUMBER"} or not mender.scene.awaits_value or after.start_pos != token.end_pos:
-        return False
-    if after.type not in {"JUNK", "SIGN", "NUMBER", "WORD"}:
-        return False
-    _add_bare_text(mender, token)
-    return True
-
-
-def _add_bare_text(mender: Mender, first: Token) -> None:
-    start = first.start_pos or 0
-    bare = _BARE.match(mender.text, start)
-    end = max(bare.end() if bare else 0, first.end_pos or 0)
-    message = "a text with such characters stands in quotes"
-    mender.findings.add("S109", message, Place(start, end), hint='write it as `"…"`')
-    mender.done.mentions |= words(mender.text[start:end])
-    mender.value_is_lost()
-    mender.seek(end)
-
-
 def quoted_key(mender: Mender, token: Token) -> bool:
     """`"path": "/hooks"`: a key in quotes, as in JSON."""
     word = token[1:-1]
@@ -127,9 +167,11 @@ def quoted_key(mender: Mender, token: Token) -> bool:
         return False
     fix = mender.findings.fix(f"write `{word}`", (token.start_pos or 0, token.end_pos or 0, word))
     mender.findings.add("S109", "a setting's name stands without quotes", token, hint=f"write `{word}`", fix=fix)
-    mender._ahead[mender._read] = Token("WORD", word, start_pos=token.start_pos, end_pos=token.end_pos)
-    if mender.peek(1).type == "SIGN":
-        mender._ahead.pop(mender._read + 1)
+    signed = mender.peek(1).type == "SIGN"
+    mender.advance()
+    if signed:
+        mender.advance()
+    mender.put(Token("WORD", word, start_pos=token.start_pos, end_pos=token.end_pos))
     return True
 
 
