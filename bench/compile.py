@@ -149,12 +149,10 @@ def protocol(folder: Path) -> dict[str, Any]:
     turn = iter(range(1_000_000))
 
     def change() -> None:
-        wrong = next(turn) % 2
-        client.change(file.as_uri(), {"range": span(line, 14, 16 + wrong), "text": "90d" if wrong else "90"})
-        client.diagnostics(file.as_uri(), *([] if wrong else ["T401"]))
+        mend = next(turn) % 2  # `90` has no unit
+        client.change(file.as_uri(), {"range": span(line, 14, 16 if mend else 17), "text": "90d" if mend else "90"})
+        client.diagnostics(file.as_uri(), *([] if mend else ["T401"]))
 
-    client.change(file.as_uri(), {"range": span(line, 14, 17), "text": "90d"})
-    client.diagnostics(file.as_uri())
     checked = lambda: analyse([Source("all", text)], Catalog.installed(), build=False)  # noqa: E731
     measured = beside(change, checked, 11)
     client.end()
