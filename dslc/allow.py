@@ -1,4 +1,4 @@
-"""Comments that silence a warning: `# dslc: allow P501`, on its line or on the line above."""
+"""Comments that silence a warning: `# dslc: allow P501`, on its line or on the line above. A reason may follow."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dslc.source import Source, Span
 
 _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
 _WORD = re.compile(r"[^\s,]+")
+_LIKE_A_CODE = re.compile(r"[A-Za-z]{1,2}[0-9]+\w*")
 
 
 class _Allow(NamedTuple):
@@ -54,22 +55,30 @@ def _idle(file: str, allow: _Allow) -> Diagnostic:
 def _allows(source: Source) -> Iterator[_Allow]:
     text = source.text or ""
     lines = text.split("\n")
+    speaks = _next_that_speaks(lines)
+    line = begin = 0  # the line of the comment, and where it begins in the text
     for start, end in comments(text):
+        line += text.count("\n", begin, start)
+        begin = text.rfind("\n", 0, start) + 1
         match = _ALLOW.match(text, start, end)
         if match is None:
             continue
-        line = text.count("\n", 0, start)
-        alone = not lines[line][: start - (text.rfind("\n", 0, start) + 1)].strip(" \t\ufeff")
-        while alone and line < len(lines) and _says_nothing(lines[line]):
-            line += 1
-        words = [*_WORD.finditer(match["codes"])]
-        base = match.start("codes")
-        if not words:
-            yield _Allow("", line + 1, source.span(start, end))
-        for word in words:
-            yield _Allow(word[0], line + 1, source.span(base + word.start(), base + word.end()))
+        alone = not text[begin:start].strip(" \t\ufeff")
+        about = (speaks[line] if alone else line) + 1
+        base, none = match.start("codes"), True
+        for word in _WORD.finditer(match["codes"]):
+            if not none and not _LIKE_A_CODE.fullmatch(word[0]):
+                break  # from here on it says why
+            none = False
+            yield _Allow(word[0], about, source.span(base + word.start(), base + word.end()))
+        if none:
+            yield _Allow("", about, source.span(start, end))
 
 
-def _says_nothing(line: str) -> bool:
-    bare = line.strip()
-    return not bare or bare.startswith(("#", "//"))
+def _next_that_speaks(lines: list[str]) -> list[int]:
+    """For every line the first from it on that has more than white space and a comment."""
+    found = [len(lines)] * (len(lines) + 1)
+    for number in range(len(lines) - 1, -1, -1):
+        bare = lines[number].strip()
+        found[number] = found[number + 1] if not bare or bare.startswith(("#", "//")) else number
+    return found
