@@ -122,7 +122,7 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
     if segment.foreign:
         mended = Mended([_unclosed_foreign(content, segment, findings, line)])
     else:
-        mended = mend(findings, vocabulary, line, following, headless=segment.fault is Fault.HEADLESS)
+        mended = mend(findings, vocabulary, line, following, segment.fault is Fault.HEADLESS)
     return Reading(
         content,
         tuple(mended.blocks),

@@ -25,10 +25,10 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
-    braces.too_deep, braces.brace_on_next_line, braces.body_ends_by_indentation, braces.closes_too_early,
-    braces.brace_is_missing, lists.bracket_is_missing, values.key_as_value, values.sign_word, texts.other_quotes,
-    values.parentheses, values.sign, texts.without_quotes,
-    lists.bad_list_ahead,
+    braces.too_deep, braces.brace_on_next_line, braces.indentation_ends, braces.body_ends_by_indentation,
+    braces.other_brace, braces.closes_too_early, braces.opens_nothing, braces.brace_is_missing,
+    lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word, texts.other_quotes,
+    values.parentheses, values.sign, texts.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
 _EXPLANATIONS: tuple[_Rule, ...] = (
@@ -40,7 +40,7 @@ _EXPLANATIONS: tuple[_Rule, ...] = (
 """What is wrong with a token that lark did not take."""
 
 
-def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str, *, headless: bool = False) -> Mended:
+def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str, headless: bool) -> Mended:
     """Read a piece that has a syntax error; what is wrong goes into `findings`.
 
     `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body

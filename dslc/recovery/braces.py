@@ -10,6 +10,9 @@ from dslc.recovery.mender import DEEPEST, Mender
 from dslc.scene import Frame
 from dslc.segment import matching
 from dslc.source import Span
+from dslc.tree import start
+
+_INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 
 
 def too_deep(mender: Mender, token: Token) -> bool:
@@ -67,11 +70,16 @@ def _is_head(mender: Mender, word: Token) -> bool:
 
 
 def closes_too_early(mender: Mender, token: Token) -> bool:
-    """A `}` that is too much and after which the block goes on."""
+    """A `}` that is too much and after which the body goes on."""
     scene = mender.scene
-    if token.type != "RBRACE" or not mender.excess or len(scene.frames) != 1 or not scene.awaits_entry:
+    if token.type != "RBRACE" or not mender.excess or not scene.frames or not scene.awaits_entry:
         return False
     after = mender.after_break(1)
+    if len(scene.frames) > 1:
+        if after.type != "WORD" or after not in scene.legal() or after in scene.legal(1):
+            return False
+        _stray(mender, token)
+        return True
     if after.type == "$END" or (after.type == "WORD" and after not in scene.legal()):
         return False
     column, frame = scene.column(token), scene.frames[0]
@@ -82,24 +90,104 @@ def closes_too_early(mender: Mender, token: Token) -> bool:
     return True
 
 
+def opens_nothing(mender: Mender, token: Token) -> bool:
+    """A second `{`, or one on a line of its own, while a `}` is missing."""
+    scene = mender.scene
+    if token.type != "LBRACE" or not mender.missing or not scene.frames or not scene.awaits_entry or scene.head:
+        return False
+    mender.findings.add("S109", "this `{` opens nothing", token, hint="remove it")
+    mender.advance()
+    mender.missing -= 1
+    return True
+
+
+def other_brace(mender: Mender, token: Token) -> bool:
+    """`)` or `end` where a `}` is missing."""
+    scene = mender.scene
+    if not mender.missing or not scene.frames or not scene.awaits_entry or token in scene.legal():
+        return False
+    if token not in _INSTEAD:
+        return False
+    column, frame = scene.column(token), scene.frames[-1]
+    if mender.peek(1).type not in {"_NL", "$END", "RBRACE"} or column is None or column > (frame.column or 0):
+        return False
+    mender.findings.add("S109", f"a body ends with `}}`, not with `{token}`", token, hint="write `}`")
+    mender.advance()
+    mender.missing -= 1
+    mender.feed("RBRACE", start(token))
+    return True
+
+
 def brace_is_missing(mender: Mender, token: Token) -> bool:
     """A head whose body follows without `{`."""
     scene = mender.scene
-    if not mender.excess or not _could_open(mender) or token.type not in {"_NL", "WORD", "RBRACE"}:
+    if not _could_open(mender):
         return False
-    follows = mender.after_break() if token.type == "_NL" else token
-    inside, setting = scene.inside(scene.head), scene.setting()
-    if follows.type == "WORD":
-        if follows not in inside or (setting and setting.type == "variant" and follows in scene.legal()):
-            return False
-    elif follows.type != "RBRACE" or token.type == "_NL" or (setting and setting.type == "variant"):
+    beside = _beside_missing_brace(mender, token)
+    indented = _is_indented(mender, mender.peek(beside))
+    if not indented and not (mender.excess and _goes_on(mender, token)):
         return False
     last = scene.head[-1].end_pos or 0
     head, code = mender.shown_head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S109"
     what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
-    mender.findings.add(code, what, Place(last, last + 1), hint=f"write `{head} {{`")
+    place = token if indented and beside else Place(last, last + 1)
+    mender.findings.add(code, what, place, hint=f"write `{head} {{`")
+    if indented and beside:
+        mender.advance()
     mender.feed("LBRACE", last)
-    mender.excess -= 1
+    if mender.excess:
+        mender.excess -= 1
+    else:
+        mender.by_indentation.add(last)
+    return True
+
+
+def _beside_missing_brace(mender: Mender, token: Token) -> int:
+    """1 when the token stands at the end of a head's line where `{` should."""
+    instead = token in {"do", "begin", "then"} or (token.type == "UNCLOSED_STRING" and not token.strip('" \r'))
+    return int((token.type in {"SIGN", "JUNK"} or instead) and mender.peek(1).type == "_NL")
+
+
+def _goes_on(mender: Mender, token: Token) -> bool:
+    """Whether what follows the head stands in its body."""
+    scene = mender.scene
+    if token.type not in {"_NL", "WORD", "RBRACE"}:
+        return False
+    follows = mender.after_break() if token.type == "_NL" else token
+    inside, setting = scene.inside(scene.head), scene.setting()
+    variant = setting is not None and setting.type == "variant"
+    if follows.type == "WORD":
+        return follows in inside and not (variant and follows in scene.legal())
+    return follows.type == "RBRACE" and token.type != "_NL" and not variant
+
+
+def _is_indented(mender: Mender, token: Token) -> bool:
+    """Whether the line after this line's end stands deeper than the head, and can only stand in its body."""
+    scene = mender.scene
+    if token.type != "_NL":
+        return False
+    number = 0 if mender.peek() is token else 1
+    word = mender.peek(number + 1)
+    if word.type != "WORD" or word not in scene.inside(scene.head) or word in scene.legal():
+        return False
+    column, outer = scene.column(word), scene.column(scene.head[0])
+    return column is not None and outer is not None and column > outer
+
+
+def indentation_ends(mender: Mender, token: Token) -> bool:
+    """The end of a body that is told by its indentation, for it has no braces: that is reported."""
+    scene = mender.scene
+    if not scene.frames or not scene.awaits_entry or start(scene.frames[-1].brace) not in mender.by_indentation:
+        return False
+    frame, column = scene.frames[-1], scene.column(token)
+    if token.type == "JUNK" and token.startswith(")"):
+        mender.advance()
+    elif token.type == "WORD":
+        if column is None or frame.column is None or column > frame.column:
+            return False
+    elif token.type not in {"RBRACE", "$END"}:
+        return False
+    mender.feed("RBRACE", start(token))
     return True
 
 

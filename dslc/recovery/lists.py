@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import Token
 
 from dslc.findings import Place
 from dslc.recovery.mender import DEEPEST, VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
-from dslc.segment import list_end
+from dslc.segment import list_end, matching
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
+
+# Further items of a list up to its `]`, on lines below.
+_REST = re.compile(r"(?=\r?\n)(?P<words>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|(?:#|//)[^\n]*)*+)\]")
+_FIRST = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)", re.MULTILINE)
 
 
 def bracket_is_missing(mender: Mender, token: Token) -> bool:
@@ -69,6 +75,8 @@ def _misses_bracket(mender: Mender) -> bool:
 def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     bad = mender.peek(number)
     label = [mender.findings.label("the list begins here", opened)]
+    if bad.type == "LBRACE" and _holds_groups(mender, opened, bad):
+        return
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         mender.findings.add("S109", "the list is not closed", opened, hint="add `]`")
     elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
@@ -88,10 +96,35 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         mender.seek(end)
     elif bad.type == "UNCLOSED_STRING":
+        rest = _REST.match(mender.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
+        if rest is not None and not mender.scene.legal().keys() & set(_FIRST.findall(rest["words"])):
+            mender.done.mentions |= words(rest[0])
+            mender.seek(rest.end())
+            return
         mender.seek(bad.end_pos or 0)
         swallowed(mender, bad)
     else:
         mender.seek(list_end(mender.text, start, bad.end_pos or 0))
+
+
+def _holds_groups(mender: Mender, opened: Token, brace: Token) -> bool:
+    """`filter [{ … }, { … }]`: groups in a list."""
+    before = mender.peek(0) if brace is mender.peek(1) else mender.peek(1)
+    if before.type not in {"LSQB", "_NL"} or brace not in (mender.peek(1), mender.peek(2)):
+        return False
+    behind = matching(mender.text, opened.start_pos or 0)
+    if mender.text[behind - 1 : behind] != "]":
+        return False
+    setting = mender.scene.setting()
+    many = setting is not None and setting.many and setting.type == "group"
+    hint = f"give `{setting.name}` once for each: `{setting.name} {{ … }}`" if setting and many else None
+    mender.findings.add("S109", "a list holds no groups", opened, hint=hint or "remove the brackets")
+    mender.done.mentions |= words(mender.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)])
+    mender.damage()
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.seek(behind)
+    return True
 
 
 def in_list(mender: Mender, token: Token) -> bool:

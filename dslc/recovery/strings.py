@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import Token
 
 from dslc.findings import Place
 from dslc.recovery.mender import Mender, words
 from dslc.segment import closers
 
+_LONGEST = 20_000  # characters of a text over several lines
+_LINE = re.compile(r"[^\n]+")
+_FIRST = re.compile(
+    r"[ \t]*(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t]*(?P<value>[\"\[{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)"
+)
+_AFTER = re.compile(r"[ \t]*+(?:[\r\n,;}#]|//|\Z)")
+
 
 def unclosed_string(mender: Mender, token: Token) -> bool:
     if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         return False
     add_unclosed(mender, token)
+    behind = _end_of_lines(mender, token)
+    if behind is not None:
+        mender.done.mentions |= words(mender.text[token.start_pos or 0 : behind])
+        mender.value_is_lost()
+        mender.damage()
+        mender.seek(behind)
+        return True
     mender.drop()
     if mender.scene.awaits_value:
         mender.value_is_lost()
     mender.damage(everything=token.type == "UNCLOSED_LONG_STRING")
     swallowed(mender, token)
     return True
+
+
+def _end_of_lines(mender: Mender, token: Token) -> int | None:
+    """Where a text over several lines in one pair of `"` ends, when this string begins one: behind the next line with
+    one `"`, after which its line ends."""
+    scene, text = mender.scene, mender.text
+    if token.type != "UNCLOSED_STRING" or not scene.awaits_value:
+        return None
+    at, legal, outer = token.end_pos or 0, scene.legal(), scene.column(scene.head[0]) or 0
+    for line in _LINE.finditer(text, at + 1, at + _LONGEST):
+        first = _FIRST.match(line[0])
+        if first is None:  # nothing but a `}`, or a `}` first
+            column = len(line[0]) - len(line[0].lstrip(" \t"))
+            if line[0].lstrip(" \t").startswith("}") and column <= outer:
+                return None
+        elif first["word"] in legal and (first["value"] or not first["rest"]):
+            return None
+        quotes = line[0].count('"') - line[0].count('\\"')
+        if quotes == 1:
+            quote = line.start() + line[0].rindex('"')
+            return quote + 1 if _AFTER.match(text, quote + 1) else None
+        if quotes:
+            return None
+    return None
 
 
 def add_unclosed(mender: Mender, token: Token) -> None:

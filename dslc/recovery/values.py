@@ -8,8 +8,9 @@ from lark import Token
 
 from dslc.example import example
 from dslc.findings import Place
-from dslc.nearest import listing
+from dslc.nearest import listing, nearest
 from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
+from dslc.segment import entry_end
 
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
@@ -37,14 +38,50 @@ def key_as_value(mender: Mender, token: Token) -> bool:
     return mistaken
 
 
-def no_value_here(mender: Mender, token: Token) -> bool:
-    if not mender.scene.awaits_value or token.type not in {"_NL", "RBRACE", "_COMMA", "$END"}:
+def key_twice(mender: Mender, token: Token) -> bool:
+    """`path path "/x"`."""
+    scene, after = mender.scene, mender.peek(1)
+    if token.type != "WORD" or not scene.awaits_value or token != scene.head[0] or token not in scene.legal():
         return False
-    follows = token.type == "_NL" and mender.peek(1).type in VALUES
+    if after.type not in VALUES and (after.type != "WORD" or after in scene.legal()):
+        return False
+    fix = mender.findings.fix(f"remove the second `{token}`", (token.start_pos or 0, after.start_pos or 0, ""))
+    mender.findings.add("S109", f"`{token}` is written twice", token, hint="remove one", fix=fix)
+    mender.advance()
+    return True
+
+
+def no_value_here(mender: Mender, token: Token) -> bool:
+    """A key and the end of its line; its value may stand on the next one."""
+    if not mender.scene.awaits_value or token.type not in ENDS:
+        return False
+    follows = token.type == "_NL" and (mender.peek(1).type in VALUES or _is_indented_value(mender))
+    hidden = token.type == "_NL" and not follows and _may_be_secret(mender)
     no_value(mender, lost=not follows)
     if follows:
         mender.advance()
+    elif hidden:
+        mender.done.mentions.add(str(mender.peek(1)))
+        mender.seek(entry_end(mender.text, mender.peek(1).start_pos or 0))
     return True
+
+
+def _is_indented_value(mender: Mender) -> bool:
+    """Whether the next line is a word that stands deeper than the key, and cannot be a key."""
+    scene, word, setting = mender.scene, mender.peek(1), mender.scene.setting()
+    if setting is None or setting.type not in _NAMES or word.type != "WORD" or word in scene.legal():
+        return False
+    column, outer = scene.column(word), scene.column(scene.head[0])
+    deeper = column is not None and outer is not None and column > outer
+    return deeper and mender.peek(2).type in ENDS
+
+
+def _may_be_secret(mender: Mender) -> bool:
+    """Whether the next line begins with what may be the secret whose value is awaited."""
+    word, legal, setting = mender.peek(1), mender.scene.legal(), mender.scene.setting()
+    if setting is None or setting.type != "secret" or word.type != "WORD" or word in legal:
+        return False
+    return nearest(word, legal) is None
 
 
 def no_value(mender: Mender, *, lost: bool = True) -> None:
@@ -82,7 +119,8 @@ def sign(mender: Mender, token: Token) -> bool:
     )
     spaced = mender.text[start - 1 : start].isspace()
     fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "))
-    mender.findings.add("S105", f"no `{shown}` stands after `{key}`", Place(start, end), hint="remove it", fix=fix)
+    if not mender.by_indentation:  # else its lines are another language's
+        mender.findings.add("S105", f"no `{shown}` stands after `{key}`", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
     if scene.awaits_value and mender.peek().type in ENDS:
         mender.value_is_lost()
