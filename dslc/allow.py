@@ -9,10 +9,12 @@ from typing import NamedTuple
 from dslc.diagnostic import CODES, Diagnostic, Severity
 from dslc.nearest import suggestion
 from dslc.segment import comments
-from dslc.source import Source, Span
+from dslc.source import Span
+from dslc.syntax import File
+from dslc.tree import ForeignNode
 
 _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
-_WORD = re.compile(r"[^\s,]+")
+_WORD = re.compile(r"[^\s,;]+")
 _LIKE_A_CODE = re.compile(r"[A-Za-z]{1,2}[0-9]+\w*")
 
 
@@ -24,9 +26,10 @@ class _Allow(NamedTuple):
     span: Span
 
 
-def allowed(source: Source, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What remains of the diagnostics of a file, and a P505 for every code that silences nothing."""
-    given = list(_allows(source))
+    source = file.source
+    given = list(_allows(file))
     if not given:
         return list(found)
     wanted = {(allow.code, allow.line) for allow in given}
@@ -52,19 +55,32 @@ def _idle(file: str, allow: _Allow) -> Diagnostic:
     return Diagnostic("P505", CODES["P505"][0], f"this comment {what}", file, allow.span, (), hint)
 
 
-def _allows(source: Source) -> Iterator[_Allow]:
+def _comments(file: File) -> Iterator[tuple[int, int]]:
+    """The comments of a file, each piece by the rules of its language."""
+    text, at = file.source.text or "", 0
+    for piece in file.pieces:
+        end = piece.start + len(piece.text)
+        foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
+        yield from comments(text, at, piece.start)
+        yield from comments(text, piece.start, end, foreign=foreign)
+        at = end
+    yield from comments(text, at, len(text))
+
+
+def _allows(file: File) -> Iterator[_Allow]:
+    source = file.source
     text = source.text or ""
     lines = text.split("\n")
     speaks = _next_that_speaks(lines)
     line = begin = 0  # the line of the comment, and where it begins in the text
-    for start, end in comments(text):
+    for start, end in _comments(file):
         line += text.count("\n", begin, start)
         begin = text.rfind("\n", 0, start) + 1
         match = _ALLOW.match(text, start, end)
         if match is None:
             continue
         alone = not text[begin:start].strip(" \t\ufeff")
-        about = (speaks[line] if alone else line) + 1
+        about = min(speaks[line] if alone else line, len(lines) - 1) + 1
         base, none = match.start("codes"), True
         for word in _WORD.finditer(match["codes"]):
             if not none and not _LIKE_A_CODE.fullmatch(word[0]):

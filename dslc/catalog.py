@@ -13,8 +13,8 @@ from dslc.setting import Setting
 class Row(NamedTuple):
     """One row of a family: what may stand after `provider`, and its options.
 
-    `signed`: the parts of a request that a provider's scheme signs, or None when its options decide. `extra`: the
-    optional dependency it needs.
+    `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
+    parts, that decides instead. `extra`: the optional dependency it needs.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Row(NamedTuple):
     doc_url: str | None = None
     extra: str | None = None
     signed: tuple[str, ...] | None = None
+    signed_by: str | None = None
     options: tuple[Setting, ...] = ()
 
     @classmethod

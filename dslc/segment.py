@@ -59,6 +59,8 @@ _MARK = re.compile(
 _WITHIN_LINE = _Late(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
 _LINE = _Late(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
+_REST_OF_LINE = _Late(r"[^\r\n]*+")
+
 _FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{_NAME}[ \t]*+(?=\()")
 _FOREIGN_HEAD = _Late(rf'(?:{_STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
 _PARENTHESIS = _Late(rf"{_STRING}|{_COMMENT}|\(++|\)++|[{{}}]")
@@ -142,9 +144,13 @@ def matching(text: str, at: int) -> int:
     return len(text)
 
 
-def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Where the comments of a text stand, each without its line end. What looks like one in a string is none."""
-    for mark in _MARK.finditer(text):
+def comments(text: str, start: int, end: int, *, foreign: bool = False) -> Iterator[tuple[int, int]]:
+    """Where the comments between two places stand, each without its line end. What looks like one in a string is none.
+
+    `foreign`: by the rules of a block of the wider language, in which a lone quote is no string.
+    """
+    marks = _FOREIGN_MARK.compiled if foreign else _MARK
+    for mark in marks.finditer(text, start, end):
         if mark[0][0] in "#/":
             yield mark.start(), mark.end() - mark[0].endswith("\r")
 
@@ -183,6 +189,7 @@ class _Cutter:
         self._next_head = -1
         self._strict = False  # some block's braces do not pair up: the next head ends the block before it
         self._broken = 0
+        self._absent: set[str] = set()  # what was looked for in vain
         self._patience = 4 * len(text)  # characters to look through for `)` in vain
         self.found: list[Segment] = []
 
@@ -229,6 +236,9 @@ class _Cutter:
             brace = _GAP.match(text, head.end()).end()  # type: ignore[union-attr]
             if text[brace : brace + 1] == "{":
                 return self._braces(at, brace)
+        beyond = self._beyond_lines(at)
+        if beyond > at:
+            return Segment(at, beyond, Fault.OUTSIDE)
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
         if text[end : end + 1] == "{":
             braces = self._braces(at, end)
@@ -240,6 +250,16 @@ class _Cutter:
         if end == at:
             end += 1
         return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
+
+    def _beyond_lines(self, at: int) -> int:
+        """Behind a `/* … */` or an unresolved merge that begins here."""
+        for opened, closed in (("/*", "*/"), ("<<<<<<<", "\n>>>>>>>")):
+            if self.text.startswith(opened, at) and closed not in self._absent:
+                end = self.text.find(closed, at)
+                if end >= 0:
+                    return _REST_OF_LINE.match(self.text, end + len(closed)).end() if closed[0] == "\n" else end + 2  # type: ignore[union-attr]
+                self._absent.add(closed)
+        return at
 
     def _whole(self, block: Segment) -> Segment:
         """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is

@@ -94,7 +94,7 @@ class Workspace:
         if MARK in checked.file.source.data:
             from dslc.allow import allowed
 
-            found = allowed(checked.file.source, found)
+            found = allowed(checked.file, found)
         return sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code))
 
     def file(self, name: str) -> File:

@@ -46,6 +46,7 @@ def _row(row: Any) -> dict[str, Any]:
         "doc_url": getattr(row, "doc_url", None),
         "extra": getattr(row, "extra", None),
         "signed": None if signed is None else list(signed),
+        "signed_by": getattr(row, "signed_by", None),
         "options": [] if options is None else _settings(options),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from dslc.blocks.chosen import Chosen
@@ -38,7 +39,6 @@ def _verified(context: Context, given: Given, head: Head) -> None:
     unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
     findings = context.findings
     if given.values.get("insecure_allow_unverified") is True and unverified is not None:
-        place = unverified.value or unverified.key
         if secret is not None:
             message = "`insecure_allow_unverified` and `secret` exclude each other"
             label = findings.label("`secret` is given here", secret.key)
@@ -46,7 +46,7 @@ def _verified(context: Context, given: Given, head: Head) -> None:
             given.good = False
         else:
             hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
-            findings.add("P502", "this webhook accepts requests that nobody signed", place, hint=hint)
+            findings.add("P502", "this webhook accepts requests that nobody signed", unverified, hint=hint)
     elif not given.perhaps("secret") and (
         "insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified")
     ):
@@ -72,14 +72,18 @@ def _signed_filters(context: Context, given: Given, _: Head) -> None:
     if not isinstance(provider, Chosen):
         return
     row = context.vocabulary.rows("provider").get(provider.name)
-    if row is None or row.signed is None or "body" in row.signed:
+    parts = None if row is None else row.signed
+    if row is not None and row.signed_by is not None and row.signed_by in provider.options:
+        parts = tuple(_PART.findall(str(provider.options[row.signed_by])))
+    if parts is None or "body" in parts:
         return
-    signed = ", ".join(row.signed) or "nothing"
+    signed = ", ".join(parts) or "nothing"
     for entry in given.entries.get("filter", ()):
         message = f"`{provider.name}` does not sign the body, on which this filter decides"
         context.findings.add("P504", message, entry.key, hint=f"it signs {signed}")
 
 
+_PART = re.compile(r"\{(\w+)\}")
 _RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
     "memory": (_weights,),
     "webhook": (_verified, _signed_filters),

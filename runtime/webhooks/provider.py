@@ -32,7 +32,8 @@ class Provider:
     `answer`: what an accepted delivery is answered when it can't be 202 with its id.
     `sample_event`: what a test delivery says it is, where the event stands in a header and nobody names one.
     `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
-    one, so that all else sees plain rows. `extra`: the package extra that it needs installed.
+    one, so that all else sees plain rows. `signed_by`: the option whose template says what is signed. `extra`: the
+    package extra that it needs installed.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Provider:
     options: type[BaseModel] | None = None
     configure: Callable[[Provider, Any], Provider] | None = None
     extra: str | None = None
+    signed_by: str | None = None
 
     @property
     def signed(self) -> tuple[str, ...]:

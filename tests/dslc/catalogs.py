@@ -17,6 +17,7 @@ class Custom(BaseModel):
     header: str = Field(default="X-Signature", min_length=1, max_length=100)
     encoding: Literal["hex", "base64"] = "hex"
     timestamp_header: str | None = None
+    payload: str = "{body}"
     tolerance: Annotated[Duration, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))] = timedelta(minutes=5)
     max_age: Annotated[Duration | None, Relation(needs=("timestamp_header",), excludes=("tolerance",))] = None
 
@@ -44,7 +45,7 @@ class Remote(BaseModel):
 CATALOG = Catalog(
     families={
         "provider": (
-            Row(name="custom", options=settings_of(Custom)),
+            Row(name="custom", options=settings_of(Custom), signed_by="payload"),
             Row(name="github", signed=("body",)),
             Row(name="stripe", signed=("timestamp", "body")),
             Row(name="strict", options=settings_of(Strict)),

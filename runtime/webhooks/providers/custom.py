@@ -133,4 +133,5 @@ CUSTOM = Provider(
     decoder=json_or_form("payload", plain=True),
     options=CustomOptions,
     configure=configure,
+    signed_by="payload",
 )
