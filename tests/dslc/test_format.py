@@ -109,8 +109,8 @@ def test_blocks_of_the_wider_language_stay_byte_for_byte(text: str) -> None:
 @given(st.integers(0, 2**32))
 def test_any_text_that_can_be_read_keeps_the_laws_whatever_it_means(number: int) -> None:
     text = "".join(Writer(Random(number)).write())
-    found = analyse([Source("a.symbiont", text)], CATALOG).diagnostics
-    assume(not any(item.code.startswith("S") for item in found))
+    assume(parse(Source("a.symbiont", text), _VOCABULARY).readable)
+    assume(not any(item.code == "S107" for item in analyse([Source("a.symbiont", text)], CATALOG).diagnostics))
     assert_laws(text)
 
 
