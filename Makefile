@@ -36,10 +36,11 @@ bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the com
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 
-catalog: .venv/installed ## write dslc/catalog.json from the runtime's tables
+catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.catalog
 
-grammar: ## write grammar/src from grammar.js (needs the tree-sitter command, 0.26)
+grammar: .venv/installed ## write what is generated from both grammars (needs the tree-sitter command, 0.26)
+	$(BIN)/python -m grammar.parser
 	cd grammar && tree-sitter generate
 	$(PYTHON) -m grammar.generated
 
