@@ -215,11 +215,29 @@ def test_version_is_that_of_the_package(tmp_path: Path) -> None:
 
 def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_GOOD)
+    heavy = {
+        "rich",
+        "aiohttp",
+        "sqlalchemy",
+        "jsonpath",
+        "asyncio",
+        "humanfriendly",
+        "pygls",
+        "pydantic",
+        "tree_sitter",
+    }
+    heavy |= {
+        "xml",
+        "runtime",
+        "dslc.fix",
+        "dslc.explain",
+        "dslc.recovery",
+        "dslc.report.json",
+        "click.shell_completion",
+    }
     script = (
         "import sys\nfrom dslc.cli import _run\nassert _run(['check']) == 0\n"
-        "heavy = {'rich', 'aiohttp', 'sqlalchemy', 'jsonpath', 'asyncio', 'runtime', 'humanfriendly', 'pygls', 'pydantic',\n"
-        "  'tree_sitter', 'xml', 'dslc.fix', 'dslc.explain', 'dslc.report.json', 'dslc.recovery', 'click.shell_completion'}\n"
-        "print(*sorted(heavy & set(sys.modules)))"
+        f"print(*sorted({heavy!r} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
