@@ -59,6 +59,17 @@ _MARK = re.compile(
 _WITHIN_LINE = _Late(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
 _LINE = _Late(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
+# A head without `{` and the lines below it that are indented.
+_INDENTED_LINE = r"[ \t]++[^\s}][^\n]*+"
+_INDENTED = _Late(
+    rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?:(?:[ \t\r]*+\n)++{_INDENTED_LINE})*+'
+)
+# Two settings or more, each on a line of its own.
+_SETTING = (
+    r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+(?:[=:][ \t]*+)?"
+    r'(?:"[^"\n]*+"|-?[0-9][A-Za-z0-9_.]*+|(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*+)[ \t]*+,?[ \t\r]*+'
+)
+_SETTINGS = _Late(rf"{_SETTING}(?:\n[ \t]*+{_SETTING}(?=\n|\Z))++")
 _REST_OF_LINE = _Late(r"[^\r\n]*+")
 
 _FOREIGN = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{_NAME}[ \t]*+(?=\()")
@@ -240,6 +251,9 @@ class _Cutter:
         if beyond > at:
             return Segment(at, beyond, Fault.OUTSIDE)
         end = _LINE.match(text, at).end()  # type: ignore[union-attr]
+        run = self._lines(at, end) if text[end : end + 1] != "{" else None
+        if run is not None:
+            return run
         if text[end : end + 1] == "{":
             braces = self._braces(at, end)
             return (
@@ -250,6 +264,28 @@ class _Cutter:
         if end == at:
             end += 1
         return Segment(at, end - (text[end - 1] == "\r"), Fault.OUTSIDE)
+
+    @cached_property
+    def _opens(self) -> re.Pattern[str]:
+        """A word that opens a block."""
+        return re.compile(rf"(?:{self._kinds}|agent|{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])")
+
+    def _lines(self, at: int, end: int) -> Segment | None:
+        """The body below a head without `{`, or settings without a head, that begin with this line."""
+        beyond = self._indented(at)
+        if beyond > end:
+            return Segment(at, beyond, Fault.OUTSIDE)
+        run = _SETTINGS.match(self.text, at)
+        if run is None or self._opens.match(self.text, at):
+            return None
+        return Segment(at, run.end(), Fault.HEADLESS)
+
+    def _indented(self, at: int) -> int:
+        """Behind the lines that stand deeper than a head without `{`, up to the next head."""
+        if self._column(at) != 0 or self._names.match(self.text, at) is None:
+            return at
+        lines = _INDENTED.match(self.text, at)
+        return at if lines is None else min(lines.end(), self._head_after(at))
 
     def _beyond_lines(self, at: int) -> int:
         """Behind a `/* … */` or an unresolved merge that begins here."""
@@ -317,7 +353,9 @@ class _Cutter:
         while first >= 0 and len(found) - first < _FURTHEST:
             segment = found[first]
             further_right = column is not None and (self._column(segment.start) or 0) > column
-            outside = segment.fault is Fault.OUTSIDE and not self._names.match(self.text, segment.start)
+            outside = segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} and not self._names.match(
+                self.text, segment.start
+            )
             if not further_right and not outside:
                 break
             first -= 1

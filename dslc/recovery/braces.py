@@ -131,7 +131,8 @@ def brace_is_missing(mender: Mender, token: Token) -> bool:
     head, code = mender.shown_head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S109"
     what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
     place = token if indented and beside else Place(last, last + 1)
-    mender.findings.add(code, what, place, hint=f"write `{head} {{`")
+    if not mender.is_indented:
+        mender.findings.add(code, what, place, hint=f"write `{head} {{`")
     if indented and beside:
         mender.advance()
     mender.feed("LBRACE", last)

@@ -142,6 +142,11 @@ class Mender:
         self.feed("LBRACE", at)
         self.feed("RBRACE", at)
 
+    @property
+    def is_indented(self) -> bool:
+        """Whether a body is open that has no braces: then its lines are written as in another language."""
+        return any(frame.brace.start_pos in self.by_indentation for frame in self.scene.frames)
+
     def skip(self) -> None:
         """Go on at the end of the line or at the `}` of this depth."""
         token = self.peek()

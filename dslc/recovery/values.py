@@ -111,7 +111,12 @@ def sign(mender: Mender, token: Token) -> bool:
         return False
     end = other.end(1) if other else end
     shown = mender.text[start:end] if end - start < 9 else "…"
-    key = mender.shown_head(scene.head)
+    unknown = bool(scene.frames) and scene.head[0] not in scene.legal()
+    if unknown and mender.text[end : end + 1] in {"", "\r", "\n"}:  # the padding of what is no setting
+        mender.seek(end)
+        no_value(mender)
+        return True
+    key = "this word" if unknown else f"`{mender.shown_head(scene.head)}`"  # it may be a part of a secret
     after = (
         end + len(mender.text[end : end + 80]) - len(mender.text[end : end + 80].lstrip(" \t"))
         if end - start < 9
@@ -119,12 +124,19 @@ def sign(mender: Mender, token: Token) -> bool:
     )
     spaced = mender.text[start - 1 : start].isspace()
     fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "))
-    if not mender.by_indentation:  # else its lines are another language's
-        mender.findings.add("S105", f"no `{shown}` stands after `{key}`", Place(start, end), hint="remove it", fix=fix)
+    if not mender.is_indented and (
+        scene.frames or _opens(mender, scene.head[0])
+    ):  # else its lines are another language's
+        mender.findings.add("S105", f"no `{shown}` stands after {key}", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
     if scene.awaits_value and mender.peek().type in ENDS:
         mender.value_is_lost()
     return True
+
+
+def _opens(mender: Mender, word: Token) -> bool:
+    """Whether a word is meant to open a block."""
+    return word in mender.vocabulary.kinds or nearest(word, mender.vocabulary.kinds) is not None
 
 
 def sign_word(mender: Mender, token: Token) -> bool:

@@ -221,6 +221,20 @@ _X = "agent x {}\n"
         ("memory m {\n    path \"x\"\n)\n", ["S109"]),
         ("memory m {\n    path \"x\"\nend\n", ["S109"]),
         ("memory m {\n    search {\n    }\n        vector_weight 0.7 keyword_weight 0.3\n    }\n}\n", ["S104"]),
+        *((f"memory {name} {{\n    path \"x\"\n}}\n{_WEBHOOK}    memory team-mem\n}}\n", ["N206"])
+          for name in ("team/mem", "team mem", "gedächtnis", "m@x")),
+        *((f"agent {name} {{}}\n{_WEBHOOK}    agent \"{name}\"\n}}\n", ["N206"]) for name in ("a.b", "2nd")),
+        ("/* our\n  hooks { */\nmemory m {}\n", ["S109"]),
+        (f"{_WEBHOOK}    /* a\n    b c */\n    -- d e\n}}\n", ["S109", "S109"]),
+        (f"{_WEBHOOK}<<<<<<< a\n    agent a\n=======\n    agent b\n>>>>>>> b\n}}\n", ["S109"]),
+        ("<<<<<<< a\nmemory m {}\n=======\nmemory m {}\n>>>>>>> b\nmemory n {}\n", ["S109"]),
+        ("agent a {\n    tools\n      - search\n      - remember\n    max_steps 3\n}\n", ["T401"]),
+        ("version = 1\n", ["S109"]),
+        ("TODO: fix this\nmemory m {}\n", ["S109"]),
+        ("path \"/x\"\nsecret = \"secret://env/A\"\nagent: a\nmemory m {}\n", ["S109"]),
+        ("memory m\n    path \"x\"\n    retention 90d\n\nagent a {}\n", ["S109"]),
+        ("agent a:\n    max_steps: 3\n    context:\n        max_tokens: 9000\nagent b:\n    max_steps: 3", ["S109"] * 2),
+        (f"{_WEBHOOK}    AKIAX==\n}}\n", ["S101"]),
     ],
 )  # fmt: skip
 def test_one_mistake_gives_one_diagnostic(text: str, expected: list[str]) -> None:

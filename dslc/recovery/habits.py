@@ -1,0 +1,101 @@
+"""What other languages and tools write: their comments, their lists, the marks of a merge."""
+
+from __future__ import annotations
+
+import re
+
+from lark import Token
+
+from dslc.blocks.names import is_name
+from dslc.findings import Place
+from dslc.recovery.mender import Mender, words
+from dslc.tree import start
+
+_DASHED = re.compile(r"(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)++")
+_NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def comment(mender: Mender, token: Token) -> bool:
+    """`/* … */`, or `-- …` where a setting or a block could begin."""
+    text, at = mender.text, start(token)
+    if token.type != "JUNK" or mender.scene.lists or not text.startswith(("/*", "--"), at):
+        return False
+    line = text.find("\n", at)
+    line = len(text) if line < 0 else line
+    behind = line
+    if text.startswith("/*", at):
+        closed = mender.find("*/", at + 2)
+        behind = closed + 2 if closed >= 0 else line
+        if mender.scene.awaits_value and not 0 <= closed < line:
+            return False
+    elif mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}:
+        return False
+    message = "comments begin with `#` or `//`"
+    mender.findings.add("S109", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    mender.seek(behind)
+    return True
+
+
+def conflict(mender: Mender, token: Token) -> bool:
+    """`<<<<<<<`: both sides of a merge, of which nobody knows the right one."""
+    text, at = mender.text, start(token)
+    if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or mender.scene.column(token) != 0:
+        return False
+    last = mender.find("\n>>>>>>>", at)
+    line = text.find("\n", last + 1 if last >= 0 else at)
+    behind = len(text) if line < 0 else line
+    hint = "keep one of its sides, without the marks"
+    mender.findings.add("S109", "a merge conflict is not resolved", Place(at, at + 7), hint=hint)
+    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.damage()
+    if not mender.scene.frames:
+        mender.done.nameless |= set(mender.vocabulary.kinds)
+    mender.seek(behind)
+    return True
+
+
+def dashes(mender: Mender, token: Token) -> bool:
+    """`tools` and lines of `- search` below it."""
+    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    if token.type != "_NL" or setting is None or not setting.many or setting.type == "group":
+        return False
+    found = _DASHED.match(mender.text, start(token), start(token) + 10_000)
+    if found is None:
+        return False
+    items = [item.strip(" \t\r,") for item in re.findall(r"-[ \t]+([^\n]*)", found[0])]
+    plain = setting.type != "secret" and all(map(_WORD.fullmatch, items))
+    hint = f"`{setting.name} [{', '.join(items[:8]) if plain else '…'}]`"
+    first = found.start() + len(found[0]) - len(found[0].lstrip())
+    mender.findings.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
+    mender.done.mentions |= words(found[0])
+    mender.value_is_lost()
+    mender.seek(found.end())
+    return True
+
+
+def no_name(mender: Mender, token: Token) -> bool:
+    """`memory team/mem {`, `agent a.b {`: a name that is none, or needs quotes."""
+    scene = mender.scene
+    if scene.frames or len(scene.head) != 1 or scene.head[0] not in mender.vocabulary.kinds:
+        return False
+    found = _NAME.match(mender.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
+    if found is None or _WORD.fullmatch(found["name"]):
+        return False
+    name, (at, behind) = found["name"], found.span("name")
+    quoted = is_name(name)
+    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")
+    hint = f'write `"{name}"`' if quoted else f"such as `{other}`" if _WORD.fullmatch(other) else None
+    fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"')) if quoted else None
+    message = "this name stands in quotes" if quoted else "not a legal name"
+    hint = hint or "a name has 1 to 64 letters, digits, `_`, `-` or `.`"
+    mender.findings.add("N206", message, Place(at, behind), hint=hint, fix=fix)
+    mender.seek(behind)
+    if quoted:
+        mender.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
+    else:
+        mender.done.mentions |= {*words(name), other}
+        mender.feed("WORD", at)
+    return True
