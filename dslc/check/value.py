@@ -112,9 +112,11 @@ def _lengths(setting: Setting, what: str) -> str:
     return f"{low} to {high} {what}"
 
 
-def _string(_: Context, __: Setting, token: Token, text: str) -> str:
+def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
-        raise Invalid("a string in quotes belongs here", hint=f'`"{token[:80]}"`', fault="type")
+        same = setting.type in {"string", "scalar"}  # else it would not do in quotes either
+        hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
+        raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
     return text
 
 

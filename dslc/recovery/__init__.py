@@ -29,7 +29,8 @@ _FORESIGHT: tuple[_Rule, ...] = (
     braces.too_deep, braces.brace_on_next_line, braces.indentation_ends, braces.body_ends_by_indentation,
     braces.other_brace, braces.closes_too_early, braces.opens_nothing, braces.brace_is_missing,
     lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word, texts.other_quotes,
-    values.parentheses, values.sign, texts.without_quotes, lists.bad_list_ahead,
+    values.parentheses, values.sign, values.instead_of_braces,
+    habits.text_below, texts.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
 _EXPLANATIONS: tuple[_Rule, ...] = (

@@ -13,6 +13,7 @@ from dslc.tree import start
 
 _DASHED = re.compile(r"(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)++")
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
+_HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -73,6 +74,31 @@ def dashes(mender: Mender, token: Token) -> bool:
     mender.done.mentions |= words(found[0])
     mender.value_is_lost()
     mender.seek(found.end())
+    return True
+
+
+def text_below(mender: Mender, token: Token) -> bool:
+    """`instruction |` or `instruction <<EOF`, with the text on the lines below."""
+    scene, text, at = mender.scene, mender.text, start(token)
+    setting = scene.setting() if scene.awaits_value else None
+    if token.type != "JUNK" or setting is None or setting.type not in {"string", "secret"}:
+        return False
+    here = _HEREDOC.match(text, at)
+    if here is not None:
+        last = re.compile(rf"\n[ \t]*{here['mark']}(?=\s|$)").search(text, here.end() - 1, here.end() + 20_000)
+        behind = last.end() if last else -1
+    else:
+        outer = scene.column(scene.head[0])
+        deeper = rf"[|>][-+]?[ \t\r]*(?:\n[ \t]*(?=\r?\n)|\n[ \t]{{{(outer or 0) + 1},}}[^\s}}][^\n]*)+"
+        below = re.compile(deeper).match(text, at, at + 20_000) if (outer or 0) < 100 else None
+        behind = below.end() if below else -1
+    if behind < 0:
+        return False
+    message = 'a text over several lines stands in `"""`'
+    mender.findings.add("S109", message, Place(at, behind), hint='write it as `"""…"""`')
+    mender.done.mentions |= words(text[at:behind])
+    mender.value_is_lost()
+    mender.seek(behind)
     return True
 
 

@@ -182,6 +182,26 @@ def parentheses(mender: Mender, token: Token) -> bool:
     return True
 
 
+def instead_of_braces(mender: Mender, token: Token) -> bool:
+    """`limits per_minute 60`, `filter $.action == "opened"`: a group without braces on one line."""
+    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    if setting is None or setting.type != "group" or token.type not in {"WORD", "NUMBER", "STRING", "JUNK"}:
+        return False
+    number = 1
+    while mender.peek(number).type not in {"_NL", "LBRACE", "RBRACE", "$END"} and number < 50:
+        number += 1
+    if number == 1 or mender.peek(number).type == "LBRACE":
+        return False
+    start, end = token.start_pos or 0, mender.peek(number - 1).end_pos or 0
+    hint = f"such as `{example(setting)}`"
+    mender.findings.add("T401", f"`{setting.name}` takes settings in braces", Place(start, end), hint=hint)
+    mender.done.mentions |= words(mender.text[start : min(end, start + 100_000)])
+    mender.value_is_lost()
+    mender.damage()
+    mender.seek(end)
+    return True
+
+
 def semicolon(mender: Mender, token: Token) -> bool:
     """`path "/x";`."""
     if token.type != "JUNK" or not token.startswith(";") or mender.scene.awaits_value or mender.scene.lists:

@@ -233,8 +233,11 @@ _X = "agent x {}\n"
         ("TODO: fix this\nmemory m {}\n", ["S109"]),
         ("path \"/x\"\nsecret = \"secret://env/A\"\nagent: a\nmemory m {}\n", ["S109"]),
         ("memory m\n    path \"x\"\n    retention 90d\n\nagent a {}\n", ["S109"]),
-        ("agent a:\n    max_steps: 3\n    context:\n        max_tokens: 9000\nagent b:\n    max_steps: 3", ["S109"] * 2),
+        ("agent a:\n    max_steps: 3\n    context:\n      max_tokens: 900\nagent b:\n    max_steps: 3", ["S109"] * 2),
         (f"{_WEBHOOK}    AKIAX==\n}}\n", ["S101"]),
+        ("agent a {\n    instruction <<EOF\nYou review.\nBe kind.\nEOF\n    max_steps 3\n}\n", ["S109"]),
+        ("agent a {\n    instruction |\n      You review.\n\n      Be kind.\n    max_steps 3\n}\n", ["S109"]),
+        (f"{_WEBHOOK}    limits per_minute 60\n    filter $.action == \"opened\"\n}}\n", ["T401", "T401"]),
     ],
 )  # fmt: skip
 def test_one_mistake_gives_one_diagnostic(text: str, expected: list[str]) -> None:
