@@ -16,6 +16,7 @@ _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 
 
 def too_deep(mender: Mender, token: Token) -> bool:
+    """More levels than a program may have."""
     scene = mender.scene
     if token.type not in {"LBRACE", "LSQB"} or len(scene.frames) + len(scene.lists) < DEEPEST:
         return False
@@ -28,6 +29,7 @@ def too_deep(mender: Mender, token: Token) -> bool:
 
 
 def brace_on_next_line(mender: Mender, token: Token) -> bool:
+    """`{` below its head."""
     scene = mender.scene
     if token.type != "_NL" or mender.peek(1).type != "LBRACE" or not scene.head or scene.lists:
         return False
@@ -204,6 +206,7 @@ def _could_open(mender: Mender) -> bool:
 
 
 def end_of_text(mender: Mender, token: Token) -> bool:
+    """The end of the text in an open body."""
     scene = mender.scene
     if token.type != "$END" or not scene.frames:
         return False
@@ -235,6 +238,7 @@ def _unclosed(mender: Mender, frame: Frame, shown_by: Token | None, what: str) -
 
 
 def stray_brace(mender: Mender, token: Token) -> bool:
+    """A `}` at the top level."""
     if token.type != "RBRACE" or mender.scene.frames:
         return False
     if mender.scene.head:

@@ -42,6 +42,7 @@ def is_foreign(mender: Mender) -> bool:
 
 
 def incomplete_head(mender: Mender, token: Token) -> bool:
+    """A head without its `{`."""
     scene = mender.scene
     if scene.frames or not scene.head:
         return False

@@ -19,6 +19,7 @@ _AFTER = re.compile(r"[ \t]*+(?:[\r\n,;}#]|//|\Z)")
 
 
 def unclosed_string(mender: Mender, token: Token) -> bool:
+    """A string without its end."""
     if token.type not in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         return False
     add_unclosed(mender, token)
@@ -62,6 +63,7 @@ def _end_of_lines(mender: Mender, token: Token) -> int | None:
 
 
 def add_unclosed(mender: Mender, token: Token) -> None:
+    """Note a string that is not closed."""
     start = token.start_pos or 0
     end = mender.text.find("\n", start)
     end = len(mender.text) if end < 0 else end
@@ -87,6 +89,7 @@ def swallowed(mender: Mender, token: Token) -> None:
 
 
 def single_quotes(mender: Mender, token: Token) -> bool:
+    """`'…'` where no other rule knows it."""
     if token.type != "SINGLE_QUOTED":
         return False
     plain = add_single_quotes(mender, token)

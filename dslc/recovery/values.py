@@ -85,6 +85,7 @@ def _may_be_secret(mender: Mender) -> bool:
 
 
 def no_value(mender: Mender, *, lost: bool = True) -> None:
+    """Note that the awaited value is missing; `lost` when no token gives it either."""
     key = mender.scene.head[0]
     setting = mender.scene.setting()
     # A word that is no setting is not shown: it may be the lost value of one.
@@ -218,6 +219,7 @@ def semicolon(mender: Mender, token: Token) -> bool:
 
 
 def comma(mender: Mender, token: Token) -> bool:
+    """A comma where none stands."""
     if token.type != "_COMMA":
         return False
     after = mender.scene.last.type if mender.scene.last else ""
@@ -246,6 +248,7 @@ def quoted_key(mender: Mender, token: Token) -> bool:
 
 
 def anything_else(mender: Mender, token: Token) -> bool:
+    """A token of which nothing better can be said."""
     if mender.scene.frames:
         settings = mender.scene.legal()
         hint = "a setting's name or `}` could stand here"
