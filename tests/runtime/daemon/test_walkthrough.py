@@ -34,9 +34,10 @@ def commands() -> list[str]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of the repository in which the installation is done already."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "setup.py"):
         shutil.copy(REPOSITORY / name, tmp_path)
-    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    for name in ("examples", "grammar"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name)
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     (tmp_path / ".venv/installed").touch()
