@@ -60,7 +60,7 @@ _WITHIN_LINE = _Late(rf'(?:{_LONG}|{_STRING}|{_COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|
 _LINE = _Late(rf'(?:{_LONG}|(?!""")(?:{_STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
 # A head without `{` and the lines below it that are indented.
-_INDENTED_LINE = r"[ \t]++[^\s}][^\n]*+"
+_INDENTED_LINE = r"[ \t]++\S[^\n]*+"
 _INDENTED = _Late(
     rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?:(?:[ \t\r]*+\n)++{_INDENTED_LINE})*+'
 )
@@ -83,6 +83,7 @@ class Fault(Enum):
     """What is wrong with the frame of a piece, as far as cutting can tell."""
 
     UNCLOSED = "its braces do not close"
+    JOINED = "it was put together around a `}` that closes nothing"
     OUTSIDE = "it is no block"
     HEADLESS = "it is the body of a block that has no head"
     UNREAD = "too much before it is no block"
@@ -365,7 +366,7 @@ class _Cutter:
             return self._merged(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
         if found[first].foreign or found[first].fault is Fault.UNCLOSED:
             return stray
-        return self._merged(first, stray, Fault.UNCLOSED)
+        return self._merged(first, stray, Fault.JOINED)
 
     def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
         """One piece out of those from `first` on and `last`."""
