@@ -18,6 +18,49 @@ from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import BOM, write
 
 _SEEDS = range(8)
+_USUAL = '''# GitHub tells us about pull requests.
+memory "agent-memory" {
+    store     records { gates [tdd_proof, review] segment 10KB }
+    path      "data/agents"
+    retention 1y6months
+    search {
+        vector_weight  0.7
+        keyword_weight 0.3
+    }
+}
+
+webhook "github-events" {
+    path     "/hooks/github"
+    provider custom {
+        header "X-Sig"
+        encoding base64
+    }
+    secret   ["secret://vault/github", "secret://env/OLD"]
+    agent    code-review-agent
+    memory   agent-memory
+    filter {
+        json_path "$.action"
+        equals    "opened"
+    }
+    filter { json_path "$.n" equals 7 }
+    limits { body 1.5MB per_minute 10_000 }
+}
+
+webhook stripe {
+    path "/hooks/stripe", provider stripe
+    secret "secret://env/STRIPE"
+    agent code-review-agent
+}
+
+agent code-review-agent {
+    memory      agent-memory
+    instruction """
+        You review.
+        """
+    tools [search remember]
+    max_steps 5
+}
+'''
 
 
 def _program(seed: int, *, comments: bool = False) -> str:
@@ -82,6 +125,13 @@ def test_one_missing_token_gives_an_error_at_its_place_and_few_others(seed: int)
     assert few >= 0.95 * len(tried), [
         (str(each.token), each.line, len(each.new)) for each in tried if len(each.new) > 3
     ]
+
+
+def test_one_missing_token_of_a_usual_program_gives_one_error() -> None:
+    tried = list(_deletions(_USUAL))
+    assert [(str(each.token), each.line) for each in tried if not each.is_named] == []
+    assert [(str(each.token), each.line, len(each.new)) for each in tried if len(each.new) > 2] == []
+    assert sum(len(each.new) == 1 for each in tried) >= 0.97 * len(tried)
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
