@@ -263,11 +263,11 @@ class References:
                 hint="rename one of them",
                 labels=[("the first is here", first)],
             )
-        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0 or self._nameless[kind] > 0:
+        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0:
             return
         uses = self.uses(kind, name)
         lost = self._nameless[f"{LOST_USE}{kind}"] > 0
-        if uses and not declared:
+        if uses and not declared and self._nameless[kind] <= 0:
             yield from self._undeclared(kind, name, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
         if declared and declared[0].checked and not uses and not implied and not lost:

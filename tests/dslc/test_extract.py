@@ -84,7 +84,7 @@ def test_the_designs_memory_and_webhook_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "code"),
     [
-        ('memory é {}\nmemory m {\n    path "a\n}', "line 1, column 8", "S109"),
+        ('memory é {}\nmemory m {\n    path "a\n}', "line 1, column 8", "N206"),
         ("memory m {\n    path\n}", "line 2, column 9", "S101"),
         ("memory m {\n    a b\rc\n}", "line 2, column 8", "S109"),
         ("memory m {}\0", "line 1, column 12", "S109"),
