@@ -21,8 +21,9 @@ from dslc.check.piece import CheckedPiece, check_piece
 from dslc.check.references import Contribution, References
 from dslc.diagnostic import Diagnostic, Severity
 from dslc.findings import placed
+from dslc.segment import DEEPEST
 from dslc.source import Source
-from dslc.syntax import DEEPEST, File, Piece, Reading, faults, parse
+from dslc.syntax import File, Piece, Reading, faults, parse
 from dslc.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
 from dslc.vocabulary import Vocabulary
 

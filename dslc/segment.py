@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
 """The words that open a block of the wider language, whatever its shape."""
+DEEPEST = 64
+"""Levels of braces and brackets that the language allows."""
 MOST_BROKEN = 1000
 """Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
 

@@ -13,12 +13,11 @@ from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
 from dslc.parser import parse as read
 from dslc.parser import tokens
-from dslc.segment import Fault, Segment, cut
+from dslc.segment import DEEPEST, Fault, Segment, cut
 from dslc.source import LARGEST, Source
 from dslc.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
-DEEPEST = 64  # levels of braces and brackets
 MOST = 1000  # syntax errors after which the rest of a file is not read
 
 

@@ -7,9 +7,9 @@ import re
 from lark import Token
 
 from dslc.findings import Place
-from dslc.recovery.mender import DEEPEST, VALUES, Mender, shown, words
+from dslc.recovery.mender import VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
-from dslc.segment import list_end, matching
+from dslc.segment import DEEPEST, list_end, matching
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 

@@ -15,7 +15,6 @@ from dslc.segment import balance, entry_end, list_end
 from dslc.tree import Absent, Node
 from dslc.vocabulary import Vocabulary
 
-DEEPEST = 64  # levels of braces and brackets
 VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
 """Tokens that can only be a value."""
 ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
