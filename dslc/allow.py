@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dslc.diagnostic import CODES, Diagnostic, Severity
+from dslc.marks import comments
 from dslc.nearest import suggestion
-from dslc.segment import comments
 from dslc.source import Span
 from dslc.syntax import File
 from dslc.tree import ForeignNode

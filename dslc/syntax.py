@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from lark import UnexpectedInput
 
+from dslc.cutter import cut
 from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
 from dslc.parser import parse as read
 from dslc.parser import tokens
-from dslc.segment import DEEPEST, Fault, Segment, cut
+from dslc.segment import DEEPEST, Fault, Segment
 from dslc.source import LARGEST, Source
 from dslc.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary

@@ -21,46 +21,63 @@ _TEXTS = {"string", "url_path", "url", "json_path", "secret"}
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
     """What a body gives. Its depth is bounded by the parser, so groups may be read by recursion."""
-    given, known = Given(), by_name(settings)
-    repeated: dict[str, list[Any]] = {}
-    entries = body.entries if body else ()
-    present: set[str] = set()
-    bare = -1  # where the last text without quotes ends
-    for entry in entries:
-        setting = known.get(str(entry.key))  # lark compares its tokens slowly
-        if setting is None and bare >= 0 and "\n" not in context.findings.text[bare : entry.start_pos]:
-            context.mention(entry.key, entry.value, entry.body)  # the next words of that text, of which a secret may be
-            bare = entry.end_pos
-            continue
-        if setting is None:
-            present = present or {str(other.key) for other in entries}
-            meant = _unknown(context, entry, known, present, head)
-            given.misspelt |= {meant} if meant else set()
-            given.good = False
-            continue
-        earlier = given.entries.setdefault(setting.name, [])
-        earlier.append(entry)
-        if len(earlier) > 1 and not (setting.many and setting.type == "group"):
-            _twice(context, entry, earlier[0])
-            given.good = False
-            continue
-        value = _value(context, setting, entry)
-        if isinstance(value, Missing):
-            given.good = False
-            bare = entry.end_pos if setting.type in _TEXTS and _is_word(entry) else -1
-        elif setting.many and setting.type == "group":
-            repeated.setdefault(setting.name, []).append(value)
-        else:
-            given.values[setting.name] = value
-    given.values |= {name: tuple(values) for name, values in repeated.items()}
-    if body is not None and body.start_pos in context.damaged:
-        given.good, given.damaged = False, True
+    given = Given()
+    if body is not None:
+        _read_entries(context, by_name(settings), body, head, given)
+        if body.start_pos in context.damaged:
+            given.good, given.damaged = False, True
     _complete(context, settings, given, head)
     return given
 
 
-def _is_word(entry: Entry) -> bool:
-    return isinstance(entry.value, Token) and entry.value.type in {"WORD", "NUMBER"} and entry.body is None
+def _read_entries(context: Context, known: Settings, body: Body, head: Head, given: Given) -> None:
+    present: set[str] = set()
+    repeated: dict[str, list[Any]] = {}
+    bare = -1  # where the last text without quotes ends
+    for entry in body.entries:
+        setting = known.get(str(entry.key))  # lark compares its tokens slowly
+        if setting is not None:
+            value = _read_entry(context, setting, entry, given)
+            if isinstance(value, Missing):
+                bare = entry.end_pos if _is_bare(setting, entry) else -1
+            elif _repeats(setting):
+                repeated.setdefault(setting.name, []).append(value)
+        elif bare >= 0 and "\n" not in context.findings.text[bare : entry.start_pos]:
+            context.mention(entry.key, entry.value, entry.body)  # the next words of that text, of which a secret may be
+            bare = entry.end_pos
+        else:
+            present = present or {str(other.key) for other in body.entries}
+            meant = _unknown(context, entry, known, present, head)
+            given.misspelt |= {meant} if meant else set()
+            given.good = False
+    given.values |= {name: tuple(values) for name, values in repeated.items()}
+
+
+def _read_entry(context: Context, setting: Setting, entry: Entry, given: Given) -> Any | Missing | None:
+    """The value of an entry, which then is given; None when the setting was given before."""
+    earlier = given.entries.setdefault(setting.name, [])
+    earlier.append(entry)
+    if len(earlier) > 1 and not _repeats(setting):
+        _twice(context, entry, earlier[0])
+        given.good = False
+        return None
+    value = _value(context, setting, entry)
+    if isinstance(value, Missing):
+        given.good = False
+    elif not _repeats(setting):
+        given.values[setting.name] = value
+    return value
+
+
+def _repeats(setting: Setting) -> bool:
+    """Whether it may be given any number of times."""
+    return setting.many and setting.type == "group"
+
+
+def _is_bare(setting: Setting, entry: Entry) -> bool:
+    """Whether the value may be the first word of a text without quotes."""
+    word = isinstance(entry.value, Token) and entry.value.type in {"WORD", "NUMBER"} and entry.body is None
+    return word and setting.type in _TEXTS
 
 
 def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
@@ -71,7 +88,7 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
     if context.findings.crowded:
         context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
         return None
-    repeats = {name for name, setting in known.items() if setting.many and setting.type == "group"}
+    repeats = {name for name, setting in known.items() if _repeats(setting)}
     near = nearest(entry.key, [name for name in known if name not in present or name in repeats])
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None

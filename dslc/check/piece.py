@@ -13,7 +13,7 @@ from dslc.check.kind import unknown_kind
 from dslc.check.rules import check_rules
 from dslc.diagnostic import Diagnostic
 from dslc.findings import Findings
-from dslc.segment import ELSEWHERE
+from dslc.heads import ELSEWHERE
 from dslc.strings import text_of
 from dslc.syntax import Reading
 from dslc.tree import Absent, BlockNode, ForeignNode

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dslc.catalog import Catalog
+from dslc.heads import ELSEWHERE
 from dslc.language_server import prose
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
-from dslc.segment import ELSEWHERE
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 

@@ -6,9 +6,10 @@ from lark import Token
 
 from dslc.diagnostic import Label
 from dslc.findings import Place
+from dslc.marks import matching
 from dslc.recovery.mender import Mender
 from dslc.scene import Frame
-from dslc.segment import DEEPEST, matching
+from dslc.segment import DEEPEST
 from dslc.source import Span
 from dslc.tree import start
 

@@ -6,9 +6,9 @@ from lark import Token
 
 from dslc.check.kind import unknown_kind
 from dslc.findings import Place
+from dslc.heads import ELSEWHERE
 from dslc.nearest import listing, nearest
 from dslc.recovery.mender import Mender, words
-from dslc.segment import ELSEWHERE
 
 
 def no_head(mender: Mender) -> None:

@@ -7,9 +7,10 @@ import re
 from lark import Token
 
 from dslc.findings import Place
+from dslc.marks import list_end, matching
 from dslc.recovery.mender import VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
-from dslc.segment import DEEPEST, list_end, matching
+from dslc.segment import DEEPEST
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 

@@ -9,9 +9,9 @@ from typing import Any
 from lark import Token
 
 from dslc.findings import Findings
+from dslc.marks import balance, entry_end, list_end
 from dslc.parser import parser, tokens
 from dslc.scene import Scene
-from dslc.segment import balance, entry_end, list_end
 from dslc.tree import Absent, Node
 from dslc.vocabulary import Vocabulary
 

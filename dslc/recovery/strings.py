@@ -7,8 +7,8 @@ import re
 from lark import Token
 
 from dslc.findings import Place
+from dslc.marks import closers
 from dslc.recovery.mender import Mender, words
-from dslc.segment import closers
 
 _LONGEST = 20_000  # characters of a text over several lines
 _LINE = re.compile(r"[^\n]+")

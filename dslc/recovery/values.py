@@ -8,9 +8,9 @@ from lark import Token
 
 from dslc.example import example
 from dslc.findings import Place
+from dslc.marks import entry_end
 from dslc.nearest import listing, nearest
 from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
-from dslc.segment import entry_end
 
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.

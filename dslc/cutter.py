@@ -1,0 +1,212 @@
+"""Cuts a text into its top-level pieces by strings, comments and braces, before anything is parsed.
+
+A piece is parsed by itself: a mistake stays in its own, and only what an edit touched is read again. A block whose
+braces pair up is a piece. Where they do not, the next head (`kind name {`) begins the next piece, for none stands
+inside a body; and what a stray `}` cut off is put back to the block before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from dslc.foreign import Foreign
+from dslc.heads import Heads
+from dslc.marks import COMMENT, GAP, LONG, MARK, NAME, STRING, Late, closers
+from dslc.segment import Fault, Segment
+
+MOST_BROKEN = 1000
+"""Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
+
+_FURTHEST = 1000  # pieces to look back for the block of a stray `}`
+
+_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+\{{")
+_OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
+_LINE = Late(rf'(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
+
+# A head without `{` and the lines below it that are indented.
+_INDENTED_LINE = r"[ \t]++\S[^\n]*+"
+_INDENTED = Late(
+    rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?:(?:[ \t\r]*+\n)++{_INDENTED_LINE})*+'
+)
+# Two settings or more, each on a line of its own.
+_SETTING = (
+    r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+(?:[=:][ \t]*+)?"
+    r'(?:"[^"\n]*+"|-?[0-9][A-Za-z0-9_.]*+|(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*+)[ \t]*+,?[ \t\r]*+'
+)
+_SETTINGS = Late(rf"{_SETTING}(?:\n[ \t]*+{_SETTING}(?=\n|\Z))++")
+_REST_OF_LINE = Late(r"[^\r\n]*+")
+
+
+def cut(text: str, kinds: Collection[str]) -> list[Segment]:
+    """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
+    block of ours."""
+    return _Cutter(text, kinds).pieces()
+
+
+class _Cutter:
+    def __init__(self, text: str, kinds: Collection[str]) -> None:
+        self.text = text
+        self._heads = Heads(text, kinds)
+        self._foreign = Foreign(text, self._heads)
+        self._broken = 0
+        self._absent: set[str] = set()  # what was looked for in vain
+        self.found: list[Segment] = []
+
+    def pieces(self) -> list[Segment]:
+        text, found = self.text, self.found
+        at = self._behind_gap(0)
+        while at < len(text):
+            segment = self._foreign.segment(at) or self._ours(at)
+            if segment.fault is not None:
+                self._broken += 1
+                if self._broken > MOST_BROKEN:
+                    segment = Segment(at, len(text), Fault.UNREAD)
+                elif text[at] == "}":
+                    segment = self._joined(segment)
+            found.append(segment)
+            at = self._behind_gap(segment.end)
+        return found
+
+    def _behind_gap(self, at: int) -> int:
+        return GAP.match(self.text, at).end()  # type: ignore[union-attr]
+
+    def _ours(self, at: int) -> Segment:
+        """The block that begins here, or its line when none does."""
+        text = self.text
+        head = _HEAD.match(text, at)
+        if head is not None:
+            return self._whole(self._braces(at, head.end() - 1))
+        head = _OPEN_HEAD.match(text, at)
+        if head is not None:
+            brace = self._behind_gap(head.end())
+            if text[brace : brace + 1] == "{":
+                return self._braces(at, brace)
+        beyond = self._beyond_lines(at)
+        if beyond > at:
+            return Segment(at, beyond, Fault.OUTSIDE)
+        end = _LINE.match(text, at).end()  # type: ignore[union-attr]
+        if text[end : end + 1] == "{":
+            return self._before_brace(at, end)
+        return self._lines(at, end) or self._line(at, end)
+
+    def _before_brace(self, at: int, brace: int) -> Segment:
+        """What stands before a `{` on its line, if it is no head, with what the brace opens."""
+        braces = self._braces(at, brace)
+        if brace > at:
+            return braces
+        return Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
+
+    def _line(self, at: int, end: int) -> Segment:
+        """The rest of a line, up to where nobody can read it."""
+        if self.text.startswith('"""', end):
+            return Segment(at, self._heads.after(at), Fault.OUTSIDE)
+        if end == at:
+            end += 1
+        return Segment(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
+
+    def _lines(self, at: int, end: int) -> Segment | None:
+        """The body below a head without `{`, or settings without a head, that begin with this line."""
+        beyond = self._indented(at)
+        if beyond > end:
+            return Segment(at, beyond, Fault.OUTSIDE)
+        run = _SETTINGS.match(self.text, at)
+        if run is None or self._heads.is_word(at):
+            return None
+        return Segment(at, run.end(), Fault.HEADLESS)
+
+    def _indented(self, at: int) -> int:
+        """Behind the lines that stand deeper than a head without `{`, up to the next head."""
+        if self._column(at) != 0 or not self._heads.is_named(at):
+            return at
+        lines = _INDENTED.match(self.text, at)
+        return at if lines is None else min(lines.end(), self._heads.after(at))
+
+    def _beyond_lines(self, at: int) -> int:
+        """Behind a `/* … */` or an unresolved merge that begins here."""
+        for opened, closed in (("/*", "*/"), ("<<<<<<<", "\n>>>>>>>")):
+            if self.text.startswith(opened, at) and closed not in self._absent:
+                end = self.text.find(closed, at)
+                if end >= 0:
+                    return _REST_OF_LINE.match(self.text, end + len(closed)).end() if closed[0] == "\n" else end + 2  # type: ignore[union-attr]
+                self._absent.add(closed)
+        return at
+
+    def _whole(self, block: Segment) -> Segment:
+        """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
+        too much."""
+        at = self._heads.inner(block.start, block.end)
+        while at >= 0 and block.fault is None:
+            if not any(mark.start() < at < mark.end() for mark in MARK.finditer(self.text, block.start, block.end)):
+                self._heads.strict = True
+                return Segment(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
+            at = self._heads.inner(at, block.end)
+        return block
+
+    def _braces(self, at: int, brace: int) -> Segment:
+        """From `at` to the `}` that closes the brace; to the next head when none does."""
+        depth = lists = deepest = 0
+        for mark in MARK.finditer(self.text, brace, self._heads.limit(brace)):
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if sign == "{":
+                depth += count
+                deepest = max(deepest, depth + lists)
+            elif sign == "}":
+                if count >= depth:
+                    return Segment(at, mark.start() + depth, deepest=deepest)
+                depth, lists = depth - count, 0
+            elif sign == "[":
+                lists += count
+                deepest = max(deepest, depth + lists)
+            elif sign == "]":
+                lists -= min(count, lists)
+            elif sign == '"' and mark.lastgroup == "unclosed":
+                depth -= min(closers(mark[0]), depth)
+                if depth == 0:
+                    return Segment(at, mark.end(), deepest=deepest)
+        self._heads.strict = True
+        return Segment(at, self._heads.after(brace), Fault.UNCLOSED, deepest=deepest)
+
+    def _joined(self, stray: Segment) -> Segment:
+        """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
+
+        That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
+        `{`.
+        """
+        found = self.found
+        first = self._owner(self._column(stray.start))
+        if len(found) - first >= _FURTHEST:
+            return stray
+        if first < 0 or (first + 1 < len(found) and self._closes_where_it_should(found[first])):
+            return self._merged(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
+        if found[first].foreign or found[first].fault is Fault.UNCLOSED:
+            return stray
+        return self._merged(first, stray, Fault.JOINED)
+
+    def _owner(self, column: int | None) -> int:
+        """Which piece a stray `}` in that column may belong to, or -1."""
+        first = len(self.found) - 1
+        while first >= 0 and len(self.found) - first < _FURTHEST:
+            segment = self.found[first]
+            further_right = column is not None and (self._column(segment.start) or 0) > column
+            outside = segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} and not self._heads.is_named(segment.start)
+            if not further_right and not outside:
+                break
+            first -= 1
+        return first
+
+    def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
+        """One piece out of those from `first` on and `last`."""
+        pieces = [*self.found[first:], last]
+        del self.found[first:]
+        return Segment(pieces[0].start, last.end, fault, deepest=max(piece.deepest for piece in pieces) + 1)
+
+    def _closes_where_it_should(self, block: Segment) -> bool:
+        """Whether the `}` of a block stands on a line of its own, no further right than the head."""
+        head, brace = self._column(block.start), self._column(block.end - 1)
+        return block.fault is None and head is not None and brace is not None and brace <= head
+
+    def _column(self, at: int) -> int | None:
+        """Characters before `at` when nothing but white space stands before it on its line."""
+        before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+        return None if before.strip(" \t") else len(before)
