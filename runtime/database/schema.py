@@ -96,8 +96,12 @@ bodies = Table(
     Column("delivery_id", String(36), primary_key=True),
     _user(),
     Column("body", Sealed, nullable=False),
+    Column("headers_size", Integer, nullable=False, server_default="0"),
 )
-"""Bodies stand apart, so that a change of a delivery's state does not write its body again."""
+"""What was received, sealed in one piece: the headers as JSON, `headers_size` bytes of it, and then the raw body.
+
+It stands apart, so that a change of a delivery's state does not write it again.
+"""
 
 replay_keys = Table(
     "replay_keys",
@@ -193,5 +197,61 @@ secrets = Table(
     Column("name", String(128), primary_key=True),
     Column("value", Sealed, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("previous", Sealed),
+    Column("previous_until", BigInteger),  # Unix milliseconds; until then the one before is good too
 )
 """Secrets that Symbiont made itself."""
+
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", String(64), primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+"""Who may ask for something. `OWNER` is there without a row."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    _id(),
+    _user(),
+    Column("label", String(64), nullable=False),
+    Column("hash", LargeBinary, nullable=False),  # SHA-256 of the whole token
+    Column("scopes", String(64), nullable=False),  # words with spaces between them
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("revoked_at", BigInteger),
+    Column("used_at", BigInteger),
+    UniqueConstraint("hash", name="uq_tokens_hash"),
+)
+"""Bearer tokens, of which only hashes are kept."""
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    _id(),
+    _user(),
+    Column("title", Text, nullable=False),
+    Column("agent", String(64), nullable=False),
+    Column("secret", Sealed),  # NULL: unverified requests are accepted
+    Column("previous_secret", Sealed),
+    Column("previous_until", BigInteger),  # Unix milliseconds; until then the secret before is good too
+    Column("is_active", Boolean, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Index("ix_webhooks_user_id", "user_id", "created_at"),
+)
+"""Webhooks made while the daemon runs, by users and their agents."""
+
+rates = Table(
+    "rates",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column("scope", String(16), primary_key=True),  # `webhook`, or `user` for all of a user's together
+    Column("name", String(64), primary_key=True),
+    Column("window_start", BigInteger, nullable=False),  # Unix milliseconds
+    Column("count", Integer, nullable=False),
+    Column("previous_count", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many deliveries were accepted in this window and in the one before it, where a limit asks for it."""
