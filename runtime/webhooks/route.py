@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
 
 from dslc.blocks import Webhook
+from runtime.database.schema import OWNER
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import Wanted, compile_filters
@@ -31,6 +33,15 @@ class Route:
     public_url: str | None
     keep_body: bool
     verified: bool
+    user_id: str = OWNER
+    allow_from: tuple[IPv4Network | IPv6Network, ...] = ()
+    """The networks that may send; empty: every address."""
+    per_minute: int | None = None
+    """Accepted deliveries of this webhook in a minute; None: any number."""
+    user_per_minute: int | None = None
+    """Accepted deliveries in a minute of all webhooks of `user_id` together; None: any number."""
+    concurrency: int | None = None
+    """Deliveries of this webhook that run at the same time; None: any number."""
 
     def signed(self, body: bytes, now: float, delivery_id: str, event: str | None) -> list[tuple[str, str]]:
         """The headers with which this webhook's sender would send `body` at `now` (Unix seconds)."""
