@@ -23,6 +23,8 @@ _BY_TYPE = {
     "url_path": '"/hooks/github"',
     "url": '"https://example.org/hooks"',
     "json_path": '"$.action"',
+    "event": '"pull_request"',
+    "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
 }
 _NAMES = {"word", "variant", "name", "reference"}

@@ -44,6 +44,8 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "url_path": {"type": "string", "pattern": _URL_PATH},
         "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+$"},
         "json_path": {"type": "string", "pattern": r"^\$"},
+        "event": {"type": "string", "minLength": 1, "maxLength": 255},
+        "network": {"type": "string", "pattern": r"^[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?$"},
         "reference": {"$ref": "#/$defs/name"},
     }
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 Written = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
-    "url_path", "url", "json_path", "secret", "name", "reference", "variant", "group",
+    "url_path", "url", "json_path", "event", "network", "secret", "name", "reference", "variant", "group",
 ]  # fmt: skip
 """How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name."""
 

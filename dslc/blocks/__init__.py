@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from dslc.blocks.values import SINGLE as SINGLE
     from dslc.blocks.values import As as As
     from dslc.blocks.values import Duration as Duration
+    from dslc.blocks.values import Event as Event
     from dslc.blocks.values import JsonPath as JsonPath
     from dslc.blocks.values import Name as Name
+    from dslc.blocks.values import Network as Network
     from dslc.blocks.values import Relation as Relation
     from dslc.blocks.values import SecretReference as SecretReference
     from dslc.blocks.values import Size as Size
@@ -56,7 +58,8 @@ _HOMES = {
     **dict.fromkeys(("Filter", "Limits", "Webhook"), "dslc.blocks.webhook"),
     **dict.fromkeys(("HEAD", "SINGLE", "As", "Relation"), "dslc.blocks.values"),
     **dict.fromkeys(
-        ("Duration", "JsonPath", "Name", "SecretReference", "Size", "Url", "UrlPath"), "dslc.blocks.values"
+        ("Duration", "Event", "JsonPath", "Name", "Network", "SecretReference", "Size", "Url", "UrlPath"),
+        "dslc.blocks.values",
     ),
     "Choice": "dslc.blocks.choice",
     "Invalid": "dslc.blocks.invalid",

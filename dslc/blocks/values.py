@@ -13,9 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator
 
 from dslc.blocks.duration import read_duration
+from dslc.blocks.event import valid_event
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
 from dslc.blocks.names import valid_name
+from dslc.blocks.network import valid_network
 from dslc.blocks.secret import valid_secret
 from dslc.blocks.size import read_size
 from dslc.blocks.url import valid_url, valid_url_path
@@ -74,6 +76,8 @@ Name = Annotated[str, AfterValidator(valid_name), As("name")]
 UrlPath = Annotated[str, AfterValidator(valid_url_path), As("url_path")]
 Url = Annotated[str, AfterValidator(valid_url), As("url")]
 JsonPath = Annotated[str, AfterValidator(valid_json_path), As("json_path")]
+Event = Annotated[str, AfterValidator(valid_event), As("event")]
+Network = Annotated[str, AfterValidator(valid_network), As("network")]
 SecretReference = Annotated[str, AfterValidator(valid_secret), As("secret")]
 Duration = Annotated[timedelta, BeforeValidator(_duration), As("duration")]
 Size = Annotated[int, BeforeValidator(_size), As("size")]

@@ -8,7 +8,19 @@ from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import SINGLE, As, JsonPath, Name, Relation, SecretReference, Size, Url, UrlPath
+from dslc.blocks.values import (
+    SINGLE,
+    As,
+    Event,
+    JsonPath,
+    Name,
+    Network,
+    Relation,
+    SecretReference,
+    Size,
+    Url,
+    UrlPath,
+)
 
 
 class Filter(Group):
@@ -82,8 +94,28 @@ class Webhook(Block):
         description="The memory the agent uses for these deliveries, instead of its own.",
         examples=["agent-memory"],
     )
+    event: Annotated[tuple[Event, ...], SINGLE] = Field(
+        default=(),
+        min_length=1,
+        description="Only deliveries of this event, or of one of these, are run: the event's name as the sender says "
+        "it.",
+        examples=[("pull_request",)],
+    )
     filter: tuple[Filter, ...] = Field(default=(), description="Only deliveries that every filter matches are run.")
     limits: Limits = Field(default=Limits(), description="What it takes at most.")
+    allow_from: Annotated[tuple[Network, ...], SINGLE] = Field(
+        default=(),
+        min_length=1,
+        description="Only these addresses and networks may send; everybody when absent.",
+        examples=[("192.0.2.0/24", "2001:db8::/32")],
+    )
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        description="Deliveries that are run at the same time; any number when absent. With 1 they are run one after "
+        "the other, in the order in which they came.",
+        examples=[4],
+    )
     public_url: Url | None = Field(
         default=None, description="The URL senders call, where a proxy changes it and the provider signs it."
     )

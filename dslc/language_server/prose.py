@@ -22,6 +22,8 @@ _TYPES = {
     "url_path": "URL path",
     "url": "URL",
     "json_path": "JSONPath",
+    "event": "event",
+    "network": "IP address or network",
     "secret": "secret",
     "name": "name",
     "variant": "name, with its own options",

@@ -16,7 +16,7 @@ from dslc.setting import Setting
 from dslc.tree import end, start
 
 _FURTHEST = 200  # tokens of a text that are looked at
-_TEXTS = {"string", "scalar", "url_path", "url", "json_path", "secret"}
+_TEXTS = {"string", "scalar", "url_path", "url", "json_path", "event", "network", "secret"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
 # Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.

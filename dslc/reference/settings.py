@@ -24,6 +24,8 @@ _TYPES = {
     "url_path": f"[URL path]({_VALUES}#url-paths)",
     "url": f"[URL]({_VALUES}#urls)",
     "json_path": f"[JSONPath]({_VALUES}#jsonpath)",
+    "event": f"[event]({_VALUES}#events)",
+    "network": f"[network]({_VALUES}#networks)",
     "secret": f"[secret]({_VALUES}#secrets)",
     "name": f"[name]({_VALUES}#words-and-names)",
     "group": "group",

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from dslc.blocks import size, url
 from dslc.blocks.duration import LENGTHS, write_duration
+from dslc.blocks.event import LONGEST
 from dslc.blocks.names import NAME_RULE
 from dslc.reference.markdown import code, listing, page, program, table
 from dslc.reference.titles import family_page
@@ -62,6 +63,20 @@ A query of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535) in quotes: `"$.act
 `"$.labels[*].name"`.
 """
 
+_EVENTS = f"""
+## Events
+
+The type of an event as its sender calls it, in quotes: {code("invoice.paid")}. It is printable text of at most
+{LONGEST} characters.
+"""
+
+_NETWORKS = """
+## Networks
+
+An IPv4 or IPv6 address in quotes, or a network of them in CIDR notation: `"203.0.113.7"`, `"192.0.2.0/24"`,
+`"2001:db8::/32"`. A network's address has no bits beyond its length.
+"""
+
 
 def values(vocabulary: Vocabulary) -> str:
     """The page."""
@@ -77,6 +92,8 @@ def values(vocabulary: Vocabulary) -> str:
         _LISTS,
         _urls(),
         _JSON_PATH,
+        _EVENTS,
+        _NETWORKS,
         _secrets(vocabulary),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 
 from dslc.blocks import Webhook
@@ -112,6 +112,9 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret]) -> Route:
         public_url=webhook.public_url,
         keep_body=webhook.keep_body,
         verified=not webhook.insecure_allow_unverified,
+        allow_from=tuple(map(ip_network, webhook.allow_from)),
+        per_minute=webhook.limits.per_minute,
+        concurrency=webhook.concurrency,
     )
 
 

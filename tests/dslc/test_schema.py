@@ -48,6 +48,9 @@ webhook w {
     filter { json_path "$.a" equals 1.5 }
     filter { json_path "$.b" equals true contains "x" }
     limits { body 1MiB per_minute 60 }
+    event ["a", "b.c"]
+    allow_from ["192.0.2.0/24", "2001:db8::1"]
+    concurrency 4
     public_url "https://example.org/w"
     keep_body false
 }
@@ -153,6 +156,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
         *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
         *("context.max_tokens", "context.compaction_threshold", "index", "filter.1.equals", "filter.1.contains"),
         "filter.0.contains",
+        "concurrency",
     }
 
 

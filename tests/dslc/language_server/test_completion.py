@@ -16,8 +16,8 @@ from tests.dslc.catalogs import CATALOG
 from tests.dslc.language_server.programs import accepted, labels, offers
 
 KINDS = ["memory", "webhook", "agent"]
-WEBHOOK = ["path", "provider", "secret", "agent", "memory", "filter", "limits", "public_url", "keep_body",
-           "insecure_allow_unverified"]  # fmt: skip
+WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
+           "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
 BACKENDS = [f"secret://{name}/" for name in ("credential", "env", "file", "generated", "vault")]
 
 
