@@ -34,6 +34,8 @@ class Provider:
     `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
     one, so that all else sees plain rows. `signed_by`: the option whose template says what is signed. `extra`: the
     package extra that it needs installed.
+    `keyless`: the sender's keys are fetched from where it publishes them, so that a webhook has no secret.
+    `keyless_by`: the option that makes it so.
     """
 
     name: str
@@ -54,6 +56,8 @@ class Provider:
     configure: Callable[[Provider, Any], Provider] | None = None
     extra: str | None = None
     signed_by: str | None = None
+    keyless: bool = False
+    keyless_by: str | None = None
 
     @property
     def signed(self) -> tuple[str, ...]:

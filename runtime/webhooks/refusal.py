@@ -35,6 +35,8 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "missing_id": _WRONG,  # the scheme signs an id that was not sent
         "malformed_id": _WRONG,
         "signature_mismatch": _WRONG,
+        "unknown_key": _WRONG,  # the sender publishes no key of the name in the request
+        "unwanted_sender": _WRONG,  # the proof holds, but is somebody else's: issuer, audience, account or topic
         "stale": Reason(401, "stale", "the request's timestamp is too old"),
         "future": Reason(401, "future", "the request's timestamp is in the future"),
         "replayed": Reason(401, "replayed", "the request was received before"),
@@ -53,6 +55,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "rate_limited": Reason(429, "rate_limited", "too many requests"),
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
+        "key_unavailable": Reason(503, "unavailable", "the sender's key cannot be fetched now; try again"),
         "internal": Reason(500, "internal_error", "something went wrong here; try again later"),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from runtime.webhooks.request import Request
 
@@ -22,7 +22,26 @@ class Match(NamedTuple):
 
 
 Check = Callable[[Request, float], Match]
-"""Takes a request and the time (Unix seconds); returns the match or raises `Refused`, nothing else."""
+"""Takes a request and the time (Unix seconds); returns the match or raises `Refused`, or `KeyNeeded`, nothing else."""
+
+
+class KeyNeeded(Exception):  # noqa: N818 - named for what the caller does next
+    """The check needs the document at `url`, which `Request.keys` did not have: fetch it, then check again.
+
+    `outdated`: the document is there, but does not hold the key that the request names. `configured`: the webhook's
+    owner wrote the URL, so it may lead to a private address; otherwise the request named it, and the scheme has made
+    sure that it is one of the sender's own.
+    """
+
+    def __init__(self, url: str, *, outdated: bool = False, configured: bool = False) -> None:
+        super().__init__(url)
+        self.url = url
+        self.outdated = outdated
+        self.configured = configured
+
+
+class CannotSign(ValueError):  # noqa: N818
+    """This secret verifies and does not sign: only the sender has the private key. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +68,19 @@ class Scheme(Protocol):
         """How far a signed timestamp may be from now, in seconds; None when the scheme has no timestamp."""
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        """Bind the secrets, at least one and none blank. Raises ValueError, without the secret, when one of them
-        can't be a key. The check compares every secret, in constant time, and judges freshness after the match."""
+        """Bind the secrets: at least one and none blank, or none at all for a row without secrets. Raises ValueError,
+        without the secret, when one of them can't be a key. The check compares every secret, in constant time, and
+        judges freshness after the match."""
 
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        """The headers that make `draft` pass the check: its inverse."""
+        """The headers that make `draft` pass the check: its inverse. Raises `CannotSign` for a secret that only
+        verifies."""
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """What a scheme also has when its proof stands in the body instead of a header."""
+
+    def embed(self, secret: bytes, draft: Draft) -> bytes:
+        """The body of `draft` with the proof in it, as its sender would write it. Raises ValueError for a body that
+        cannot hold one."""

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
 from runtime.webhooks.answer import Answer
+from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.handshake import Greeting
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Check, Match
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Keys, Request, no_keys
+from runtime.webhooks.scheme import Check, KeyNeeded, Match
 from runtime.webhooks.secret_key import all_secret_bytes
 from runtime.webhooks.source import Read, compile_sources
 
 Options = Mapping[str, object] | BaseModel | None
+
+Fetch = Callable[[KeyNeeded], Awaitable[None]]
+"""Fetches the document that is needed into what `Request.keys` looks up. A failure raises nothing: it isn't there."""
 
 
 class Verified(NamedTuple):
@@ -57,6 +62,14 @@ class Verifier:
         """Seconds for which a seen MAC must be remembered past its timestamp; None without a timestamp."""
         return self.provider.scheme.tolerance
 
+    def mountable(self, public_url: str | None) -> None:
+        """Raise ValueError, in one line, for a webhook whose sender signs the URL but whose `public_url` is not set:
+        none of its deliveries could ever be verified, and what Host says is not to be trusted."""
+        if public_url is None and "url" in self.provider.signed:
+            raise ValueError(
+                f"{self.provider.title} signs the URL that it calls: set public_url to exactly the address you gave it"
+            )
+
     def payload(self, request: Request) -> Payload:
         """The request's body, to be decoded when something asks for it."""
         return self.provider.payload(request.body, request.headers.get("content-type"))
@@ -85,11 +98,31 @@ def prepare(provider: str | Provider, secrets: Sequence[str | bytes | Secret], o
     """Bind a provider's row to a webhook's options and secrets.
 
     Raises ValueError when there is no such provider, the options are wrong, there is no secret, or one of the secrets
-    is empty, blank or no key of this scheme; never with the secret in it.
+    is empty, blank or no key of this scheme; never with the secret in it. A row without secrets (`keyless`) takes none.
     """
     row = find_provider(provider).configured(options)
-    keys = all_secret_bytes(secrets)
+    if row.keyless and secrets:
+        raise ValueError(f"provider {row.name} has no secret here: it fetches the sender's keys; leave `secret` out")
+    keys = () if row.keyless else all_secret_bytes(secrets)
+    if isinstance(row.scheme, BySecret):
+        row = replace(row, scheme=row.scheme.narrowed(keys))
     return _verifier(row, row.scheme.check(keys), keys)
+
+
+async def check_with_keys(verifier: Verifier, request: Request, now: float, fetch: Fetch) -> Match:
+    """`verifier.check`, and when it needs a document that is not there: `fetch` it, once, and check again.
+
+    Raises `Refused`: `key_unavailable` when it could not be had, `unknown_key` when it was had and does not hold the
+    key that the request names.
+    """
+    try:
+        return verifier.check(request, now)
+    except KeyNeeded as needed:
+        await fetch(needed)
+    try:
+        return verifier.check(request, now)
+    except KeyNeeded as needed:
+        raise Refused("unknown_key" if needed.outdated else "key_unavailable") from None
 
 
 def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
@@ -111,16 +144,20 @@ def verify(
     method: str = "POST",
     url: str | None = None,
     options: Options = None,
+    query: str = "",
+    keys: Keys = no_keys,
 ) -> Verified:
     """Verify one request, all of it in one call.
 
     `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
-    webhook's public URL, for providers that sign it. Secrets are tried in order, all of them.
+    webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried
+    in order, all of them.
 
-    Raises `Refused` for the request, ValueError for the provider, options or secrets (see `prepare`).
+    Raises `Refused` for the request, `KeyNeeded` for a document that is not there, ValueError for the provider,
+    options or secrets (see `prepare`).
     """
     verifier = prepare(provider, secrets, options)
-    request = Request(Headers(headers), body, method, url)
+    request = Request(Headers(headers), body, method, url, query, keys)
     match = verifier.check(request, now)
     return verifier.identify(match, request, verifier.payload(request))
 
