@@ -32,3 +32,11 @@ class Retry(SymbiontError):  # noqa: N818 - named for the decision, not for the 
 
 class GiveUp(SymbiontError):  # noqa: N818
     """Trying again cannot help: the work becomes a dead letter at once."""
+
+
+class NotFound(UsageError):  # noqa: N818 - it says what is the case
+    """What was asked for is not there, or is somebody else's: the two look the same."""
+
+
+class Conflict(SymbiontError):  # noqa: N818
+    """It cannot be done as things are now; asking for the same again may work when they have changed."""

@@ -1,0 +1,148 @@
+"""The table `tokens`: made, listed, revoked, and told from what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import structlog
+from sqlalchemy import Connection, select
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.database import Database, Unavailable, bulk
+from runtime.database.schema import tokens
+from runtime.errors import NotFound, SymbiontError
+from runtime.identity import users
+from runtime.identity.caller import SCOPES, Caller, Scope, read_scopes
+from runtime.identity.token import is_token, make_token, token_hash
+
+log = structlog.get_logger("symbiont.tokens")
+
+USED_MS = 60_000
+"""How far behind `used_at` may be: a token that is used all the time is written once a minute."""
+
+FLUSH_SECONDS = 10
+_COLUMNS = ("id", "user_id", "label", "hash", "scopes", "created_at", "expires_at")
+
+
+class TokenRefused(SymbiontError):  # noqa: N818
+    """No good token. `reason` is for the log alone; to whoever sent it all of them look the same."""
+
+    def __init__(self, reason: str, token_id: str | None = None) -> None:
+        super().__init__("the token is not valid")
+        self.reason = reason
+        self.token_id = token_id
+
+
+class Made(NamedTuple):
+    """A new token: its text is here and nowhere else."""
+
+    token_id: str
+    token: str
+    expires_at: int | None
+    """Unix milliseconds."""
+
+    def __repr__(self) -> str:
+        return f"Made({self.token_id})"
+
+
+class Tokens:
+    """The tokens of one database. `run` writes when they were used, now and then."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._used: dict[str, int] = {}
+
+    async def create(
+        self, user_id: str, *, label: str, scopes: Collection[Scope], lifetime_ms: int | None = None
+    ) -> Made | None:
+        """A new token of `user_id`, good for `lifetime_ms` milliseconds or for ever; None without such a user."""
+        token, token_id, now = make_token(), uuid7(self._clock), milliseconds(self._clock)
+        expires_at = None if lifetime_ms is None else now + lifetime_ms
+        held = " ".join(scope for scope in SCOPES if scope in scopes)
+        row = (token_id, user_id, label, token_hash(token), held, now, expires_at)
+
+        def insert(connection: Connection) -> bool:
+            if not users.is_there(connection, user_id):
+                return False
+            bulk.insert(connection, tokens, _COLUMNS, [row])
+            return True
+
+        return Made(token_id, token, expires_at) if await self._database.transact(insert) else None
+
+    async def rows(self, user_id: str | None = None) -> list[dict[str, Any]]:
+        """What is known of each token (of `user_id`), oldest first; never its hash. Times are Unix milliseconds."""
+        await self.flush()
+        now = milliseconds(self._clock)
+        query = select(*(column for column in tokens.c if column.name != "hash")).order_by(tokens.c.id)
+        if user_id is not None:
+            query = query.where(tokens.c.user_id == user_id)
+        async with self._database.read() as connection:
+            found = (await connection.execute(query)).all()
+        return [{**row._asdict(), "state": _state(row, now)} for row in found]
+
+    async def revoke(self, start: str) -> str:
+        """Revoke the token whose id begins with `start`; its whole id. From now on it is refused, everywhere.
+
+        Raises NotFound unless exactly one id begins so.
+        """
+        now = milliseconds(self._clock)
+
+        def revoke(connection: Connection) -> list[str]:
+            found = [row[0] for row in connection.execute(select(tokens.c.id)) if row[0].startswith(start)]
+            if len(found) == 1:
+                chosen = tokens.update().where(tokens.c.id == found[0], tokens.c.revoked_at.is_(None))
+                connection.execute(chosen.values(revoked_at=now))
+            return found
+
+        found = await self._database.transact(revoke) if start else []
+        if len(found) != 1:
+            what = "no token's id begins" if not found else f"the ids of {len(found)} tokens begin"
+            raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi token list` shows them")
+        return found[0]
+
+    async def caller(self, text: str) -> Caller:
+        """Whose token `text` is. Raises `TokenRefused` when it is none, or not good any more.
+
+        The database is asked each time, so that a revoked token is refused at once by every daemon; it is found by its
+        hash, whose comparison tells nobody anything about the token.
+        """
+        if not is_token(text):
+            raise TokenRefused("malformed")
+        now = milliseconds(self._clock)
+        async with self._database.read() as connection:
+            row = (await connection.execute(select(tokens).where(tokens.c.hash == token_hash(text)))).first()
+        if row is None:
+            raise TokenRefused("unknown")
+        state = _state(row, now)
+        if state != "good":
+            raise TokenRefused(state, row.id)
+        if now - (row.used_at or 0) >= USED_MS:
+            self._used[row.id] = now
+        return Caller(row.user_id, read_scopes(row.scopes.split()), row.id)
+
+    async def run(self) -> None:
+        """Write when tokens were used, until cancelled."""
+        while True:
+            await self._clock.sleep(FLUSH_SECONDS)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write when tokens were used. What a failing database does not take is forgotten."""
+        used, self._used = self._used, {}
+        if not used:
+            return
+        rows = sorted(used.items())
+        try:
+            await self._database.transact(
+                lambda connection: bulk.update(connection, tokens, ("id",), ("used_at",), rows)
+            )
+        except Unavailable as error:
+            log.warning("when tokens were used was not written", reason=str(error))
+
+
+def _state(row: Any, now: int) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "expired" if row.expires_at is not None and row.expires_at <= now else "good"

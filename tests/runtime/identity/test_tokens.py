@@ -1,0 +1,132 @@
+"""Users and tokens in the database: who a token is, and when it is none."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from runtime.clock import milliseconds
+from runtime.database import Database
+from runtime.database.schema import tokens as table
+from runtime.errors import Conflict, NotFound, UsageError
+from runtime.identity import Caller, Forbidden, Scope, TokenRefused, Tokens, users
+from runtime.identity.token import make_token
+from tests.clocks import ManualClock
+
+
+async def new(tokens: Tokens, user: str = "owner", *scopes: Scope, lifetime_ms: int | None = None) -> tuple[str, str]:
+    made = await tokens.create(user, label="test", scopes=scopes or ("read",), lifetime_ms=lifetime_ms)
+    assert made is not None
+    return made.token_id, made.token
+
+
+async def why(tokens: Tokens, text: str) -> str:
+    with pytest.raises(TokenRefused) as refused:
+        await tokens.caller(text)
+    return refused.value.reason
+
+
+async def test_a_token_is_its_users_with_its_scopes(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    await users.add(database, "ada", milliseconds(clock))
+    token_id, token = await new(tokens, "ada", "write")
+    assert await tokens.caller(token) == Caller("ada", frozenset({"write"}), token_id)
+
+
+async def test_only_a_hash_is_kept_of_a_token(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    _, token = await new(tokens)
+    async with database.read() as connection:
+        row = (await connection.execute(select(table))).one()
+    assert token[6:20] not in str(row)
+    assert len(row.hash) == 32
+    assert not any("hash" in row for row in await tokens.rows())
+
+
+async def test_an_unknown_an_expired_and_a_revoked_token_are_refused(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    _, short = await new(tokens, lifetime_ms=60_000)
+    token_id, revoked = await new(tokens)
+    assert await why(tokens, make_token()) == "unknown"
+    assert await why(tokens, "symbi_nonsense") == "malformed"
+    await tokens.caller(revoked)
+    assert await tokens.revoke(token_id) == token_id
+    assert await why(tokens, revoked) == "revoked"
+    clock.advance(59.9)
+    await tokens.caller(short)
+    clock.advance(0.1)
+    assert await why(tokens, short) == "expired"
+
+
+async def test_a_token_goes_with_its_user(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    await users.add(database, "ada", milliseconds(clock))
+    _, token = await new(tokens, "ada")
+    assert await database.transact(lambda connection: users.remove(connection, "ada")) == 1
+    assert await why(tokens, token) == "unknown"
+    assert await tokens.create("ada", label="", scopes=frozenset()) is None
+    assert await database.transact(lambda connection: users.remove(connection, "ada")) is None
+
+
+async def test_the_owner_is_there_without_a_row_and_stays(database: Database, clock: ManualClock) -> None:
+    with pytest.raises(Conflict):
+        await users.add(database, "owner", 0)
+    assert await users.names(database) == ["owner"]
+    assert await database.transact(lambda connection: users.remove(connection, "owner")) is None
+    _, token = await new(Tokens(database, clock), "owner")
+    assert (await Tokens(database, clock).caller(token)).user_id == "owner"
+
+
+async def test_a_name_is_taken_once(database: Database) -> None:
+    await users.add(database, "ada", 5)
+    with pytest.raises(Conflict, match="a user ada"):
+        await users.add(database, "ada", 6)
+    assert await users.overview(database, 0) == [
+        {"user": "owner", "created_at": None, "tokens": 0},
+        {"user": "ada", "created_at": 5, "tokens": 0},
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "Ada", "a b", "-a", "a-", "a" * 65, "ä", "a/b", "a\n", "../x", "٣"])
+async def test_a_name_that_none_can_have_is_refused(database: Database, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be a user's name"):
+        await users.add(database, name, 0)
+
+
+async def test_when_a_token_was_used_is_written_once_a_minute(database: Database, clock: ManualClock) -> None:
+    tokens = Tokens(database, clock)
+    _, token = await new(tokens)
+    first = milliseconds(clock)
+    await tokens.caller(token)
+    assert [row["used_at"] for row in await tokens.rows()] == [first]
+    clock.advance(59)
+    await tokens.caller(token)
+    assert [row["used_at"] for row in await tokens.rows()] == [first]
+    clock.advance(1)
+    await tokens.caller(token)
+    assert [row["used_at"] for row in await tokens.rows()] == [first + 60_000]
+
+
+async def test_a_token_is_revoked_by_the_beginning_of_its_id_when_that_is_plain(
+    database: Database, clock: ManualClock
+) -> None:
+    tokens = Tokens(database, clock)
+    token_id, _ = await new(tokens)
+    await new(tokens)
+    for start in ("", "nothing", "%", token_id[:8]):  # both were made in the same millisecond
+        with pytest.raises(NotFound):
+            await tokens.revoke(start)
+    assert await tokens.revoke(token_id[:30]) == token_id
+    assert sorted(row["state"] for row in await tokens.rows()) == ["good", "revoked"]
+    assert next(row["id"] for row in await tokens.rows() if row["state"] == "revoked") == token_id
+
+
+def test_a_scope_implies_the_smaller_ones() -> None:
+    held: dict[Scope, set[Scope]] = {"read": {"read"}, "write": {"read", "write"}, "admin": {"read", "write", "admin"}}
+    for scope, implied in held.items():
+        caller = Caller("ada", frozenset({scope}))
+        for wanted in held:
+            assert caller.may(wanted) == (wanted in implied)
+    with pytest.raises(Forbidden, match="the scope write"):
+        Caller("ada", frozenset({"read"})).need("write")
+    assert not Caller("ada", frozenset()).may("read")
