@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dslc.catalog import Catalog
 from dslc.diagnostic import Diagnostic
@@ -16,8 +15,7 @@ from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 
 
-@dataclass(frozen=True)
-class Compilation:
+class Compilation(NamedTuple):
     """What came of a compilation. `blocks`: how many blocks of ours the files hold."""
 
     program: Program

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from dslc.cli.completion import complete_paths
 from dslc.cli.terminal import STDIN, STDIN_NAME, CannotRun, colour, put, put_bytes, sources
 from dslc.report import FORMATS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from dslc.compiler import Compilation
     from dslc.fix import Fixed
     from dslc.source import Source
 
-_PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]", shell_complete=complete_paths)
+
+def _complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    from dslc.cli.completion import complete_paths
+
+    return complete_paths(ctx, parameter, incomplete)
+
+
+_PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]", shell_complete=_complete)
 _DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 when there are warnings.")
 
 
@@ -64,6 +73,7 @@ def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
 
 
 def _compile(given: Sequence[Source], *, build: bool = False) -> Compilation:
+    gc.disable()  # also of what loading the compiler makes: none of it is garbage before the process ends
     from dslc.catalog import Catalog
     from dslc.compiler import analyse
 

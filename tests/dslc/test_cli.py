@@ -229,10 +229,20 @@ def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
     heavy |= {
         "xml",
         "runtime",
-        "dslc.fix",
+        "difflib",
+        "importlib.metadata",
+        "dslc.allow",
+        "dslc.blocks.values",
+        "dslc.check.model",
+        "dslc.cli.completion",
+        "dslc.difference",
         "dslc.explain",
+        "dslc.fix",
+        "dslc.format",
         "dslc.recovery",
         "dslc.report.json",
+        "dslc.report.mask",
+        "dslc.unified",
         "click.shell_completion",
     }
     script = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -68,8 +67,7 @@ def _eager(sources: Sequence[Source]) -> Compilation:
     """A compiler that proposes even what is there already."""
     done = _analyse(sources)
     wanted = "has no setting `retenton`"
-    return dataclasses.replace(
-        done,
+    return done._replace(
         diagnostics=tuple(
             each._replace(fix=Fix("write it", (Edit(each.span, "retention"),)))
             if each.message.endswith(wanted)

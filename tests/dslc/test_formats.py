@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -188,7 +187,7 @@ def _any_compilation(draw: st.DrawFn) -> Compilation:
 
     diagnostics = tuple(diagnostic() for _ in range(draw(st.integers(0, 3))))
     sources = (Source(name, content), Source(other, ""))
-    return dataclasses.replace(_compiled(""), diagnostics=diagnostics, sources=sources)
+    return _compiled("")._replace(diagnostics=diagnostics, sources=sources)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -202,7 +201,7 @@ def test_any_diagnostics_are_well_formed_in_every_format(done: Compilation) -> N
 @example("a,b:c%\n.symbiont", "50%\r\n::error::")
 def test_github_reads_back_names_and_messages(name: str, message: str) -> None:
     about = Diagnostic("S109", Severity.ERROR, message, name, Span(0, 0))
-    done = dataclasses.replace(_compiled(""), sources=(Source(name, ""),), diagnostics=(about,))
+    done = _compiled("")._replace(sources=(Source(name, ""),), diagnostics=(about,))
     ((command, properties, text),) = _commands(FORMATS["github"].render(done))
     assert (command, properties["title"]) == ("error", "dslc S109")
     visible = "".join(letter if letter.isprintable() or letter in "\t\r\n" else "\ufffd" for letter in name)
@@ -246,7 +245,7 @@ def test_github_says_where_what_and_what_to_do() -> None:
 
 def test_github_gets_no_columns_of_a_place_over_several_lines() -> None:
     about = Diagnostic("S102", Severity.ERROR, "x", "a.symbiont", Span(0, 30))
-    done = dataclasses.replace(_compiled(), diagnostics=(about,))
+    done = _compiled()._replace(diagnostics=(about,))
     assert "col" not in FORMATS["github"].render(done).lower().split("::")[1]
 
 
@@ -346,7 +345,7 @@ def test_sarif_carries_labels_and_fixes() -> None:
 
 def test_sarif_doubles_braces_and_makes_no_links() -> None:
     about = Diagnostic("S104", Severity.ERROR, "`}` and [a](1)", "a.symbiont", Span(0, 0))
-    run = _sarif(FORMATS["sarif"].render(dataclasses.replace(_compiled(), diagnostics=(about,))))
+    run = _sarif(FORMATS["sarif"].render(_compiled()._replace(diagnostics=(about,))))
     assert run["results"][0]["message"]["text"] == "`}}` and [a] (1)"
 
 
