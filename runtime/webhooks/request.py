@@ -27,3 +27,4 @@ class Request(NamedTuple):
     url: str | None = None
     query: str = ""
     keys: Keys = no_keys
+    query: str = ""
