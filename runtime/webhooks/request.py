@@ -27,4 +27,3 @@ class Request(NamedTuple):
     url: str | None = None
     query: str = ""
     keys: Keys = no_keys
-    query: str = ""
