@@ -84,7 +84,3 @@ class Embeds(Protocol):
     def embed(self, secret: bytes, draft: Draft) -> bytes:
         """The body of `draft` with the proof in it, as its sender would write it. Raises ValueError for a body that
         cannot hold one."""
-
-    def signed_body(self, secret: bytes, draft: Draft) -> bytes:
-        """The body that is sent: the draft's own, with signature and timestamp put in where the scheme keeps them in
-        it. `sign` is given the draft with this body. Raises ValueError when it has no place for them."""
