@@ -201,7 +201,7 @@ async def recent(database: Database, name: str | None = None, limit: int = 100) 
         found = (await connection.execute(_accepted(name, limit))).all()
         found = [*found, *(await connection.execute(_others(name, limit))).all()]
         found = sorted(found, key=lambda row: row.received_at, reverse=True)[:limit]
-        digests = await connection.run_sync(lambda connection: _digests(connection, database.master_key, found))
+        hashes = await connection.run_sync(lambda connection: digests(connection, database.master_key, found))
     decoder = msgspec.json.Decoder(Headers)
     return [
         AuditRow(
@@ -209,14 +209,14 @@ async def recent(database: Database, name: str | None = None, limit: int = 100) 
                 **row._asdict(),
                 "headers": decoder.decode(row.headers),
                 "verified": bool(row.verified),
-                "body_sha256": row.body_sha256 or digests.get(row.delivery_id),
+                "body_sha256": row.body_sha256 or hashes.get(row.delivery_id),
             }
         )
         for row in found
     ]
 
 
-def _digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict[str, str]:
+def digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict[str, str]:
     """The digests of the kept bodies by delivery: worked out when somebody asks, not for each delivery."""
     wanted = [(row.delivery_id,) for row in rows if row.verdict == "accepted" and row.body_sha256 is None]
     seal = Seal(key, bodies.c.body)

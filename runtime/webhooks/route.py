@@ -54,7 +54,8 @@ class Route:
 class Mount:
     """A declared webhook: its route, or the reason why it has none.
 
-    `secret_origins`: where its secrets are from, safe to show. `origin`: `file:line` of the declaration.
+    `secret_origins`: where its secrets are from, safe to show. `origin`: `file:line` of the declaration. One that was
+    made at run time has its id for a name, and the `title` that its user gave it.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Mount:
     secret_origins: tuple[str, ...]
     route: Route | None
     problem: str | None
+    user_id: str = OWNER
+    title: str | None = None
 
 
 def mount(webhook: Webhook, *, origin: str, secrets: Sequence[Secret], problem: str | None) -> Mount:

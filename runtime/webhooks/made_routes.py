@@ -1,0 +1,159 @@
+"""The routes of webhooks made at run time: what the table `webhooks` says, kept in step with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import structlog
+from sqlalchemy import select
+
+from runtime.clock import Clock
+from runtime.crypto import Unsealable
+from runtime.database import Database, Unavailable
+from runtime.database.schema import meta, webhooks
+from runtime.secrets import Secret
+from runtime.webhooks.audit import noted_names
+from runtime.webhooks.made import PROVIDER, VERSION, MadeWebhooks
+from runtime.webhooks.request import Request
+from runtime.webhooks.route import Mount, Route
+from runtime.webhooks.scheme import Match
+from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
+
+log = structlog.get_logger("symbiont.webhooks")
+
+PREFIX: Final = "/webhooks/"
+BODY_LIMIT: Final = 256 * 1024
+PER_MINUTE: Final = 60
+USER_PER_MINUTE: Final = 300
+POLL_SECONDS: Final = 1.0
+"""How soon a change that another daemon made is seen here, when nothing wakes this one."""
+
+
+class MadeRoutes:
+    """The mounts of one database's webhooks, by id. `refresh` looks for changes; `run` does so every second."""
+
+    def __init__(
+        self, database: Database, clock: Clock, rows: MadeWebhooks, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_change` is called when `mounts` is another mapping than before."""
+        self.mounts: Mapping[str, Mount] = {}
+        self.on_change = on_change
+        self._database = database
+        self._clock = clock
+        self._rows = rows
+        self._version: str | None = ""
+        self._updated: dict[str, int] = {}
+        self._away = False
+        self._looking = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Make the mounts those of the table. Raises `Unavailable`; then the last ones stay."""
+        async with self._looking:
+            async with self._database.read() as connection:
+                version = await connection.scalar(select(meta.c.value).where(meta.c.name == VERSION))
+                if version == self._version:
+                    return
+                rows = (await connection.execute(select(webhooks))).all()
+            mounts = {row.id: self._kept(row) or mount_made(row, self._rows) for row in rows}
+            self._warn(mounts)
+            self._updated = {row.id: row.updated_at for row in rows}
+            self._version, self.mounts = version, mounts
+            self.on_change()
+
+    async def run(self) -> None:
+        """Refresh every second, until cancelled; what the database cannot say just now is asked again."""
+        while True:
+            await self._clock.sleep(POLL_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """`refresh`, but a database that does not answer leaves everything as it is: whoever is told of a change by
+        another daemon calls this."""
+        try:
+            await self.refresh()
+            self._away = False
+        except Unavailable as error:
+            if not self._away:
+                log.warning("changes of webhooks made at run time cannot be seen", reason=str(error))
+            self._away = True
+
+    def _kept(self, row: Any) -> Mount | None:
+        return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
+
+    def _warn(self, mounts: Mapping[str, Mount]) -> None:
+        """Say of each new one what its owner must know."""
+        for webhook_id, entry in mounts.items():
+            if self.mounts.get(webhook_id) is entry:
+                continue
+            if entry.problem and entry.route is None and entry.problem != SWITCHED_OFF:
+                log.warning("webhook is not mounted", webhook=webhook_id, reason=entry.problem)
+            elif entry.route is not None and not entry.route.verified:
+                log.warning("webhook accepts unverified requests", webhook=webhook_id, user_id=entry.user_id)
+
+
+SWITCHED_OFF: Final = "switched off"
+
+
+def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
+    """The mount of a whole row of the table; without a route when it is switched off, or its secret does not open."""
+    secrets: tuple[Secret, ...] = ()
+    route, problem = None, None
+    try:
+        if row.is_active:
+            secrets = tuple(Secret(value, "made at run time, sealed") for value in rows.secrets_of(row))
+            route = _route(row, secrets)
+        else:
+            problem = SWITCHED_OFF
+    except Unsealable as error:
+        problem = error.line()
+    return Mount(
+        name=row.id,
+        path=f"{PREFIX}{row.id}",
+        agent=row.agent,
+        provider=PROVIDER,
+        origin="made at run time",
+        secret_origins=tuple(dict.fromkeys(secret.origin for secret in secrets)),
+        route=route,
+        problem=problem,
+        user_id=row.user_id,
+        title=row.title,
+    )
+
+
+def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
+    verifier = _verifier(secrets, row.previous_until) if secrets else prepare_unverified(PROVIDER)
+    return Route(
+        name=row.id,
+        path=f"{PREFIX}{row.id}",
+        agent=row.agent,
+        methods=frozenset(verifier.provider.methods),
+        verifier=verifier,
+        secrets=secrets,
+        # Whatever is JSON; asking for the payload is what refuses the rest.
+        wanted=lambda payload: True,
+        noted_headers=noted_names(),
+        body_limit=BODY_LIMIT,
+        public_url=None,
+        keep_body=True,
+        verified=bool(secrets),
+        user_id=row.user_id,
+        per_minute=PER_MINUTE,
+        user_per_minute=USER_PER_MINUTE,
+    )
+
+
+def _verifier(secrets: tuple[Secret, ...], previous_until: int | None) -> Verifier:
+    """For the newest secret, and for the one before it as long as that is good: told by the time of each check."""
+    newest = prepare(PROVIDER, secrets[:1])
+    if len(secrets) == 1 or previous_until is None:
+        return newest
+    until = previous_until / 1000
+    both, alone = prepare(PROVIDER, secrets).check, newest.check
+
+    def check(request: Request, now: float) -> Match:
+        return (both if now < until else alone)(request, now)
+
+    return replace(newest, check=check)
