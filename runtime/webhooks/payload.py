@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from urllib.parse import parse_qsl
 
@@ -19,19 +20,44 @@ _FORM = "application/x-www-form-urlencoded"
 _JSON_BEGINNINGS = (b"{", b"[")
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 
 
 def decode_json(body: bytes, content_type: str = "application/json") -> object:
     """The JSON value that is the whole body (RFC 8259): UTF-8 without a byte-order mark, no NaN, no infinity.
 
-    Raises `Refused` `invalid_json`, or `too_deep`. Of a key given twice the last one counts.
+    Raises `Refused` `invalid_json`, `too_deep`, or `duplicate_key`: of a key given twice in one object the sender's
+    reader may take the first and ours the last (section 4 leaves it open), so nothing is decided on such a body.
     """
     try:
-        return _decode(body)
+        value = _decode(body)
+        repeats = _repeats_a_key(body, value)
     except RecursionError:
         raise Refused("too_deep") from None
     except ValueError:  # msgspec's errors and UnicodeDecodeError are all this
         raise Refused("invalid_json") from None
+    if repeats:
+        raise Refused("duplicate_key")
+    return value
+
+
+def _repeats_a_key(body: bytes, value: object) -> bool:
+    """Whether an object in `body`, of which `value` was decoded, has a key twice.
+
+    Of a key that was given twice one member is left, and with the other at least one colon has gone. What is left has
+    as many colons as before, whether they stand in texts or not, unless an escape (`\\u003a`) hid one. So two counts
+    over the body and what it is written as again tell, in a quarter of the time that decoding took.
+    """
+    if b"\\u003" not in body:
+        return body.count(b":") != _encode(value).count(b":")
+    found = False
+
+    def notice(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len({key for key, _ in pairs}) < len(pairs)
+
+    json.loads(body, object_pairs_hook=notice)
+    return found
 
 
 def decode_form(body: bytes, content_type: str = _FORM) -> object:
@@ -104,6 +130,16 @@ class Payload:
         if reason is not None:
             raise Refused(reason)
         return value
+
+    def unambiguous_or_none(self) -> object:
+        """The same, but None for a body that can't be decoded. Raises `Refused` `duplicate_key` all the same: whatever
+        was to be read of it may be there twice."""
+        try:
+            return self.value()
+        except Refused as refused:
+            if refused.reason == "duplicate_key":
+                raise
+            return None
 
     def value_or_none(self) -> object:
         """The same, but None for a body that can't be decoded."""

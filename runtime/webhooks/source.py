@@ -23,7 +23,8 @@ def compile_sources(sources: Sequence[str], *, malformed: str) -> Read:
     """The first of `sources` that is there and not empty, as text of at most 255 characters; else None.
 
     A body that can't be decoded has none. Raises `Refused(malformed)` for a value that is no short printable text
-    (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice.
+    (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body that
+    has a key twice.
     """
     reads = [_header(name) if (name := header_name(source)) else _json(source) for source in sources]
 
@@ -58,7 +59,7 @@ def _json(path: str) -> Read:
     find = compile_path(path)
 
     def read(headers: Headers, payload: Payload) -> str | None:
-        node = next(iter(find(payload.value_or_none())), None)
+        node = next(iter(find(payload.unambiguous_or_none())), None)
         if isinstance(node, str):
             return node
         return str(node) if isinstance(node, int) and not isinstance(node, bool) else None

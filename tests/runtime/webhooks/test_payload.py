@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,67 @@ def test_a_body_is_decoded_at_most_once_and_only_on_demand() -> None:
             payload.value()
         assert payload.value_or_none() is None
     assert calls == [(b"x", "")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a":1,"a":2}',
+        b'{"a":1,"a":1}',
+        b'{"a":1,"\\u0061":1}',
+        b'[{"b":[{"a":":::","a":{"x":":"}}]}]',
+        b'{"a":"\\u003a","a":1}',
+        b'{"\\u003a":1,"\\u003A":1}',
+        b'{"a":{"x":1},"b":"\\u003a","a":{}}',
+        '{"é":1,"\\u00e9":2}'.encode(),
+    ],
+)
+def test_a_body_with_a_key_twice_in_one_object_is_refused(body: bytes) -> None:
+    with pytest.raises(Refused, match="duplicate_key") as caught:
+        decode_json(body)
+    assert caught.value.status == 400
+    payload = Payload(decode_json, body, None)
+    assert payload.value_or_none() is None
+    with pytest.raises(Refused, match="duplicate_key"):
+        payload.unambiguous_or_none()
+
+
+def test_a_key_may_be_in_several_objects() -> None:
+    assert decode_json(b'[{"a":{"a":1}},{"a":":"},"a:a"]') == [{"a": {"a": 1}}, {"a": ":"}, "a:a"]
+
+
+_KEYS = st.sampled_from(["a", "b", "\\u0061", ":", "\\u003a", "\\u003A", "é", "\\\\u003a"])
+_TEXTS = st.sampled_from(['""', '":"', '"\\u003a"', '"\\\\u003a"', '"{\\"a\\":1,\\"a\\":2}"', "1e3", "-0", "null"])
+_BODIES = st.recursive(
+    _TEXTS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map(lambda items: f"[{', '.join(items)}]"),
+        st.lists(st.tuples(_KEYS, inner), max_size=4).map(
+            lambda pairs: "{" + ",".join(f'"{key}" :{value}' for key, value in pairs) + "}"
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@given(_BODIES)
+def test_exactly_the_bodies_with_a_key_twice_are_refused_for_it(body: str) -> None:
+    twice = []
+
+    def notice(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
+
+    value = json.loads(body, object_pairs_hook=notice)
+    if any(twice):
+        with pytest.raises(Refused, match="duplicate_key"):
+            decode_json(body.encode())
+    else:
+        assert decode_json(body.encode()) == value
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+                    | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20),
+       st.booleans())  # fmt: skip
+def test_no_other_body_is_taken_for_one(value: object, ascii_only: bool) -> None:
+    assert decode_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
