@@ -37,6 +37,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "signature_mismatch": _WRONG,
         "unknown_key": _WRONG,  # the sender publishes no key of the name in the request
         "unwanted_sender": _WRONG,  # the proof holds, but is somebody else's: issuer, audience, account or topic
+        "wrong_verify_token": Reason(403, "wrong_verify_token", "the verify token is not the one of this webhook"),
         "stale": Reason(401, "stale", "the request's timestamp is too old"),
         "future": Reason(401, "future", "the request's timestamp is in the future"),
         "replayed": Reason(401, "replayed", "the request was received before"),

@@ -38,12 +38,13 @@ def text_key(secret: bytes) -> bytes:
 
 
 def base64_key(secret: bytes) -> bytes:
-    """The secret is base64 of the key, with or without a `whsec_` before it (Standard Webhooks).
+    """The secret is base64 of the key, with or without a `whsec_` or `v1,whsec_` before it (Standard Webhooks).
 
     Raises ValueError, without the secret, when it is not.
     """
     try:
-        return _filled(base64.b64decode(secret.strip().removeprefix(b"whsec_"), validate=True))
+        bare = secret.strip().removeprefix(b"v1,").removeprefix(b"whsec_")
+        return _filled(base64.b64decode(bare, validate=True))
     except binascii.Error:
         raise ValueError("the secret is not base64") from None
 

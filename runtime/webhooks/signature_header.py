@@ -48,6 +48,32 @@ BARE = Prefixed()
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A list of signatures, each behind `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
+
+    What has another prefix is another version and ignored, so that it is never taken for this one.
+    """
+
+    prefix: str
+    separator: str
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def read(self, value: str) -> tuple[list[str], str]:
+        found = [
+            each[len(self.prefix) :] for each in value.split(self.separator) if each.startswith(self.prefix)
+        ]
+        if not 0 < len(found) <= _SIGNATURES:
+            raise Refused("malformed_signature")
+        return found, ""
+
+    def write(self, signature: str, timestamp: str) -> str:
+        return self.prefix + signature
+
+
+@dataclass(frozen=True, slots=True)
 class Fields:
     """A list of `key=value`: `t=1700000000,v1=…,v1=…,v0=…`.
 

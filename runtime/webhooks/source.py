@@ -1,7 +1,8 @@
-"""Where a provider puts its event type and its delivery id: `header:NAME`, or a JSONPath into the payload."""
+"""Where a provider puts its event type and its delivery id: `header:NAME`, or JSONPaths into the payload."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 from runtime.webhooks.headers import Headers
@@ -12,6 +13,10 @@ from runtime.webhooks.refusal import Refused
 Read = Callable[[Headers, Payload], str | None]
 
 _LENGTH = 255
+_JOIN = " + "
+
+# Parts of one value are joined by what none of the known ids holds.
+_BETWEEN = "|"
 
 
 def header_name(source: str) -> str | None:
@@ -19,14 +24,18 @@ def header_name(source: str) -> str | None:
     return source.removeprefix("header:") if source.startswith("header:") else None
 
 
-def compile_sources(sources: Sequence[str], *, malformed: str) -> Read:
+def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = False) -> Read:
     """The first of `sources` that is there and not empty, as text of at most 255 characters; else None.
+
+    A source is `header:NAME`, a JSONPath, or several JSONPaths joined by ` + `, which must all find something. Of
+    several nodes that a path finds the first one counts; with `every` all of them do, so that the id of a batch is
+    made of all that is in it. What is made of several values and is long is its SHA-256.
 
     A body that can't be decoded has none. Raises `Refused(malformed)` for a value that is no short printable text
     (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body that
     has a key twice.
     """
-    reads = [_header(name) if (name := header_name(source)) else _json(source) for source in sources]
+    reads = [_header(name) if (name := header_name(source)) else _json(source, every) for source in sources]
 
     def read(headers: Headers, payload: Payload) -> str | None:
         for each in reads:
@@ -55,13 +64,26 @@ def _header(name: str) -> Read:
     return read
 
 
-def _json(path: str) -> Read:
-    find = compile_path(path)
+def _json(source: str, every: bool) -> Read:
+    finds = [compile_path(path) for path in source.split(_JOIN)]
 
     def read(headers: Headers, payload: Payload) -> str | None:
-        node = next(iter(find(payload.unambiguous_or_none())), None)
-        if isinstance(node, str):
-            return node
-        return str(node) if isinstance(node, int) and not isinstance(node, bool) else None
+        body = payload.unambiguous_or_none()
+        parts: list[str] = []
+        for find in finds:
+            texts = [text for node in find(body)[: None if every else 1] if (text := _text(node))]
+            if not texts:
+                return None
+            parts += texts
+        value = _BETWEEN.join(parts)
+        if len(parts) > 1 and len(value) > _LENGTH and value.isprintable():
+            return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return value
 
     return read
+
+
+def _text(node: object) -> str | None:
+    if isinstance(node, str):
+        return node
+    return str(node) if isinstance(node, int) and not isinstance(node, bool) else None

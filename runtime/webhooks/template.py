@@ -30,7 +30,9 @@ class Template:
 
     `{body}` stands exactly once. `{id}` is followed by a separator or nothing, and an id that contains this separator
     is refused when the template is filled: else the border between id and what follows could be moved without
-    changing the signed bytes. Timestamps are digits, so a border beside them can't be moved within any tolerance.
+    changing the signed bytes. Timestamps are digits, so a border beside them can't be moved within any tolerance; those
+    written as text have one length before their fraction and end in their zone, so it can't be moved either. URL and
+    method are the webhook's own.
     """
 
     text: str

@@ -168,5 +168,5 @@ def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...]) -> Verifi
         check=check,
         _greeting=None if row.handshake is None else row.handshake.greeting(secrets),
         _event=compile_sources(row.event, malformed="malformed_event"),
-        _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id"),
+        _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
     )
