@@ -16,6 +16,7 @@ from runtime.daemon.pool import Pool
 from runtime.errors import UsageError
 from runtime.memory import STORES, Store, identity_of, open_store, path_of
 from runtime.secrets import Context, Secret, Unresolved
+from runtime.webhooks import PROVIDERS
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
@@ -88,7 +89,8 @@ async def build(
             webhook,
             origin=program.origins.get(("webhook", name), ""),
             secrets=[resolved[text] for text in webhook.secret if text in resolved],
-            problem=next((problems[text] for text in webhook.secret if text in problems), None),
+            problem=next((problems[text] for text in _wanted(webhook) if text in problems), None),
+            options=_options(webhook, resolved),
         )
         for name, webhook in program.webhooks.items()
     }
@@ -157,4 +159,17 @@ async def _resolve(
 
 
 def _wanted(block: Webhook) -> tuple[str, ...]:
-    return () if block.insecure_allow_unverified else block.secret
+    """The secrets that a webhook cannot do without: its own, and those of its provider's options."""
+    own = () if block.insecure_allow_unverified else block.secret
+    return (*own, *_references(block).values())
+
+
+def _options(block: Webhook, resolved: Mapping[str, Secret]) -> dict[str, object]:
+    """The provider's options with secrets in place of the references to them."""
+    found = {name: resolved[text] for name, text in _references(block).items() if text in resolved}
+    return {**block.provider.options, **found}
+
+
+def _references(block: Webhook) -> dict[str, str]:
+    row = PROVIDERS.get(block.provider.name)
+    return {} if row is None else row.references(block.provider.options)

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from dslc.blocks import settings_of
+from dslc.blocks.secret import is_reference, valid_secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Handshake
 from runtime.webhooks.payload import Decoder, Payload, decode_json
@@ -64,6 +67,15 @@ class Provider:
         """The parts of a request that its signature covers."""
         return self.scheme.signed
 
+    def references(self, options: Mapping[str, object]) -> dict[str, str]:
+        """The options that are secrets and given, by name, each as a reference or as the secret itself."""
+        settings = () if self.options is None else settings_of(self.options)
+        return {
+            each.name: valid_secret(text)
+            for each in settings
+            if each.type == "secret" and isinstance(text := options.get(each.name), str)
+        }
+
     def payload(self, body: bytes, content_type: str | None) -> Payload:
         """`body` as this provider's payload, decoded when asked for. `content_type`: the header's value."""
         return Payload(self.decoder, body, content_type)
@@ -71,7 +83,8 @@ class Provider:
     def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
         """The row with `options` applied, or its defaults: a row that has no options any more and stays as it is.
 
-        Raises ValueError, in one line, naming each option that is wrong.
+        An option that is a secret is given as a `Secret`, or as its own text; never as a reference. Raises ValueError,
+        in one line, naming each option that is wrong.
         """
         if self.options is None or self.configure is None:
             if options:
@@ -82,8 +95,21 @@ class Provider:
     def _read(self, options: Mapping[str, object] | BaseModel | None, model: type[BaseModel]) -> BaseModel:
         if isinstance(options, model):
             return options
+        given = dict(options or {})
+        secrets = {name: value for name, value in given.items() if isinstance(value, Secret)}
+        for name, text in self.references(given).items():
+            if is_reference(text):
+                raise ValueError(f"provider {self.name}: {name} refers to a secret that was not resolved")
+        # The model checks what a program says; a secret's value may be any text.
+        given |= dict.fromkeys(secrets, "a secret")
+        read = self._valid(given, model)
+        return read.model_copy(
+            update={name: secret.reveal().decode("utf-8", "surrogateescape") for name, secret in secrets.items()}
+        )
+
+    def _valid(self, given: dict[str, object], model: type[BaseModel]) -> BaseModel:
         try:
-            return model.model_validate(dict(options or {}))
+            return model.model_validate(given)
         except ValidationError as error:
             # Not pydantic's own text: it has several lines, and shows values.
             wrong = (

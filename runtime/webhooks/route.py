@@ -70,8 +70,17 @@ class Mount:
     title: str | None = None
 
 
-def mount(webhook: Webhook, *, origin: str, secrets: Sequence[Secret], problem: str | None) -> Mount:
+def mount(
+    webhook: Webhook,
+    *,
+    origin: str,
+    secrets: Sequence[Secret],
+    problem: str | None,
+    options: Mapping[str, object] | None = None,
+) -> Mount:
     """The route for `webhook` with its resolved `secrets`; none when `problem` says why not, or a key cannot be one.
+
+    `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
 
     Whatever a webhook names no agent for is remembered under the webhook's own name.
     """
@@ -79,7 +88,7 @@ def mount(webhook: Webhook, *, origin: str, secrets: Sequence[Secret], problem: 
     route = None
     if problem is None:
         try:
-            route = _route(webhook, agent, secrets)
+            route = _route(webhook, agent, secrets, webhook.provider.options if options is None else options)
         except ValueError as error:
             problem = str(error)
     return Mount(
@@ -94,8 +103,8 @@ def mount(webhook: Webhook, *, origin: str, secrets: Sequence[Secret], problem: 
     )
 
 
-def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret]) -> Route:
-    provider, options = webhook.provider.name, webhook.provider.options
+def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Mapping[str, object]) -> Route:
+    provider = webhook.provider.name
     if webhook.insecure_allow_unverified:
         verifier = prepare_unverified(provider, options)
     else:
