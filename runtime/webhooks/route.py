@@ -109,6 +109,7 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Map
         verifier = prepare_unverified(provider, options)
     else:
         verifier = prepare(provider, secrets, options)
+        verifier.mountable(webhook.public_url)
     row = verifier.provider
     handshake = row.handshake
     return Route(

@@ -27,7 +27,7 @@ def _header_name(name: str) -> str:
     return name
 
 
-def _prefix(prefix: str) -> str:
+def valid_prefix(prefix: str) -> str:
     if not (prefix.isascii() and prefix.isprintable()) or prefix != prefix.lstrip():
         raise ValueError("a prefix is printable ASCII and does not begin with a space")
     return prefix
@@ -49,7 +49,7 @@ class CustomOptions(Group):
     """How the sender signs: an HMAC in a header."""
 
     header: HeaderName = Field("X-Signature-256", description="The header that holds the signature.")
-    prefix: Annotated[str, AfterValidator(_prefix)] = Field(
+    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(
         "", description="What stands before the signature in its header.", examples=["sha256="]
     )
     encoding: Literal["hex", "base64"] = Field("hex", description="How the signature is written; hex is lower case.")

@@ -1,0 +1,16 @@
+"""A sender that shows a name and a password."""
+
+from __future__ import annotations
+
+from runtime.webhooks.basic_scheme import Basic
+from runtime.webhooks.payload import json_or_form
+from runtime.webhooks.provider import Provider
+
+BASIC = Provider(
+    name="basic",
+    title="Webhook",
+    doc="Any sender that authenticates as RFC 7617 says; the secret is `name:password`. Nothing proves its body.",
+    doc_url="https://www.rfc-editor.org/rfc/rfc7617",
+    scheme=Basic(),
+    decoder=json_or_form("payload", plain=True),
+)

@@ -1,0 +1,23 @@
+"""Chargebee."""
+
+from __future__ import annotations
+
+from runtime.webhooks.basic_scheme import Basic
+from runtime.webhooks.provider import Fact, Provider
+
+CHARGEBEE = Provider(
+    name="chargebee",
+    title="Chargebee",
+    doc="Chargebee events. It does not sign: the secret is the `name:password` of the webhook's basic auth.",
+    doc_url="https://www.chargebee.com/docs/2.0/events_and_webhooks.html",
+    scheme=Basic(),
+    event=("$.event_type",),
+    delivery_id=("$.id",),
+    facts=(
+        Fact("customer", ("$.content.customer.email", "$.content.customer.id")),
+        Fact("subscription", ("$.content.subscription.id",)),
+        Fact("plan", ("$.content.subscription.subscription_items[0].item_price_id",)),
+        Fact("invoice", ("$.content.invoice.id",)),
+        Fact("amount", ("$.content.transaction.amount", "$.content.invoice.total")),
+    ),
+)

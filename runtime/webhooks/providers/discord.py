@@ -1,0 +1,75 @@
+"""Discord: interactions, and the events of an app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Greeting
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.public_key_scheme import PublicKey
+from runtime.webhooks.public_keys import ed25519_key
+from runtime.webhooks.request import Request
+
+_SCHEME = PublicKey(
+    key=ed25519_key,
+    header="X-Signature-Ed25519",
+    encoding="hex",
+    payload="{timestamp}{body}",
+    timestamp_header="X-Signature-Timestamp",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """A signed body whose `type` is this number gets `answer`."""
+
+    type: int
+    answer: Answer
+    signed: bool = True
+    methods: tuple[str, ...] = ("POST",)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        def greet(request: Request, payload: Payload) -> Answer | None:
+            body = payload.value_or_none()
+            return self.answer if isinstance(body, dict) and body.get("type") == self.type else None
+
+        return greet
+
+
+DISCORD = Provider(
+    name="discord",
+    title="Discord",
+    doc="Discord interactions: commands, components, modals. The secret is the application's public key.",
+    doc_url="https://docs.discord.com/developers/interactions/overview",
+    scheme=_SCHEME,
+    handshake=Ping(type=1, answer=Answer(200, "application/json", b'{"type":1}')),
+    # "Answered later": Discord shows that the app is thinking, until its message is edited.
+    answer=Answer(200, "application/json", b'{"type":5}'),
+    event=("$.type",),
+    delivery_id=("$.id",),
+    facts=(
+        Fact("command", ("$.data.name",)),
+        Fact("component", ("$.data.custom_id",)),
+        Fact("guild", ("$.guild_id",)),
+        Fact("channel", ("$.channel_id", "$.channel.id")),
+        Fact("user", ("$.member.user.username", "$.user.username")),
+    ),
+)
+
+DISCORD_EVENTS = Provider(
+    name="discord-events",
+    title="Discord events",
+    doc="Events that Discord sends to an app. The secret is the application's public key.",
+    doc_url="https://docs.discord.com/developers/events/webhook-events",
+    scheme=_SCHEME,
+    handshake=Ping(type=0, answer=Answer(204, "application/json", b"")),
+    answer=Answer(204, "application/json", b""),
+    event=("$.event.type",),
+    facts=(
+        Fact("application", ("$.application_id",)),
+        Fact("at", ("$.event.timestamp",)),
+        Fact("user", ("$.event.data.user.username",)),
+    ),
+)

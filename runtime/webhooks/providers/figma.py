@@ -1,0 +1,25 @@
+"""Figma."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.token_scheme import BodyToken, without
+
+FIGMA = Provider(
+    name="figma",
+    title="Figma",
+    doc="Figma's webhooks (V2). It does not sign: the secret is the webhook's passcode, which stands in the body.",
+    doc_url="https://developers.figma.com/docs/rest-api/webhooks-security/",
+    scheme=BodyToken(field="passcode"),
+    decoder=without("passcode"),
+    answer=Answer(200),
+    event=("$.event_type",),
+    facts=(
+        Fact("file", ("$.file_name", "$.file_key")),
+        Fact("by", ("$.triggered_by.handle",)),
+        Fact("comment", ("$.comment[0].text",)),
+        Fact("description", ("$.description",)),
+        Fact("at", ("$.timestamp",)),
+    ),
+)

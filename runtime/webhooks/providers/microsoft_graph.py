@@ -1,0 +1,53 @@
+"""Microsoft Graph change notifications."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Greeting, query_parameters
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.request import Request
+from runtime.webhooks.token_scheme import BodyToken, without
+
+# What Graph sends reads `Validation: Testing client application reachability for subscription Request-Id: …`.
+_TOKEN = re.compile(r"[A-Za-z0-9 .:;,()_+/=-]{1,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """An empty POST whose query has `validationToken`, once, is answered with it as plain text."""
+
+    signed: bool = False
+    methods: tuple[str, ...] = ("POST",)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        def greet(request: Request, payload: Payload) -> Answer | None:
+            token = query_parameters(request.query).get("validationToken", "")
+            if request.body or not _TOKEN.fullmatch(token):
+                return None
+            return Answer(body=token.encode())
+
+        return greet
+
+
+MICROSOFT_GRAPH = Provider(
+    name="microsoft-graph",
+    title="Microsoft Graph",
+    doc="Change notifications of Microsoft 365. Graph does not sign: the secret is the subscription's `clientState`, "
+    "which every notification of a delivery must hold.",
+    doc_url="https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks",
+    scheme=BodyToken(items="$.value[*]", field="clientState", wrap=lambda item: {"value": [item]}),
+    decoder=without("clientState", items="$.value[*]"),
+    handshake=Validation(),
+    # No delivery id: an id is one notification's, and a delivery holds several.
+    event=("$.value[0].lifecycleEvent", "$.value[0].changeType"),
+    facts=(
+        Fact("change", ("$.value[0].changeType", "$.value[0].lifecycleEvent")),
+        Fact("resource", ("$.value[0].resource",)),
+        Fact("type", ("$.value[0].resourceData['@odata.type']",)),
+        Fact("subscription", ("$.value[0].subscriptionId",)),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Okta event hooks."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Greeting
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.custom import HeaderName
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.token_scheme import Token
+
+_CHALLENGE = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The one GET by which Okta asks whose address this is: its header is given back as JSON."""
+
+    signed: bool = False
+    methods: tuple[str, ...] = ("GET",)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        def greet(request: Request, payload: Payload) -> Answer | None:
+            challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
+            if challenge is None:
+                return None
+            if not _CHALLENGE.fullmatch(challenge):
+                raise Refused("malformed_event")
+            return Answer(200, "application/json", json.dumps({"verification": challenge}).encode())
+
+        return greet
+
+
+class OktaOptions(Group):
+    """Where Okta puts the secret."""
+
+    header: HeaderName = Field("Authorization", description="The authentication field of the event hook.")
+
+
+def configure(row: Provider, options: OktaOptions) -> Provider:
+    """The row with the header of `options`."""
+    return replace(row, scheme=Token(header=options.header))
+
+
+OKTA = Provider(
+    name="okta",
+    title="Okta",
+    doc="Okta event hooks. Okta does not sign: the secret is the event hook's authentication secret, as it is sent.",
+    doc_url="https://developer.okta.com/docs/concepts/event-hooks/",
+    scheme=Token(header="Authorization"),
+    handshake=Verification(),
+    event=("$.data.events[0].eventType",),
+    delivery_id=("$.eventId",),
+    facts=(
+        Fact("event", ("$.data.events[0].displayMessage",)),
+        Fact("actor", ("$.data.events[0].actor.alternateId", "$.data.events[0].actor.displayName")),
+        Fact("target", ("$.data.events[0].target[0].alternateId", "$.data.events[0].target[0].displayName")),
+        Fact("outcome", ("$.data.events[0].outcome.result",)),
+        Fact("at", ("$.data.events[0].published",)),
+    ),
+    options=OktaOptions,
+    configure=configure,
+)

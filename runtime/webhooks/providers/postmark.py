@@ -1,0 +1,24 @@
+"""Postmark."""
+
+from __future__ import annotations
+
+from runtime.webhooks.basic_scheme import Basic
+from runtime.webhooks.provider import Fact, Provider
+
+POSTMARK = Provider(
+    name="postmark",
+    title="Postmark",
+    doc="Postmark's webhooks. It does not sign: the secret is the `name:password` of the webhook's basic auth.",
+    doc_url="https://postmarkapp.com/developer/webhooks/webhooks-overview",
+    scheme=Basic(),
+    # No delivery id: MessageID is the message's, the same for its delivery, opening and every click.
+    event=("$.RecordType",),
+    facts=(
+        Fact("recipient", ("$.Recipient", "$.Email", "$.To")),
+        Fact("subject", ("$.Subject",)),
+        Fact("type", ("$.Type",)),
+        Fact("description", ("$.Description", "$.Details")),
+        Fact("message", ("$.MessageID",)),
+        Fact("tag", ("$.Tag",)),
+    ),
+)

@@ -1,0 +1,29 @@
+"""Twilio SendGrid."""
+
+from __future__ import annotations
+
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.public_key_scheme import PublicKey
+from runtime.webhooks.public_keys import p256_key
+
+SENDGRID = Provider(
+    name="sendgrid",
+    title="SendGrid",
+    doc="SendGrid's signed event webhook: several events in one delivery. The secret is the verification key.",
+    doc_url="https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/"
+    "getting-started-event-webhook-security-features",
+    scheme=PublicKey(
+        key=p256_key,
+        header="X-Twilio-Email-Event-Webhook-Signature",
+        payload="{timestamp}{body}",
+        timestamp_header="X-Twilio-Email-Event-Webhook-Timestamp",
+    ),
+    # No delivery id: those in the body are one event's each, and a delivery holds several.
+    event=("$[0].event",),
+    facts=(
+        Fact("event", ("$[0].event",)),
+        Fact("email", ("$[0].email",)),
+        Fact("reason", ("$[0].reason",)),
+        Fact("message", ("$[0].sg_message_id",)),
+    ),
+)

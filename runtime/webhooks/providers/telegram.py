@@ -1,0 +1,23 @@
+"""Telegram."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.token_scheme import Token
+
+TELEGRAM = Provider(
+    name="telegram",
+    title="Telegram",
+    doc="Updates of a Telegram bot. The secret is the `secret_token` that setWebhook was given.",
+    doc_url="https://core.telegram.org/bots/api#setwebhook",
+    scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
+    # A JSON answer would be taken for a call of the bot's.
+    answer=Answer(200),
+    delivery_id=("$.update_id",),
+    facts=(
+        Fact("from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")),
+        Fact("chat", ("$.message.chat.title", "$.message.chat.username", "$.channel_post.chat.title")),
+        Fact("text", ("$.message.text", "$.edited_message.text", "$.channel_post.text", "$.callback_query.data")),
+    ),
+)

@@ -1,0 +1,29 @@
+"""Telnyx."""
+
+from __future__ import annotations
+
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.public_key_scheme import PublicKey
+from runtime.webhooks.public_keys import ed25519_key
+
+TELNYX = Provider(
+    name="telnyx",
+    title="Telnyx",
+    doc="Telnyx messages, calls and faxes (API v2). The secret is the account's public key.",
+    doc_url="https://developers.telnyx.com/docs/development/sdk/python/webhooks",
+    scheme=PublicKey(
+        key=ed25519_key,
+        header="telnyx-signature-ed25519",
+        payload="{timestamp}|{body}",
+        timestamp_header="telnyx-timestamp",
+    ),
+    event=("$.data.event_type",),
+    delivery_id=("$.data.id",),
+    facts=(
+        Fact("from", ("$.data.payload.from.phone_number", "$.data.payload.from")),
+        Fact("to", ("$.data.payload.to[0].phone_number", "$.data.payload.to")),
+        Fact("direction", ("$.data.payload.direction",)),
+        Fact("text", ("$.data.payload.text",)),
+        Fact("state", ("$.data.payload.state", "$.data.payload.status")),
+    ),
+)

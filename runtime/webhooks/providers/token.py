@@ -1,0 +1,52 @@
+"""A sender that shows a shared token in a header."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.payload import json_or_form
+from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers.custom import HeaderName, valid_prefix
+from runtime.webhooks.token_scheme import Token
+
+
+class TokenOptions(Group):
+    """Where the token stands: always in a header. One in the URL would stand in every log on its way."""
+
+    header: HeaderName = Field("X-Webhook-Token", description="The header that holds the token.")
+    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(
+        "", description="What stands before the token in its header.", examples=["Bearer "]
+    )
+    id_header: HeaderName | None = Field(
+        None,
+        description="The header that holds the delivery's id; a repeated id is not delivered again.",
+        examples=["X-Delivery-Id"],
+    )
+    event_header: HeaderName | None = Field(
+        None, description="The header that holds the event's type.", examples=["X-Event"]
+    )
+
+
+def configure(row: Provider, options: TokenOptions) -> Provider:
+    """The row that `options` describe."""
+    return replace(
+        row,
+        scheme=Token(header=options.header, prefix=options.prefix),
+        event=(f"header:{options.event_header}",) if options.event_header else (),
+        delivery_id=(f"header:{options.id_header}",) if options.id_header else (),
+    )
+
+
+TOKEN = Provider(
+    name="token",
+    title="Webhook",
+    doc="Any sender that shows a shared token in a header; nothing proves its body.",
+    scheme=Token(header="X-Webhook-Token"),
+    decoder=json_or_form("payload", plain=True),
+    options=TokenOptions,
+    configure=configure,
+)
