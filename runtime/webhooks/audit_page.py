@@ -45,10 +45,11 @@ async def page(database: Database, user_id: str, webhook: str, limit: int, befor
     async with database.read() as connection:
         found: list[Any] = []
         for table, query in ((deliveries, _accepted()), (attempts, _others())):
-            query = query.where(table.c.user_id == user_id, table.c.webhook == webhook)
+            wanted = [table.c.user_id == user_id, table.c.webhook == webhook]
             if before is not None:
-                query = query.where(table.c.id < before)
-            found += (await connection.execute(query.order_by(table.c.id.desc()).limit(limit))).all()
+                wanted.append(table.c.id < before)
+            rows = await connection.execute(query.where(*wanted).order_by(table.c.id.desc()).limit(limit))
+            found += rows.all()
         found = sorted(found, key=lambda row: row.id, reverse=True)[:limit]
         hashes = await connection.run_sync(lambda connection: digests(connection, database.master_key, found))
     decoder = msgspec.json.Decoder(Headers)

@@ -1,0 +1,40 @@
+"""What a tool is given before its own parameters: for whom it acts, and on what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from runtime.clock import Clock
+from runtime.database import Database
+from runtime.identity import Caller
+from runtime.webhooks.audit import Audit
+from runtime.webhooks.made import MadeWebhooks
+from runtime.webhooks.made_routes import MadeRoutes
+
+
+class House(Protocol):
+    """The part of an opened root that tools use."""
+
+    clock: Clock
+    database: Database
+    audit: Audit | None
+    """Where the running daemon notes what it did not accept; None when no daemon runs."""
+    made: MadeWebhooks
+    made_routes: MadeRoutes
+
+    @property
+    def agents(self) -> Collection[str]:
+        """The names of the agents that a webhook may wake."""
+
+    def public_url(self, path: str) -> str:
+        """The URL at which senders reach `path`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The first parameter of every tool, and no part of its schema."""
+
+    caller: Caller
+    house: House

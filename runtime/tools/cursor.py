@@ -1,0 +1,34 @@
+"""Where a list goes on: an opaque text, so that nobody leans on what is in it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+from runtime.errors import UsageError
+
+LONGEST = 200
+
+
+def write_cursor(*parts: int | str) -> str:
+    """The cursor for `parts`: what the order of the list goes by, of the last row that was shown."""
+    return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, *kinds: type[int] | type[str]) -> tuple[int | str, ...]:
+    """The parts again. Raises UsageError for a text that `write_cursor` did not write with parts of these kinds."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        parts = json.loads(raw)
+        fits = isinstance(parts, list) and len(parts) == len(kinds) and len(cursor) <= LONGEST
+        # type, not isinstance: True is no number here. A number must fit the column that it is compared with.
+        if not fits or any(type(part) is not kind for part, kind in zip(parts, kinds, strict=True)):
+            raise ValueError
+        if any(isinstance(part, int) and not 0 <= part < 2**63 for part in parts):
+            raise ValueError
+        if any(isinstance(part, str) and not (part.isascii() and part.isprintable()) for part in parts):
+            raise ValueError
+    except (ValueError, binascii.Error, RecursionError):
+        raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None
+    return tuple(parts)

@@ -1,0 +1,189 @@
+"""Webhooks made at run time: a URL of one's own, whose deliveries wake an agent."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from dslc.blocks.duration import read_duration
+from runtime.clock import utc
+from runtime.database import Unavailable
+from runtime.errors import NotFound, UsageError
+from runtime.tools.context import Context
+from runtime.tools.cursor import read_cursor, write_cursor
+from runtime.tools.webhook_types import (
+    AgentName,
+    AuditEntry,
+    AuditPage,
+    Cursor,
+    DeletedWebhook,
+    Insecure,
+    Limit,
+    NewWebhook,
+    Overlap,
+    RotatedSecret,
+    Title,
+    Webhook,
+    WebhookId,
+    WebhookPage,
+)
+from runtime.webhooks import audit_page
+from runtime.webhooks.made import MadeWebhook
+from runtime.webhooks.made_routes import PREFIX
+
+log = structlog.get_logger("symbiont.webhooks")
+
+
+async def webhook_create(
+    context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
+) -> NewWebhook:
+    """Make a webhook whose deliveries wake an agent.
+
+    Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
+    HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is answered here and never
+    again. A webhook takes 60 deliveries a minute, all of a user's together 300, and bodies up to 256 KiB.
+    """
+    house, user = context.house, context.caller.user_id
+    if agent not in house.agents:
+        near = difflib.get_close_matches(agent, house.agents, n=3, cutoff=0.5)
+        known = f"did you mean {' or '.join(near)}?" if near else "the running program declares them"
+        raise UsageError(f"no agent is called {agent!r}", hint=known)
+    made, secret = await house.made.create(user, title, agent, verified=not insecure_allow_unverified)
+    await _changed(context, "made", made.id)
+    return NewWebhook(**_fields(made, context), secret=secret)
+
+
+async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = None) -> WebhookPage:
+    """List your webhooks, oldest first."""
+    after: Any = None if cursor is None else read_cursor(cursor, int, str)
+    # One more than asked for tells whether there is another page.
+    found = await context.house.made.page(context.caller.user_id, limit + 1, after)
+    shown = found[:limit]
+    more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
+    return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
+
+
+async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
+    """Show one of your webhooks, without its secret."""
+    return Webhook(**_fields(await _mine(context, webhook_id), context))
+
+
+async def webhook_update(
+    context: Context, webhook_id: WebhookId, title: Title | None = None, is_active: bool | None = None
+) -> Webhook:
+    """Rename a webhook, or switch it off and on: what is not given stays.
+
+    While it is switched off, requests are answered 404.
+    """
+    if title is None and is_active is None:
+        raise UsageError("there is nothing to change", hint="give title or is_active")
+    changed = await context.house.made.change(context.caller.user_id, webhook_id, title=title, is_active=is_active)
+    await _changed(context, "changed", webhook_id, there=changed is not None)
+    assert changed is not None
+    return Webhook(**_fields(changed, context))
+
+
+async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
+    """Delete a webhook. What it has accepted is run all the same."""
+    deleted = await context.house.made.delete(context.caller.user_id, webhook_id)
+    await _changed(context, "deleted", webhook_id, there=deleted)
+    return DeletedWebhook(webhook_id=webhook_id)
+
+
+async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap: Overlap = "24h") -> RotatedSecret:
+    """Give a webhook a new secret, which is answered here and never again.
+
+    The secret before stays good for the overlap, so that senders can change over; one from before that ends at once.
+    """
+    wanted = read_duration(overlap) // timedelta(milliseconds=1)
+    rotated = await context.house.made.rotate(context.caller.user_id, webhook_id, wanted)
+    await _changed(context, "rotated", webhook_id, there=rotated is not None)
+    assert rotated is not None
+    webhook, secret = rotated
+    return RotatedSecret(webhook_id=webhook_id, secret=secret, previous_secret_until=_time(webhook.previous_until))
+
+
+async def webhook_get_audit_log(
+    context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
+) -> AuditPage:
+    """Show what came in for a webhook, accepted or not, newest first."""
+    webhook, house = await _mine(context, webhook_id), context.house
+    before = None if cursor is None else str(read_cursor(cursor, str)[0])
+    if house.audit is not None:
+        # What came in a moment ago is there to be seen.
+        await house.audit.flush()
+    found = await audit_page.page(house.database, webhook.user_id, webhook.id, limit + 1, before)
+    shown = found[:limit]
+    return AuditPage(
+        entries=[_entry(each, verified=webhook.verified) for each in shown],
+        next_cursor=write_cursor(shown[-1].id) if len(found) > limit else None,
+    )
+
+
+async def _mine(context: Context, webhook_id: str) -> MadeWebhook:
+    """The caller's webhook. Raises NotFound, for another user's as for one that is not there."""
+    found = await context.house.made.get(context.caller.user_id, webhook_id)
+    if found is None:
+        raise _not_found(webhook_id)
+    return found
+
+
+def _not_found(webhook_id: str) -> NotFound:
+    return NotFound(f"you have no webhook {webhook_id}")
+
+
+async def _changed(context: Context, done: str, webhook_id: str, *, there: bool = True) -> None:
+    """Note a change and let it count before it is answered. Raises NotFound unless the webhook was `there`."""
+    if not there:
+        raise _not_found(webhook_id)
+    caller = context.caller
+    log.info("a webhook was changed", change=done, webhook=webhook_id, user_id=caller.user_id, token=caller.token_id)
+    try:
+        await context.house.made_routes.refresh()
+    except Unavailable as error:
+        # It is stored; the routes follow as soon as the database answers again.
+        log.warning("a change does not count yet", webhook=webhook_id, reason=str(error))
+
+
+def _fields(webhook: MadeWebhook, context: Context) -> dict[str, Any]:
+    now = context.house.clock.now() * 1000
+    until = webhook.previous_until
+    return {
+        "webhook_id": webhook.id,
+        "title": webhook.title,
+        "agent": webhook.agent,
+        "url": context.house.public_url(f"{PREFIX}{webhook.id}"),
+        "is_active": webhook.is_active,
+        "insecure_allow_unverified": not webhook.verified,
+        "previous_secret_until": _time(until if until is not None and until > now else None),
+        "created_at": _time(webhook.created_at),
+        "updated_at": _time(webhook.updated_at),
+    }
+
+
+def _time(milliseconds: int | None) -> Any:
+    return None if milliseconds is None else utc(milliseconds / 1000)
+
+
+def _entry(entry: audit_page.Entry, *, verified: bool) -> AuditEntry:
+    return AuditEntry(
+        id=entry.id,
+        time=_time(entry.received_at),
+        verdict=entry.verdict,
+        rejection_reason=entry.reason,
+        http_status=entry.status,
+        insecure_allow_unverified=not verified,
+        signature_valid=entry.verified if verified else None,
+        secret=None if entry.secret_index is None else ("newest", "previous")[min(entry.secret_index, 1)],
+        source_ip=entry.source,
+        payload_size_bytes=entry.size,
+        payload_sha256=entry.body_sha256,
+        headers=dict(entry.headers),
+        delivery_id=entry.delivery_id,
+        run_id=entry.run_id,
+        run_state=entry.run_state,
+        count=entry.count,
+    )
