@@ -17,6 +17,7 @@ from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
 from runtime.webhooks.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
+from runtime.webhooks.kept import pack
 
 CAPACITY = 1024
 """Deliveries that may wait for a transaction."""
@@ -30,7 +31,7 @@ LONGEST_ID = 200
 _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
 _KEY_COLUMNS = (*_KEY, "expires_at", "delivery_id")
-_BODY_COLUMNS = ("delivery_id", "user_id", "body")
+_BODY_COLUMNS = ("delivery_id", "user_id", "body", "headers_size")
 _COLUMNS = (
     *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
     *("size", "body_sha256", "content_type", "headers", "verified", "secret_index", "keep_body"),
@@ -202,11 +203,12 @@ class Admission:
 
     def _bodies(self, of: Iterable[tuple[str, _Entry]]) -> list[tuple[Any, ...]]:
         """Rows of sealed bodies, each with the delivery that it belongs to."""
-        seal = self._seal.close
-        return [
-            (row, entry.candidate.user_id, seal(entry.candidate.body, row=row, user_id=entry.candidate.user_id))
-            for row, entry in of
-        ]
+        rows = []
+        for row, entry in of:
+            user = entry.candidate.user_id
+            piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
+            rows.append((row, user, self._seal.close(piece, row=row, user_id=user), headers_size))
+        return rows
 
     def _queue_again(self, connection: Connection, again: list[tuple[str, _Entry]]) -> None:
         """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""

@@ -22,6 +22,7 @@ from runtime.database.sealed import Seal
 from runtime.webhooks.admission import headers_json, storable
 from runtime.webhooks.delivery import Attempt, Headers
 from runtime.webhooks.headers import Headers as Received
+from runtime.webhooks.kept import body_of
 
 log = structlog.get_logger("symbiont.audit")
 
@@ -221,8 +222,8 @@ def digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict
     wanted = [(row.delivery_id,) for row in rows if row.verdict == "accepted" and row.body_sha256 is None]
     seal = Seal(key, bodies.c.body)
     return {
-        delivery_id: hashlib.sha256(seal.open(body, row=delivery_id, user_id=user_id)).hexdigest()
-        for delivery_id, user_id, body in bulk.find(connection, bodies, ("delivery_id",), ("user_id", "body"), wanted)
+        row[0]: hashlib.sha256(body_of(seal.open(row[2], row=row[0], user_id=row[1]), row[3])).hexdigest()
+        for row in bulk.find(connection, bodies, ("delivery_id",), ("user_id", "body", "headers_size"), wanted)
     }
 
 

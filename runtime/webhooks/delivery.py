@@ -52,6 +52,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     content_type: str | None = None
     headers: Headers = ()
     """The chosen ones, see `runtime.webhooks.audit.chosen_headers`."""
+    received: Headers = ()
+    """All of them as received, without secrets (`runtime.webhooks.kept.hidden`); they are kept with the body."""
     source: str | None = None
     """The sender's address."""
     verified: bool = True
@@ -61,6 +63,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
     keep_body: bool = True
     """False: the body is dropped as soon as the delivery has been handled."""
     user_id: str = OWNER
+    per_minute: int | None = None
+    """Deliveries of this webhook that may be accepted in a minute; None: any number."""
+    user_per_minute: int | None = None
+    """The same for all of the user's webhooks that have such a limit, together."""
 
 
 class Decision(Struct, frozen=True):

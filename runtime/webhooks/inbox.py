@@ -18,6 +18,7 @@ from runtime.database.sealed import Seal
 from runtime.threads import Superseded, run
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
+from runtime.webhooks.kept import body_of
 
 LEASE_SECONDS = 30.0
 """How long a claim on PostgreSQL holds without being renewed."""
@@ -94,8 +95,8 @@ class Inbox:
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[Work]]:
         now = milliseconds(self._clock)
         rows = connection.execute(_DUE[self.shared], {"now": now, "limit": sum(limits)}).all()
-        found = bulk.find(connection, bodies, ("delivery_id",), ("body",), [(row.id,) for row in rows])
-        sealed = {row[0]: row[1] for row in found}
+        found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), [(row.id,) for row in rows])
+        sealed = {row[0]: (row[1], row[2]) for row in found}
         works: list[Work] = []
         hopeless: list[tuple[Any, str]] = []
         for row in rows:
@@ -124,14 +125,14 @@ class Inbox:
         rest = iter(works)
         return [list(islice(rest, limit)) for limit in limits]
 
-    def _work(self, row: Any, sealed: bytes | None) -> Work | str:
+    def _work(self, row: Any, sealed: tuple[bytes, int] | None) -> Work | str:
         """The claimed row as work, or why it never will be."""
         if row.tries >= TRIES:
             return f"the daemon stopped during each of {TRIES} tries"
         if sealed is None:
             return "its body is not kept any more"
         try:
-            body = self._seal.open(sealed, row=row.id, user_id=row.user_id)
+            body = body_of(self._seal.open(sealed[0], row=row.id, user_id=row.user_id), sealed[1])
         except Unsealable as error:
             return error.line()
         return Work(

@@ -16,6 +16,7 @@ from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.webhooks.admission import Admission, Busy, First, decide, storable
 from runtime.webhooks.delivery import Decision
+from runtime.webhooks.kept import body_of
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
 
@@ -23,6 +24,10 @@ from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, ve
 @pytest.fixture
 def admission(database: Database, clock: ManualClock) -> Admission:
     return Admission(database, clock)
+
+
+def _body(database: Database, row: Any) -> bytes:
+    return body_of(Seal(database.master_key, bodies.c.body).open(row.body, row=row.delivery_id), row.headers_size)
 
 
 @given(st.none() | st.builds(First, st.text(), st.text()), st.booleans())
@@ -44,7 +49,7 @@ async def test_an_accepted_delivery_is_stored_with_its_sealed_body(admission: Ad
     )
     [stored] = await rows(database, bodies)
     assert BODY not in stored.body
-    assert Seal(database.master_key, bodies.c.body).open(stored.body, row=decision.delivery_id) == BODY
+    assert _body(database, stored) == BODY
 
 
 async def test_a_repeat_is_told_of_the_first_one(admission: Admission, database: Database) -> None:
@@ -108,7 +113,7 @@ async def test_a_repeat_of_a_dead_letter_queues_it_again(admission: Admission, d
     ]
     assert [(row.state, row.tries) for row in await rows(database, deliveries)] == [("queued", 0)]
     [body] = await rows(database, bodies)
-    assert Seal(database.master_key, bodies.c.body).open(body.body, row=first.delivery_id) == BODY
+    assert _body(database, body) == BODY
 
 
 async def test_the_dispatcher_is_woken_after_the_commit(admission: Admission, database: Database) -> None:
