@@ -2,7 +2,7 @@
 
 Building an LALR parser from its grammar takes lark 20 ms, loading ready tables 2 ms, on a machine where importing lark
 takes 36 ms; so the tables are generated and committed (`python -m grammar.parser` writes them, a test compares them),
-as JSON, which loads in a tenth of a Python module's time. lark's own `cache=` was not taken: it pickles into a shared
+as JSON, which needs no bytecode to load fast. lark's own `cache=` was not taken: it pickles into a shared
 temporary folder. Neither was its standalone generator: its copy of the lark runtime saves little and hides which lark
 runs.
 """
