@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Answer(NamedTuple):
@@ -11,3 +11,7 @@ class Answer(NamedTuple):
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
     body: bytes = b""
+
+
+OK: Final = Answer()
+"""For senders that take nothing but 200 for success, and have no use for a delivery's id."""

@@ -72,7 +72,8 @@ class Hmac:
     keys: any of them will do. `payload` says what is signed. A timestamp is written in `unit` and signed: it comes
     from the signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the
     signed body. `id_header` holds the `{id}` of the payload. `begins`: what every body begins with, for a sender whose
-    key signs other texts too, that must never pass for a body. `key` makes the key of a secret.
+    key signs other texts too, that must never pass for a body. `url`: how the sender writes the `{url}`. `key` makes
+    the key of a secret.
     """
 
     header: str
@@ -87,6 +88,7 @@ class Hmac:
     unit: Unit = "s"
     tolerance: float | None = None
     begins: bytes = b""
+    url: Callable[[str], str] = str
     key: Callable[[bytes], bytes] = text_key
 
     def __post_init__(self) -> None:
@@ -137,7 +139,7 @@ class Hmac:
 
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
         timestamp = write_time(draft.now, self.unit) if self.tolerance is not None else ""
-        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
+        signed = Signed(draft.body, timestamp, draft.delivery_id, self.url(draft.url or ""), draft.method)
         message = Template(self.payload).compile()(signed)
         text = Signing(self.algorithm, self.encoding).write(self.key(secret), message)
         headers = [(self.header, self.form.write(text, timestamp))]
@@ -166,7 +168,7 @@ class Hmac:
         if self.timestamp_header is not None:
             timestamp = required(headers, self.timestamp_header.lower(), "missing_timestamp")
         identity = required(headers, self.id_header.lower(), "missing_id") if self.id_header is not None else ""
-        return Signed(request.body, timestamp, identity, request.url or "", request.method)
+        return Signed(request.body, timestamp, identity, self.url(request.url or ""), request.method)
 
 
 def required(headers: Headers, name: str, missing: str) -> str:

@@ -7,11 +7,57 @@ from difflib import get_close_matches
 
 from runtime.rows import by_name
 from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers.adyen import ADYEN
+from runtime.webhooks.providers.bitbucket import BITBUCKET
+from runtime.webhooks.providers.box import BOX
+from runtime.webhooks.providers.calendly import CALENDLY
+from runtime.webhooks.providers.coinbase_cdp import COINBASE_CDP
+from runtime.webhooks.providers.coinbase_commerce import COINBASE_COMMERCE
 from runtime.webhooks.providers.custom import CUSTOM
+from runtime.webhooks.providers.customerio import CUSTOMERIO
+from runtime.webhooks.providers.docusign import DOCUSIGN
+from runtime.webhooks.providers.dropbox import DROPBOX
+from runtime.webhooks.providers.elevenlabs import ELEVENLABS
+from runtime.webhooks.providers.gitea import GITEA
 from runtime.webhooks.providers.github import GITHUB
+from runtime.webhooks.providers.hubspot import HUBSPOT
+from runtime.webhooks.providers.intercom import INTERCOM
+from runtime.webhooks.providers.jira import JIRA
+from runtime.webhooks.providers.lemonsqueezy import LEMONSQUEEZY
+from runtime.webhooks.providers.line import LINE
+from runtime.webhooks.providers.linear import LINEAR
+from runtime.webhooks.providers.mailgun import MAILGUN
+from runtime.webhooks.providers.meta import META
+from runtime.webhooks.providers.mux import MUX
+from runtime.webhooks.providers.paddle import PADDLE
+from runtime.webhooks.providers.pagerduty import PAGERDUTY
+from runtime.webhooks.providers.razorpay import RAZORPAY
+from runtime.webhooks.providers.sentry import SENTRY
+from runtime.webhooks.providers.shopify import SHOPIFY
 from runtime.webhooks.providers.slack import SLACK
+from runtime.webhooks.providers.square import SQUARE
+from runtime.webhooks.providers.standard_webhooks import (
+    CLERK,
+    OPENAI,
+    POLAR,
+    REPLICATE,
+    RESEND,
+    STANDARD_WEBHOOKS,
+    SUPABASE,
+    SVIX,
+)
 from runtime.webhooks.providers.stripe import STRIPE
 from runtime.webhooks.providers.swarmlet import SWARMLET
+from runtime.webhooks.providers.trello import TRELLO
+from runtime.webhooks.providers.twilio import TWILIO
+from runtime.webhooks.providers.twitter import TWITTER
+from runtime.webhooks.providers.typeform import TYPEFORM
+from runtime.webhooks.providers.vercel import VERCEL
+from runtime.webhooks.providers.webflow import WEBFLOW
+from runtime.webhooks.providers.woocommerce import WOOCOMMERCE
+from runtime.webhooks.providers.workos import WORKOS
+from runtime.webhooks.providers.zendesk import ZENDESK
+from runtime.webhooks.providers.zoom import ZOOM
 
 PROVIDERS: Mapping[str, Provider] = by_name(
     "provider",
@@ -21,6 +67,50 @@ PROVIDERS: Mapping[str, Provider] = by_name(
         SLACK,
         STRIPE,
         SWARMLET,
+        ADYEN,
+        BITBUCKET,
+        BOX,
+        CALENDLY,
+        CLERK,
+        COINBASE_CDP,
+        COINBASE_COMMERCE,
+        CUSTOMERIO,
+        DOCUSIGN,
+        DROPBOX,
+        ELEVENLABS,
+        GITEA,
+        HUBSPOT,
+        INTERCOM,
+        JIRA,
+        LEMONSQUEEZY,
+        LINE,
+        LINEAR,
+        MAILGUN,
+        META,
+        MUX,
+        OPENAI,
+        PADDLE,
+        PAGERDUTY,
+        POLAR,
+        RAZORPAY,
+        REPLICATE,
+        RESEND,
+        SENTRY,
+        SHOPIFY,
+        SQUARE,
+        STANDARD_WEBHOOKS,
+        SUPABASE,
+        SVIX,
+        TRELLO,
+        TWILIO,
+        TWITTER,
+        TYPEFORM,
+        VERCEL,
+        WEBFLOW,
+        WOOCOMMERCE,
+        WORKOS,
+        ZENDESK,
+        ZOOM,
     ),
 )
 

@@ -134,4 +134,5 @@ CUSTOM = Provider(
     options=CustomOptions,
     configure=configure,
     signed_by="payload",
+    event_by="event_header",
 )

@@ -15,6 +15,7 @@ GITHUB = Provider(
     scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
     decoder=json_or_form("payload"),
     event=("header:X-GitHub-Event",),
+    action=("$.action",),
     sample_event="pull_request",
     delivery_id=("header:X-GitHub-Delivery",),
     facts=(

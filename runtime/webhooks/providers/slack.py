@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.webhooks.answer import OK
 from runtime.webhooks.handshake import JsonEcho
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.payload import json_or_form
@@ -25,6 +26,7 @@ SLACK = Provider(
     handshake=JsonEcho(where="$.type", equals="url_verification", echo="$.challenge"),
     event=("$.event.type", "$.type", "$.command"),
     delivery_id=("$.event_id",),
+    answer=OK,
     facts=(
         Fact("team", ("$.team_id", "$.team.id")),
         Fact("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),

@@ -1,0 +1,140 @@
+"""Adyen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.hmac_scheme import Signing
+from runtime.webhooks.payload import decode_json
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.secret_key import hex_key
+
+_SIGNING = Signing("sha256", "base64")
+_ITEMS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedItems:
+    """HMAC-SHA256 over eight fields of each notification, joined by colons; it stands in the item's `additionalData`.
+
+    Every item must verify, with one and the same secret. Only the merchant's own reference may hold a colon: else the
+    borders between the fields could be moved. All other fields of an item are not signed.
+    """
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("id",)
+
+    @property
+    def tolerance(self) -> None:
+        return None
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def words(self) -> str:
+        return "HMAC-SHA256, base64, of eight fields of each item, in the body; the other fields are not signed"
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        keys = tuple(hex_key(secret) for secret in secrets)
+
+        def verify(request: Request, now: float) -> Match:
+            macs: list[bytes] = []
+            used: set[int] = set()
+            for item in _items(decode_json(request.body)):
+                more = item.get("additionalData")
+                signature = more.get("hmacSignature") if isinstance(more, dict) else None
+                if not isinstance(signature, str) or not signature:
+                    raise Refused("missing_signature")
+                mac, index = _SIGNING.match(keys, [_message(item)], [signature])
+                macs.append(mac)
+                used.add(index)
+            if len(used) != 1:
+                raise Refused("signature_mismatch")
+            return Match(macs[0] if len(macs) == 1 else hashlib.sha256(b"".join(macs)).digest(), None, used.pop())
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        return []
+
+    def embed(self, secret: bytes, draft: Draft) -> bytes:
+        """The draft's body with each item signed. Raises ValueError for a body without items."""
+        key, value = hex_key(secret), msgspec.json.decode(draft.body)
+        try:
+            for item in _items(value):
+                more = item.get("additionalData")
+                signature = _SIGNING.write(key, _message(item))
+                item["additionalData"] = {**(more if isinstance(more, dict) else {}), "hmacSignature": signature}
+        except Refused:
+            raise ValueError("the body is not a standard notification of Adyen") from None
+        return msgspec.json.encode(value)
+
+
+def _items(value: object) -> list[dict[str, object]]:
+    """The items of a notification, one at least. Raises `Refused`."""
+    held = value.get("notificationItems") if isinstance(value, dict) else None
+    items = (
+        [each.get("NotificationRequestItem") if isinstance(each, dict) else None for each in held or ()]
+        if isinstance(held, list)
+        else []
+    )
+    if not 0 < len(items) <= _ITEMS:
+        raise Refused("missing_signature")
+    found = [item for item in items if isinstance(item, dict)]
+    if len(found) < len(items):
+        raise Refused("missing_signature")
+    return found
+
+
+def _message(item: dict[str, object]) -> bytes:
+    """What is signed of an item. Raises `Refused` for fields of another shape."""
+    amount = item.get("amount")
+    held = {**item, **(amount if isinstance(amount, dict) else {})}
+    parts: list[str] = []
+    for name in _FIELDS:
+        part = held.get(name, "")
+        if name == "value" and isinstance(part, int) and not isinstance(part, bool):
+            part = str(part)
+        if not isinstance(part, str) or (":" in part and name != "merchantReference"):
+            raise Refused("malformed_signature")
+        parts.append(part)
+    return ":".join(parts).encode("utf-8", "surrogatepass")
+
+
+_FIELDS = (
+    *("pspReference", "originalReference", "merchantAccountCode", "merchantReference"),
+    *("value", "currency", "eventCode", "success"),
+)
+_ITEM = "$.notificationItems[*].NotificationRequestItem"
+_FIRST = "$.notificationItems[0].NotificationRequestItem"
+
+ADYEN = Provider(
+    name="adyen",
+    title="Adyen",
+    doc="Adyen's standard notifications of payments. It signs eight fields of them; the secret is hexadecimal.",
+    doc_url="https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures",
+    scheme=SignedItems(),
+    event=(f"{_FIRST}.eventCode",),
+    delivery_id=(f"{_ITEM}.pspReference + {_ITEM}.eventCode + {_ITEM}.success",),
+    answer=Answer(body=b"[accepted]"),
+    facts=(
+        Fact("event", (f"{_FIRST}.eventCode",)),
+        Fact("success", (f"{_FIRST}.success",)),
+        Fact("payment", (f"{_FIRST}.pspReference",)),
+        Fact("reference", (f"{_FIRST}.merchantReference",)),
+        Fact("amount in minor units", (f"{_FIRST}.amount.value",)),
+        Fact("currency", (f"{_FIRST}.amount.currency",)),
+        Fact("account", (f"{_FIRST}.merchantAccountCode",)),
+    ),
+)

@@ -1,0 +1,30 @@
+"""Bitbucket."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Prefixed
+
+BITBUCKET = Provider(
+    name="bitbucket",
+    title="Bitbucket",
+    doc="Webhooks of Bitbucket Cloud and Data Center.",
+    doc_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
+    # The name of GitHub's old SHA-1 header, but SHA-256: the algorithm is the row's, never the header's.
+    scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
+    event=("header:X-Event-Key",),
+    sample_event="pullrequest:created",
+    delivery_id=("header:X-Request-UUID", "header:X-Request-Id"),
+    facts=(
+        Fact("repository", ("$.repository.full_name", "$.repository.slug")),
+        Fact("actor", ("$.actor.display_name", "$.actor.displayName")),
+        Fact("pull request", ("$.pullrequest.id", "$.pullRequest.id")),
+        Fact("title", ("$.pullrequest.title", "$.pullRequest.title", "$.issue.title")),
+        Fact("state", ("$.pullrequest.state", "$.pullRequest.state", "$.commit_status.state")),
+        Fact(
+            "branch", ("$.push.changes[0].new.name", "$.pullrequest.source.branch.name", "$.changes[0].ref.displayId")
+        ),
+        Fact("comment", ("$.comment.content.raw", "$.comment.text")),
+    ),
+)

@@ -1,0 +1,35 @@
+"""Box."""
+
+from __future__ import annotations
+
+from runtime.webhooks.handshake import Present
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+BOX = Provider(
+    name="box",
+    title="Box",
+    doc="Box's V2 webhooks. Either of the app's two signature keys will do; name both while one is being changed.",
+    doc_url="https://developer.box.com/guides/webhooks/v2/signatures-v2",
+    scheme=Hmac(
+        header="BOX-SIGNATURE-PRIMARY",
+        more_headers=("BOX-SIGNATURE-SECONDARY",),
+        encoding="base64",
+        payload="{body}{timestamp}",
+        timestamp_header="BOX-DELIVERY-TIMESTAMP",
+        unit="rfc3339",
+        tolerance=600,
+    ),
+    handshake=Present(),
+    event=("$.trigger",),
+    # Not BOX-DELIVERY-ID, which is another one at every attempt.
+    delivery_id=("$.id",),
+    facts=(
+        Fact("item", ("$.source.name", "$.source.item.name")),
+        Fact("kind", ("$.source.type",)),
+        Fact("id", ("$.source.id",)),
+        Fact("folder", ("$.source.parent.name",)),
+        Fact("by", ("$.created_by.name", "$.created_by.login")),
+        Fact("comment", ("$.source.message",)),
+    ),
+)

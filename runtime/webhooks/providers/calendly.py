@@ -1,0 +1,24 @@
+"""Calendly."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Fields
+
+CALENDLY = Provider(
+    name="calendly",
+    title="Calendly",
+    doc="Events of invitees and routing forms at Calendly.",
+    doc_url="https://developer.calendly.com/api-docs/overview/webhooks/webhook-signatures",
+    scheme=Hmac(header="Calendly-Webhook-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=180),
+    event=("$.event",),
+    facts=(
+        Fact("event", ("$.payload.scheduled_event.name",)),
+        Fact("invitee", ("$.payload.name",)),
+        Fact("email", ("$.payload.email",)),
+        Fact("start", ("$.payload.scheduled_event.start_time",)),
+        Fact("status", ("$.payload.status",)),
+        Fact("reason", ("$.payload.cancellation.reason",)),
+    ),
+)

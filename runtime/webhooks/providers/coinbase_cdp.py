@@ -1,0 +1,109 @@
+"""Coinbase Developer Platform."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.hmac_scheme import Signing, required
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.timestamp import check_fresh, read_time
+
+_HEADER = "X-Hook0-Signature"
+_ID = "x-event-id"
+_SIGNING = Signing("sha256", "hex")
+_TOLERANCE = 300
+_NAMES = re.compile(r"[a-z0-9-]{1,64}(?: [a-z0-9-]{1,64}){0,15}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedHeaders:
+    """HMAC-SHA256 over time, names of headers, their values and the body, all joined by dots:
+    `t=…,h=content-type x-event-id,v1=…`.
+
+    Of the two signatures that are sent only `v1` counts: `v0` leaves the headers out. The event's id must be among
+    those signed, since deliveries are told apart by it, and may hold no dot, or values could change places.
+    """
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("timestamp", f"header:{_ID}", "body")
+
+    @property
+    def tolerance(self) -> float:
+        return _TOLERANCE
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return (_HEADER,)
+
+    @property
+    def words(self) -> str:
+        return "HMAC-SHA256, hex, of `{timestamp}.{names}.{values}.{body}`, with the headers that it names itself"
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        def verify(request: Request, now: float) -> Match:
+            value = required(request.headers, _HEADER.lower(), "missing_signature")
+            timestamp, names, signature = _fields(value)
+            time = read_time(timestamp, "s")
+            message = _message(timestamp, names, request.headers, request.body)
+            mac, index = _SIGNING.match(secrets, [message], [signature])
+            check_fresh(time, now, _TOLERANCE)
+            return Match(mac, int(time), index)
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        timestamp, held = str(int(draft.now)), Headers([(_ID, draft.delivery_id)])
+        signature = _SIGNING.write(secret, _message(timestamp, _ID, held, draft.body))
+        return [("X-Event-Id", draft.delivery_id), (_HEADER, f"t={timestamp},h={_ID},v1={signature}")]
+
+
+def _fields(value: str) -> tuple[str, str, str]:
+    """Timestamp, names and signature of the header, each once. Raises `Refused`."""
+    found: dict[str, str] = {}
+    for each in value.split(","):
+        key, equals, text = each.partition("=")
+        if not equals or key in found:
+            raise Refused("malformed_signature" if not equals else "ambiguous_signature")
+        found[key] = text
+    if "t" not in found:
+        raise Refused("missing_timestamp")
+    names = found.get("h", "")
+    if not found.get("v1") or not _NAMES.fullmatch(names):
+        raise Refused("malformed_signature")
+    if _ID not in names.split(" "):
+        raise Refused("missing_id")
+    return found["t"], names, found["v1"]
+
+
+def _message(timestamp: str, names: str, headers: Headers, body: bytes) -> bytes:
+    values = [required(headers, name, "missing_id") for name in names.split(" ")]
+    if "." in values[names.split(" ").index(_ID)]:
+        raise Refused("malformed_id")
+    return ".".join((timestamp, names, *values, "")).encode("utf-8", "surrogatepass") + body
+
+
+COINBASE_CDP = Provider(
+    name="coinbase-cdp",
+    title="Coinbase Developer Platform",
+    doc="Events of onchain activity, wallets and payments at Coinbase.",
+    doc_url="https://docs.cdp.coinbase.com/webhooks/verify-signatures",
+    scheme=SignedHeaders(),
+    event=("header:X-Event-Type", "$.eventType"),
+    sample_event="onchain.activity.detected",
+    delivery_id=("header:X-Event-Id",),
+    facts=(
+        Fact("event", ("$.eventType", "$.data.eventType")),
+        Fact("network", ("$.network", "$.data.network")),
+        Fact("transaction", ("$.transactionHash", "$.data.transactionHash")),
+        Fact("contract", ("$.contractAddress", "$.data.contractAddress")),
+        Fact("from", ("$.from", "$.data.from")),
+        Fact("to", ("$.to", "$.data.to")),
+    ),
+)

@@ -1,0 +1,26 @@
+"""Coinbase Commerce."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+COINBASE_COMMERCE = Provider(
+    name="coinbase-commerce",
+    title="Coinbase Commerce",
+    doc="Charges of Coinbase Commerce.",
+    doc_url="https://docs.cdp.coinbase.com/commerce/api-architecture/webhooks-security",
+    scheme=Hmac(header="X-CC-Webhook-Signature"),
+    event=("$.event.type",),
+    # Not `$.id`, which is another one at every attempt.
+    delivery_id=("$.event.id",),
+    answer=OK,
+    facts=(
+        Fact("charge", ("$.event.data.code",)),
+        Fact("name", ("$.event.data.name",)),
+        Fact("amount", ("$.event.data.pricing.local.amount",)),
+        Fact("currency", ("$.event.data.pricing.local.currency",)),
+        Fact("status", ("$.event.data.timeline[-1].status",)),
+    ),
+)

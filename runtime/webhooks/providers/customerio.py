@@ -1,0 +1,30 @@
+"""Customer.io."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+CUSTOMERIO = Provider(
+    name="customerio",
+    title="Customer.io",
+    doc="Reporting webhooks of Customer.io.",
+    doc_url="https://docs.customer.io/journeys/webhooks/",
+    scheme=Hmac(
+        header="X-CIO-Signature",
+        payload="v0:{timestamp}:{body}",
+        timestamp_header="X-CIO-Timestamp",
+        tolerance=300,
+    ),
+    event=("$.object_type + $.metric", "$.metric"),
+    delivery_id=("$.event_id",),
+    facts=(
+        Fact("metric", ("$.metric",)),
+        Fact("kind", ("$.object_type",)),
+        Fact("recipient", ("$.data.recipient", "$.data.identifiers.email", "$.data.email_address")),
+        Fact("subject", ("$.data.subject",)),
+        Fact("campaign", ("$.data.campaign_id", "$.data.broadcast_id")),
+        Fact("link", ("$.data.href",)),
+        Fact("failure", ("$.data.failure_message",)),
+    ),
+)

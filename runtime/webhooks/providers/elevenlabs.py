@@ -1,0 +1,33 @@
+"""ElevenLabs."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Fields
+
+ELEVENLABS = Provider(
+    name="elevenlabs",
+    title="ElevenLabs",
+    doc="Calls and transcriptions of ElevenLabs' agents.",
+    doc_url="https://elevenlabs.io/docs/agents-platform/workflows/post-call-webhooks",
+    # A late delivery keeps the time of the first attempt, so the tolerance is its own library's half an hour.
+    scheme=Hmac(
+        header="ElevenLabs-Signature",
+        form=Fields(signature="v0"),
+        payload="{timestamp}.{body}",
+        tolerance=1800,
+    ),
+    event=("$.type",),
+    delivery_id=("$.type + $.data.conversation_id",),
+    answer=OK,
+    facts=(
+        Fact("agent", ("$.data.agent_id",)),
+        Fact("conversation", ("$.data.conversation_id",)),
+        Fact("status", ("$.data.status",)),
+        Fact("summary", ("$.data.analysis.transcript_summary",)),
+        Fact("successful", ("$.data.analysis.call_successful",)),
+        Fact("seconds", ("$.data.metadata.call_duration_secs",)),
+    ),
+)

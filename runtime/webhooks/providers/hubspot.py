@@ -1,0 +1,43 @@
+"""HubSpot."""
+
+from __future__ import annotations
+
+import re
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+_DECODED = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
+
+
+def signed_url(url: str) -> str:
+    """The URL as HubSpot writes it when it signs: these escapes undone, and no others."""
+    return re.sub("|".join(_DECODED), lambda found: _DECODED[found[0].upper()], url, flags=re.IGNORECASE)
+
+
+HUBSPOT = Provider(
+    name="hubspot",
+    title="HubSpot",
+    doc="A HubSpot app's webhooks, signed in version 3. It signs the URL, so `public_url` is needed. The secret is "
+    "the app's client secret.",
+    doc_url="https://developers.hubspot.com/docs/apps/legacy-apps/authentication/validating-requests",
+    scheme=Hmac(
+        header="X-HubSpot-Signature-v3",
+        encoding="base64",
+        payload="{method}{url}{body}{timestamp}",
+        timestamp_header="X-HubSpot-Request-Timestamp",
+        unit="ms",
+        tolerance=300,
+        url=signed_url,
+    ),
+    event=("$[0].subscriptionType", "$[0].eventType"),
+    # Event ids alone are not unique, as HubSpot says.
+    delivery_id=("$[*].eventId + $[*].subscriptionId + $[*].objectId + $[*].occurredAt",),
+    facts=(
+        Fact("portal", ("$[0].portalId",)),
+        Fact("object", ("$[0].objectId",)),
+        Fact("property", ("$[0].propertyName",)),
+        Fact("value", ("$[0].propertyValue",)),
+        Fact("change", ("$[0].changeFlag", "$[0].changeSource")),
+    ),
+)

@@ -1,0 +1,25 @@
+"""LINE."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+LINE = Provider(
+    name="line",
+    title="LINE",
+    doc="The Messaging API of LINE. The secret is the channel's secret.",
+    doc_url="https://developers.line.biz/en/docs/messaging-api/verify-webhook-signature/",
+    scheme=Hmac(header="X-Line-Signature", encoding="base64"),
+    event=("$.events[0].type",),
+    delivery_id=("$.events[*].webhookEventId",),
+    answer=OK,
+    facts=(
+        Fact("text", ("$.events[0].message.text",)),
+        Fact("kind", ("$.events[0].message.type",)),
+        Fact("user", ("$.events[0].source.userId",)),
+        Fact("group", ("$.events[0].source.groupId", "$.events[0].source.roomId")),
+        Fact("postback", ("$.events[0].postback.data",)),
+    ),
+)

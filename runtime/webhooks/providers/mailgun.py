@@ -1,0 +1,118 @@
+"""Mailgun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.hmac_scheme import Signing
+from runtime.webhooks.payload import decode_json
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.timestamp import check_fresh, read_time
+
+_SIGNING = Signing("sha256", "hex")
+_TOLERANCE = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenInBody:
+    """HMAC-SHA256 over `timestamp` and `token`, both beside the `signature` in the JSON body's own `signature`.
+
+    It proves that Mailgun made the token, and nothing about the rest of the body: whoever gets hold of one request
+    could write another body around its signature. So a token counts once, and only while it is fresh. Nothing stands
+    between timestamp and token, but with a digit more or less the timestamp is years away.
+    """
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("timestamp", "id")
+
+    @property
+    def tolerance(self) -> float:
+        return _TOLERANCE
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def words(self) -> str:
+        return "HMAC-SHA256, hex, of timestamp and token, all three in the body; the rest of it is not signed"
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        def verify(request: Request, now: float) -> Match:
+            timestamp, token, signature = _signature(request.body)
+            time = read_time(timestamp, "s")
+            if not (token.isascii() and token.isalnum() and len(token) <= 128):
+                raise Refused("malformed_id")
+            mac, index = _SIGNING.match(secrets, [(timestamp + token).encode()], [signature])
+            check_fresh(time, now, _TOLERANCE)
+            return Match(mac, int(time), index)
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        return []
+
+    def embed(self, secret: bytes, draft: Draft) -> bytes:
+        """The draft's body, a JSON object, with the signature in it. Raises ValueError for another body."""
+        timestamp, token = str(int(draft.now)), draft.delivery_id.encode().hex().ljust(50, "0")
+        signature = {
+            "timestamp": timestamp,
+            "token": token,
+            "signature": _SIGNING.write(secret, (timestamp + token).encode()),
+        }
+        value = msgspec.json.decode(draft.body)
+        if not isinstance(value, dict):
+            raise ValueError("the body has no place for a signature: it is a JSON object")
+        return msgspec.json.encode({**value, "signature": signature})
+
+
+def _signature(body: bytes) -> tuple[str, str, str]:
+    """Timestamp, token and signature, as texts. Raises `Refused`."""
+    value = decode_json(body)
+    held = value.get("signature") if isinstance(value, dict) else None
+    if not isinstance(held, dict):
+        raise Refused("missing_signature")
+    texts: list[str] = []
+    for name, missing in (
+        ("timestamp", "missing_timestamp"),
+        ("token", "missing_id"),
+        ("signature", "missing_signature"),
+    ):
+        text = held.get(name)
+        if name == "timestamp" and isinstance(text, int) and not isinstance(text, bool):
+            text = str(text)
+        if not isinstance(text, str) or not text:
+            raise Refused(missing)
+        texts.append(text)
+    timestamp, token, signature = texts
+    return timestamp, token, signature
+
+
+MAILGUN = Provider(
+    name="mailgun",
+    title="Mailgun",
+    doc="Events of mail sent with Mailgun. It signs a token, not the body: let a filter decide nothing that matters.",
+    doc_url="https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks",
+    scheme=TokenInBody(),
+    event=("$['event-data'].event",),
+    delivery_id=("$.signature.token",),
+    answer=OK,
+    facts=(
+        Fact("recipient", ("$['event-data'].recipient",)),
+        Fact("subject", ("$['event-data'].message.headers.subject",)),
+        Fact("severity", ("$['event-data'].severity",)),
+        Fact("reason", ("$['event-data'].reason",)),
+        Fact(
+            "status", ("$['event-data']['delivery-status'].description", "$['event-data']['delivery-status'].message")
+        ),
+        Fact("message", ("$['event-data'].message.headers['message-id']",)),
+    ),
+)

@@ -1,0 +1,56 @@
+"""Meta: Facebook, Instagram, Messenger, WhatsApp."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from dslc.blocks.values import SecretReference
+from runtime.webhooks.answer import OK
+from runtime.webhooks.handshake import QueryEcho
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Prefixed
+
+
+class MetaOptions(Group):
+    """What Meta shows when it asks whether the address is the app's own."""
+
+    verify_token: SecretReference | None = Field(
+        None,
+        repr=False,
+        description="The verify token as it stands in the app's settings; without it Meta can't subscribe.",
+        examples=["secret://env/META_VERIFY_TOKEN"],
+    )
+
+
+def _configure(row: Provider, options: MetaOptions) -> Provider:
+    assert isinstance(row.handshake, QueryEcho)
+    return replace(row, handshake=replace(row.handshake, token=options.verify_token))
+
+
+META = Provider(
+    name="meta",
+    title="Meta",
+    doc="Webhooks of Facebook, Instagram, Messenger and WhatsApp. The secret is the app's secret.",
+    doc_url="https://developers.facebook.com/docs/graph-api/webhooks/getting-started",
+    scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
+    handshake=QueryEcho(
+        echo="hub.challenge",
+        fixed=(("hub.mode", "subscribe"),),
+        token_name="hub.verify_token",  # noqa: S106 - the parameter's name
+    ),
+    event=("$.entry[0].changes[0].field", "$.object"),
+    options=MetaOptions,
+    configure=_configure,
+    answer=OK,
+    facts=(
+        Fact("object", ("$.object",)),
+        Fact("from", ("$.entry[0].changes[0].value.messages[0].from", "$.entry[0].messaging[0].sender.id")),
+        Fact("text", ("$.entry[0].changes[0].value.messages[0].text.body", "$.entry[0].messaging[0].message.text")),
+        Fact("status", ("$.entry[0].changes[0].value.statuses[0].status",)),
+        Fact("account", ("$.entry[0].id",)),
+    ),
+)

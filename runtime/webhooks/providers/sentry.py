@@ -1,0 +1,27 @@
+"""Sentry."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+SENTRY = Provider(
+    name="sentry",
+    title="Sentry",
+    doc="Issues, errors and alerts of a Sentry integration. The secret is its client secret.",
+    doc_url="https://docs.sentry.io/organization/integrations/integration-platform/webhooks/",
+    # Sentry-Hook-Timestamp is not signed, so it proves nothing.
+    scheme=Hmac(header="Sentry-Hook-Signature"),
+    event=("header:Sentry-Hook-Resource",),
+    sample_event="issue",
+    delivery_id=("header:Request-ID",),
+    facts=(
+        Fact("action", ("$.action",)),
+        Fact("issue", ("$.data.issue.shortId", "$.data.issue.id", "$.data.event.issue_id")),
+        Fact("title", ("$.data.issue.title", "$.data.event.title", "$.data.error.title", "$.data.description_title")),
+        Fact("where", ("$.data.issue.culprit", "$.data.event.culprit", "$.data.error.culprit")),
+        Fact("level", ("$.data.issue.level", "$.data.event.level", "$.data.error.level")),
+        Fact("project", ("$.data.issue.project.slug", "$.data.event.project", "$.data.error.project")),
+        Fact("by", ("$.actor.name",)),
+    ),
+)

@@ -1,0 +1,145 @@
+"""Standard Webhooks, and senders that keep to it under names of their own.
+
+Their `whsec_` stands before base64, unlike Stripe's, which is part of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.secret_key import base64_key, text_key
+from runtime.webhooks.signature_header import Listed
+
+
+def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:
+    """Its symmetric scheme, with headers of one family only: `webhook-id` and `svix-signature` are never mixed."""
+    return Hmac(
+        header=f"{family}-signature",
+        form=Listed("v1,", " "),
+        encoding="base64",
+        payload="{id}.{timestamp}.{body}",
+        timestamp_header=f"{family}-timestamp",
+        id_header=f"{family}-id",
+        tolerance=300,
+        key=key,
+    )
+
+
+def _openai_key(secret: bytes) -> bytes:
+    """Only what has the prefix is base64, as in OpenAI's own library."""
+    return base64_key(secret) if secret.strip().startswith(b"whsec_") else text_key(secret)
+
+
+STANDARD_WEBHOOKS = Provider(
+    name="standard-webhooks",
+    title="Standard Webhooks",
+    doc="Any sender that keeps to the Standard Webhooks specification.",
+    doc_url="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
+    scheme=_symmetric(),
+    event=("$.type",),
+    delivery_id=("header:webhook-id",),
+)
+
+SVIX = replace(
+    STANDARD_WEBHOOKS,
+    name="svix",
+    title="Svix",
+    doc="Any sender that delivers through Svix, with headers that begin with `svix-`.",
+    doc_url="https://docs.svix.com/receiving/verifying-payloads/how",
+    scheme=_symmetric("svix"),
+    delivery_id=("header:svix-id",),
+)
+
+CLERK = replace(
+    SVIX,
+    name="clerk",
+    title="Clerk",
+    doc="Events of users, sessions and organizations at Clerk.",
+    doc_url="https://clerk.com/docs/guides/development/webhooks/syncing",
+    facts=(
+        Fact("id", ("$.data.id",)),
+        Fact("email", ("$.data.email_addresses[0].email_address",)),
+        Fact("name", ("$.data.first_name", "$.data.name")),
+        Fact("organization", ("$.data.organization.name",)),
+        Fact("role", ("$.data.role",)),
+    ),
+)
+
+RESEND = replace(
+    SVIX,
+    name="resend",
+    title="Resend",
+    doc="Events of mail sent with Resend.",
+    doc_url="https://resend.com/docs/webhooks/verify-webhooks-requests",
+    facts=(
+        Fact("to", ("$.data.to[0]",)),
+        Fact("from", ("$.data.from",)),
+        Fact("subject", ("$.data.subject",)),
+        Fact("bounce", ("$.data.bounce.message",)),
+        Fact("email", ("$.data.email_id",)),
+    ),
+)
+
+OPENAI = replace(
+    STANDARD_WEBHOOKS,
+    name="openai",
+    title="OpenAI",
+    doc="Events of background responses, batches, evaluations and fine-tuning at OpenAI.",
+    doc_url="https://platform.openai.com/docs/guides/webhooks",
+    scheme=_symmetric(key=_openai_key),
+    facts=(Fact("object", ("$.data.id",)), Fact("event", ("$.id",))),
+)
+
+REPLICATE = replace(
+    STANDARD_WEBHOOKS,
+    name="replicate",
+    title="Replicate",
+    doc="Predictions and trainings at Replicate.",
+    doc_url="https://replicate.com/docs/topics/webhooks/verify-webhook",
+    event=("$.status",),
+    facts=(
+        Fact("prediction", ("$.id",)),
+        Fact("model", ("$.model", "$.version")),
+        Fact("status", ("$.status",)),
+        Fact("error", ("$.error",)),
+        Fact("seconds", ("$.metrics.predict_time",)),
+    ),
+)
+
+SUPABASE = replace(
+    STANDARD_WEBHOOKS,
+    name="supabase",
+    title="Supabase Auth",
+    doc="Supabase's hooks of Auth, whose secret is shown as `v1,whsec_…`. Its database webhooks are not signed.",
+    doc_url="https://supabase.com/docs/guides/auth/auth-hooks",
+    event=("$.email_data.email_action_type",),
+    # Auth waits for the answer: an object, empty when nothing is to be changed.
+    answer=Answer(200, "application/json", b"{}"),
+    facts=(
+        Fact("user", ("$.user.id", "$.user_id")),
+        Fact("email", ("$.user.email",)),
+        Fact("phone", ("$.user.phone", "$.sms.phone")),
+        Fact("action", ("$.email_data.email_action_type",)),
+    ),
+)
+
+POLAR = replace(
+    STANDARD_WEBHOOKS,
+    name="polar",
+    title="Polar",
+    doc="Events of Polar. The whole secret is the key, and no base64.",
+    doc_url="https://polar.sh/docs/integrate/webhooks/delivery",
+    scheme=_symmetric(key=text_key),
+    facts=(
+        Fact("id", ("$.data.id",)),
+        Fact("status", ("$.data.status",)),
+        Fact("product", ("$.data.product.name", "$.data.name")),
+        Fact("amount in minor units", ("$.data.total_amount", "$.data.amount")),
+        Fact("currency", ("$.data.currency",)),
+        Fact("email", ("$.data.customer.email", "$.data.email")),
+    ),
+)

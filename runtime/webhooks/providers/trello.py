@@ -1,0 +1,29 @@
+"""Trello."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.handshake import Present
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+TRELLO = Provider(
+    name="trello",
+    title="Trello",
+    doc="Changes of a Trello board or card, signed with SHA-1: it has nothing else. It signs the callback URL too, so "
+    "`public_url` is needed. The secret is the app's.",
+    doc_url="https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/",
+    scheme=Hmac(header="X-Trello-Webhook", algorithm="sha1", encoding="base64", payload="{body}{url}"),
+    handshake=Present(),
+    event=("$.action.type",),
+    delivery_id=("$.action.id",),
+    answer=OK,
+    facts=(
+        Fact("board", ("$.action.data.board.name", "$.model.name")),
+        Fact("card", ("$.action.data.card.name",)),
+        Fact("list", ("$.action.data.listAfter.name", "$.action.data.list.name")),
+        Fact("from", ("$.action.data.listBefore.name",)),
+        Fact("text", ("$.action.data.text",)),
+        Fact("by", ("$.action.memberCreator.fullName",)),
+    ),
+)

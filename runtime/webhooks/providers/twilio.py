@@ -1,0 +1,158 @@
+"""Twilio."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.hmac_scheme import Signing, required
+from runtime.webhooks.payload import decode_form, json_or_form
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import Check, Draft, Match
+
+_HEADER = "X-Twilio-Signature"
+_HASH = "bodySHA256"
+_FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormUrl:
+    """HMAC over the URL followed by the form's fields, sorted by name, each name and value without anything between.
+
+    A body that is no form is signed by its SHA-256, which Twilio puts into the query as `bodySHA256` and signs with the
+    URL; one without it is refused, for nothing would cover it. Where that hash is given it must be right, whatever the
+    content type says. Twilio signs the URL sometimes with its port and sometimes without: either will do.
+
+    Nothing separates names from values, so a holder of one signed request could move the border between them.
+    """
+
+    algorithm: Literal["sha1", "sha256"] = "sha1"
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("url", "body")
+
+    @property
+    def tolerance(self) -> None:
+        return None
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return (_HEADER,)
+
+    @property
+    def words(self) -> str:
+        return f"HMAC-{self.algorithm.upper()}, base64, of URL and sorted form fields, or of the URL with `bodySHA256`"
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        signing = Signing(self.algorithm, "base64")
+
+        def verify(request: Request, now: float) -> Match:
+            signature = required(request.headers, _HEADER.lower(), "missing_signature")
+            url, fields = _parts(request)
+            messages = [(each + fields).encode("utf-8", "surrogatepass") for each in _ports(url)]
+            mac, index = signing.match(secrets, messages, [signature])
+            return Match(mac, None, index)
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        try:
+            message = (draft.url or "") + _fields(draft.body)
+        except Refused:
+            raise ValueError("the body is not a form, as Twilio's are") from None
+        return [(_HEADER, Signing(self.algorithm, "base64").write(secret, message.encode()))]
+
+
+def _parts(request: Request) -> tuple[str, str]:
+    """The URL as Twilio called it, and the fields that are signed after it. Raises `Refused`."""
+    url, given = request.url or "", parse_qs(request.query).get(_HASH)
+    if given is not None and len(given) == 1:
+        url += f"{'&' if '?' in url else '?'}{_HASH}={given[0]}"
+    hashes = parse_qs(urlsplit(url).query).get(_HASH)
+    if hashes is not None or given is not None:
+        hashes = hashes or []
+        expected = hashlib.sha256(request.body).hexdigest()
+        if len(hashes) != 1 or not hmac.compare_digest(hashes[0].encode("utf-8", "surrogatepass"), expected.encode()):
+            raise Refused("signature_mismatch")
+        return url, ""
+    media = (request.headers.get("content-type") or _FORM).partition(";")[0].strip().lower()
+    if media != _FORM and request.body:
+        raise Refused("signature_mismatch")
+    try:
+        return url, _fields(request.body)
+    except Refused:
+        # Nothing that Twilio sends: to whoever asks, as wrong as any other body.
+        raise Refused("signature_mismatch") from None
+
+
+def _fields(body: bytes) -> str:
+    form = decode_form(body) if body else {}
+    assert isinstance(form, dict)
+    return "".join(
+        name + value
+        for name in sorted(form)
+        for value in (sorted(set(form[name])) if isinstance(form[name], list) else (form[name],))
+    )
+
+
+def _ports(url: str) -> list[str]:
+    """The URL without and with its port."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    name = parts.netloc.rpartition(":")[0] if parts.netloc.endswith(f":{parts.port}") else parts.netloc
+    if not host:
+        return [url]
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    bare, numbered = parts._replace(netloc=name), parts._replace(netloc=f"{name}:{port}")
+    return list(dict.fromkeys((url, bare.geturl(), numbered.geturl())))
+
+
+class TwilioOptions(Group):
+    """Which of Twilio's two kinds of signatures is expected."""
+
+    algorithm: Literal["sha1", "sha256"] = Field(
+        "sha1",
+        description="`sha1` for the account's auth token; `sha256` for a shared key that signs with it.",
+    )
+
+
+def _configure(row: Provider, options: TwilioOptions) -> Provider:
+    # The request names an algorithm in X-Twilio-Webhooks-Signature-Settings; the webhook's owner decides, not it.
+    return replace(row, scheme=FormUrl(algorithm=options.algorithm))
+
+
+TWILIO = Provider(
+    name="twilio",
+    title="Twilio",
+    doc="Messages, calls and events of Twilio. It signs the URL, so `public_url` is needed, and with SHA-1 by default.",
+    doc_url="https://www.twilio.com/docs/usage/security",
+    scheme=FormUrl(),
+    content_type=_FORM,
+    decoder=json_or_form("payload", plain=True),
+    event=("$.EventType", "$.MessageStatus", "$.SmsStatus", "$.CallStatus", "$[0].type"),
+    delivery_id=("header:I-Twilio-Idempotency-Token",),
+    # Anything but TwiML, or nothing, is logged at Twilio as an error of the webhook.
+    answer=Answer(200, "text/xml; charset=utf-8", b"<Response/>"),
+    options=TwilioOptions,
+    configure=_configure,
+    facts=(
+        Fact("from", ("$.From", "$.Caller")),
+        Fact("to", ("$.To", "$.Called")),
+        Fact("text", ("$.Body",)),
+        Fact("status", ("$.MessageStatus", "$.CallStatus", "$.SmsStatus")),
+        Fact("message", ("$.MessageSid", "$.CallSid")),
+        Fact("digits", ("$.Digits",)),
+        Fact("error", ("$.ErrorCode",)),
+    ),
+)

@@ -1,0 +1,32 @@
+"""X, formerly Twitter."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.handshake import QueryProof
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Prefixed
+
+TWITTER = Provider(
+    name="twitter",
+    title="X (Twitter)",
+    doc="X's Account Activity API. The secret is the app's consumer secret.",
+    doc_url="https://docs.x.com/x-api/webhooks/introduction",
+    # Whoever asks has the key sign short texts, see the handshake: none of them begins like this.
+    scheme=Hmac(
+        header="X-Twitter-Webhooks-Signature",
+        form=Prefixed("sha256="),
+        encoding="base64",
+        begins=b"{",
+    ),
+    handshake=QueryProof(token="crc_token", name="response_token"),  # noqa: S106 - its name
+    answer=OK,
+    facts=(
+        Fact("for", ("$.for_user_id",)),
+        Fact("post", ("$.tweet_create_events[0].text",)),
+        Fact("by", ("$.tweet_create_events[0].user.screen_name", "$.follow_events[0].source.screen_name")),
+        Fact("liked", ("$.favorite_events[0].favorited_status.text",)),
+        Fact("message", ("$.direct_message_events[0].message_create.message_data.text",)),
+    ),
+)

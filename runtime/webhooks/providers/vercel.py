@@ -1,0 +1,24 @@
+"""Vercel."""
+
+from __future__ import annotations
+
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+VERCEL = Provider(
+    name="vercel",
+    title="Vercel",
+    doc="Events of Vercel, signed with SHA-1: Vercel has nothing else.",
+    doc_url="https://vercel.com/docs/webhooks/webhooks-api",
+    scheme=Hmac(header="X-Vercel-Signature", algorithm="sha1"),
+    event=("$.type",),
+    delivery_id=("$.id",),
+    facts=(
+        Fact("deployment", ("$.payload.deployment.name", "$.payload.name")),
+        Fact("url", ("$.payload.deployment.url", "$.payload.url")),
+        Fact("project", ("$.payload.project.id", "$.payload.projectId")),
+        Fact("target", ("$.payload.target",)),
+        Fact("commit", ("$.payload.deployment.meta.githubCommitMessage",)),
+        Fact("link", ("$.payload.links.deployment",)),
+    ),
+)

@@ -1,0 +1,29 @@
+"""WooCommerce."""
+
+from __future__ import annotations
+
+from runtime.webhooks.handshake import FormPing
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+
+WOOCOMMERCE = Provider(
+    name="woocommerce",
+    title="WooCommerce",
+    doc="Webhooks of a WooCommerce shop.",
+    doc_url="https://developer.woocommerce.com/docs/best-practices/urls-and-routing/webhooks/",
+    scheme=Hmac(header="X-WC-Webhook-Signature", encoding="base64"),
+    # A new webhook is tried with a form that nobody signs.
+    handshake=FormPing(name="webhook_id"),
+    event=("header:X-WC-Webhook-Topic",),
+    sample_event="order.created",
+    delivery_id=("header:X-WC-Webhook-Delivery-ID",),
+    facts=(
+        Fact("order", ("$.number",)),
+        Fact("name", ("$.name",)),
+        Fact("id", ("$.id",)),
+        Fact("status", ("$.status",)),
+        Fact("total", ("$.total", "$.price")),
+        Fact("currency", ("$.currency",)),
+        Fact("email", ("$.billing.email", "$.email")),
+    ),
+)

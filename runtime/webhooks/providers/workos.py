@@ -1,0 +1,33 @@
+"""WorkOS."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Fields
+
+WORKOS = Provider(
+    name="workos",
+    title="WorkOS",
+    doc="Events of WorkOS.",
+    doc_url="https://workos.com/docs/events/data-syncing/webhooks",
+    scheme=Hmac(
+        header="WorkOS-Signature",
+        form=Fields(separator=", "),
+        payload="{timestamp}.{body}",
+        unit="ms",
+        tolerance=180,
+    ),
+    event=("$.event",),
+    delivery_id=("$.id",),
+    answer=OK,
+    facts=(
+        Fact("object", ("$.data.object",)),
+        Fact("id", ("$.data.id",)),
+        Fact("email", ("$.data.email", "$.data.emails[0].value", "$.data.user.email")),
+        Fact("name", ("$.data.name", "$.data.first_name")),
+        Fact("state", ("$.data.state", "$.data.status")),
+        Fact("organization", ("$.data.organization_id",)),
+    ),
+)

@@ -1,0 +1,41 @@
+"""Zoom."""
+
+from __future__ import annotations
+
+from runtime.webhooks.answer import OK
+from runtime.webhooks.handshake import JsonProof
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.signature_header import Prefixed
+
+ZOOM = Provider(
+    name="zoom",
+    title="Zoom",
+    doc="Events of a Zoom app. The secret is the app's secret token.",
+    doc_url="https://developers.zoom.us/docs/api/webhooks/",
+    scheme=Hmac(
+        header="X-Zm-Signature",
+        form=Prefixed("v0="),
+        payload="v0:{timestamp}:{body}",
+        timestamp_header="X-Zm-Request-Timestamp",
+        tolerance=300,
+    ),
+    # Zoom asks when the URL is saved and every 72 hours after.
+    handshake=JsonProof(
+        where="$.event",
+        equals="endpoint.url_validation",
+        token="$.payload.plainToken",  # noqa: S106 - where it stands
+        token_name="plainToken",  # noqa: S106
+        proof_name="encryptedToken",
+    ),
+    event=("$.event",),
+    answer=OK,
+    facts=(
+        Fact("topic", ("$.payload.object.topic",)),
+        Fact("meeting", ("$.payload.object.id",)),
+        Fact("host", ("$.payload.object.host_email", "$.payload.object.host_id")),
+        Fact("participant", ("$.payload.object.participant.user_name",)),
+        Fact("start", ("$.payload.object.start_time",)),
+        Fact("account", ("$.payload.account_id",)),
+    ),
+)
