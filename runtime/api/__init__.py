@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api import memories, secrets, webhooks
+from runtime.api import memories, secrets, tokens, users, webhooks
 from runtime.api.house import House
+from runtime.api.tool_operations import TOOL_OPERATIONS
 
 __all__ = ["OPERATIONS", "House", "Operation"]
 
@@ -19,8 +20,15 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "memories.inspect": memories.inspect,
         "memories.list": memories.list_agents,
         "secrets.show": secrets.show,
+        "tokens.create": tokens.create,
+        "tokens.list": tokens.list_tokens,
+        "tokens.revoke": tokens.revoke,
+        "users.add": users.add,
+        "users.list": users.list_users,
+        "users.remove": users.remove,
         "webhooks.list": webhooks.list_webhooks,
         "webhooks.log": webhooks.log,
         "webhooks.sign": webhooks.sign_delivery,
+        **TOOL_OPERATIONS,
     }
 )

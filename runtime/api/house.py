@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from runtime.clock import Clock
-from runtime.database import Database
+from runtime.identity import Tokens
 from runtime.memory import Store
 from runtime.secrets import Context
-from runtime.webhooks.audit import Audit
+from runtime.tools.context import House as ToolsHouse
 from runtime.webhooks.route import Mount
 
 
-class House(Protocol):
+class House(ToolsHouse, Protocol):
     """An opened root with a running program."""
 
-    clock: Clock
-    database: Database
     secrets: Context
+    tokens: Tokens
     addresses: dict[str, str]
     """The listeners' addresses by name (`public`, `admin`); empty when no daemon runs."""
-    audit: Audit | None
-    """Where the running daemon notes what it did not accept; None when no daemon runs."""
-
-    @property
-    def mounts(self) -> Mapping[str, Mount]:
-        """Every declared webhook by name."""
+    mounts: Mapping[str, Mount]
+    """Every webhook, declared ones by name and those made at run time by id."""
 
     @property
     def memories(self) -> Mapping[str, Store]:

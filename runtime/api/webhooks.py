@@ -16,13 +16,15 @@ from runtime.webhooks.route import Mount
 
 
 async def list_webhooks(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every declared webhook, mounted or not and why."""
+    """Every webhook, declared or made at run time, mounted or not and why."""
     return {"webhooks": [_row(entry, house) for _, entry in sorted(house.mounts.items())]}
 
 
 def _row(entry: Mount, house: House) -> dict[str, Any]:
     return {
         "name": entry.name,
+        "title": entry.title,
+        "user": entry.user_id,
         "path": entry.path,
         "provider": entry.provider,
         "agent": entry.agent,

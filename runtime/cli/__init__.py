@@ -15,6 +15,8 @@ COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
     "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, test, logs, add, remove."),
     "memory": ("runtime.cli.memory:memory", "Memories: list, inspect."),
+    "user": ("runtime.cli.user:user", "Users: add, list, remove."),
+    "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),
     "secret": ("runtime.cli.secret:secret", "Secrets: show."),
 }
 

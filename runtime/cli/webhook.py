@@ -14,6 +14,7 @@ import click
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import json_option, print_json, print_table, root_option
 from runtime.cli.webhook_edit import add, remove
+from runtime.cli.webhook_made import create, delete
 from runtime.errors import SymbiontError, UsageError
 
 
@@ -24,20 +25,22 @@ def webhook() -> None:
 
 webhook.add_command(add)
 webhook.add_command(remove)
+webhook.add_command(create)
+webhook.add_command(delete)
 
 
 @webhook.command("list")
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """Every webhook of the program, where its secret is from, and whether it is mounted."""
+    """Every webhook, of the program and made at run time: where its secret is from, and whether it is mounted."""
     answer = call(find_root(root), "webhooks.list")
     if as_json:
         print_json(answer)
         return
     rows = [
         (
-            row["name"],
+            f"{row['title']} ({row['user']})" if row["title"] else row["name"],
             row["path"],
             row["provider"],
             row["agent"],
@@ -46,7 +49,7 @@ def list_(root: Path | None, as_json: bool) -> None:
         )
         for row in answer["webhooks"]
     ]
-    print_table(("webhook", "path", "provider", "agent", "state", "secret"), rows, empty="No webhooks are declared.")
+    print_table(("webhook", "path", "provider", "agent", "state", "secret"), rows, empty="There are no webhooks.")
 
 
 @webhook.command()

@@ -1,4 +1,4 @@
-"""What operators reach: `/readyz` on their listener, every operation on the admin socket."""
+"""What operators reach: `/readyz` and `/v1` on their listener, every operation on the admin socket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from aiohttp import web
 
 from runtime.api import OPERATIONS
 from runtime.daemon.house import House
+from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
+from runtime.webhooks.made_routes import SWITCHED_OFF
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -18,21 +20,26 @@ log = structlog.get_logger("symbiont.admin")
 LARGEST_REQUEST = 64 * 1024 * 1024
 
 
-def operators(house: House, serving: Callable[[], bool], *, largest: int = 1024 * 1024) -> web.Application:
-    """The operators' listener. Its data stays on the admin socket for as long as there are no tokens to ask for.
-
-    `largest` is the largest request in bytes.
-    """
-    application = web.Application(client_max_size=largest)
-    application.router.add_get("/healthz", _healthz)
-    application.router.add_get("/readyz", _readyz(house, serving))
+def operators(house: House, serving: Callable[[], bool]) -> web.Application:
+    """The operators' listener: how the daemon is, to everybody, and `/v1` to whoever has a token."""
+    application = _health(house, serving)
+    for path in ("/v1", "/v1/{rest:.*}"):
+        application.router.add_route("*", path, v1(house))
     return application
 
 
 def admin(house: House, serving: Callable[[], bool]) -> web.Application:
     """The admin socket: only the root's user can open it, so it asks for nothing."""
-    application = operators(house, serving, largest=LARGEST_REQUEST)
+    application = _health(house, serving, largest=LARGEST_REQUEST)
     application.router.add_post("/v1/{operation}", _operation(house))
+    return application
+
+
+def _health(house: House, serving: Callable[[], bool], *, largest: int = 1024 * 1024) -> web.Application:
+    """`largest` is the largest request in bytes."""
+    application = web.Application(client_max_size=largest)
+    application.router.add_get("/healthz", _healthz)
+    application.router.add_get("/readyz", _readyz(house, serving))
     return application
 
 
@@ -59,7 +66,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
         "not_mounted": [
             {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin}
             for entry in house.mounts.values()
-            if entry.problem
+            if entry.problem and entry.problem != SWITCHED_OFF
         ],
         "storage": house.storage_problem or "ok",
         "warnings": list(house.generation.warnings) if house.generation else [],

@@ -69,6 +69,11 @@ class Generation:
         named = any(entry.agent == name for entry in self.mounts.values())
         return Agent(name=name) if named else None
 
+    @property
+    def agents(self) -> frozenset[str]:
+        """The names that `agent` knows."""
+        return frozenset((*self.program.agents, *(entry.agent for entry in self.mounts.values())))
+
     def memory_name(self, agent: str, webhook: str | None = None) -> str:
         """Which memory a run writes to: the webhook's, else its agent's, else the only or default one."""
         source = self.program.webhooks.get(webhook) if webhook else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import structlog
 
@@ -21,9 +22,12 @@ from runtime.daemon.root import DATABASE_FILE, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
+from runtime.identity import Tokens
 from runtime.memory import Store
 from runtime.secrets import Context
 from runtime.webhooks.audit import Audit
+from runtime.webhooks.made import MadeWebhooks
+from runtime.webhooks.made_routes import MadeRoutes
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
@@ -46,6 +50,13 @@ class House:
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
         self.storage_problem: str | None = None
+        self.tokens = Tokens(database, clock)
+        self.made = MadeWebhooks(database, clock)
+        self.made_routes = MadeRoutes(database, clock, self.made, on_change=self._join)
+        self.table: RouteTable = EMPTY_TABLE
+        """Every route, declared and made at run time."""
+        self.mounts: Mapping[str, Mount] = {}
+        """Every webhook, declared ones by name and those made at run time by id."""
         self._digest = b""
         self._loading = asyncio.Lock()
 
@@ -73,14 +84,15 @@ class House:
                 yield
 
     @property
-    def table(self) -> RouteTable:
-        """The routes of the running generation."""
-        return self.generation.table if self.generation else EMPTY_TABLE
+    def agents(self) -> Collection[str]:
+        """Every agent of the running program: declared, or named by a declared webhook."""
+        generation = self.generation
+        return generation.agents if generation else ()
 
-    @property
-    def mounts(self) -> Mapping[str, Mount]:
-        """Every declared webhook by name."""
-        return self.generation.mounts if self.generation else {}
+    def public_url(self, path: str) -> str:
+        """The URL at which senders reach `path`."""
+        base = self.settings.public_url or f"http://{self.addresses.get('public', self.settings.listen)}"
+        return f"{base.rstrip('/')}{path}"
 
     @property
     def memories(self) -> Mapping[str, Store]:
@@ -97,6 +109,7 @@ class House:
         self.paths = tuple(path.absolute() for path in paths)
         compiled = await compile_paths(self.paths)
         if compiled.program is not None:
+            await self.made_routes.refresh()
             await self._swap(compiled)
         return compiled
 
@@ -138,6 +151,12 @@ class House:
                 return False
         return True
 
+    def _join(self) -> None:
+        """Serve what is declared and what was made at run time; their paths are never the same."""
+        declared, made = self.generation.mounts if self.generation else {}, self.made_routes.mounts
+        self.mounts = MappingProxyType({**made, **declared})
+        self.table = RouteTable.of([*made.values(), *declared.values()])
+
     async def probe_storage(self) -> None:
         """Try to write when the last attempt failed, so that `storage_problem` says how it is now."""
         if self.storage_problem is not None:
@@ -163,6 +182,7 @@ class House:
             number, compiled.program, previous, context=self.secrets, pool=self.pool, root=self.root.folder
         )
         self.generation, self._digest, self.problem = generation, compiled.digest, None
+        self._join()
         if previous is not None:
             await previous.retire()
         # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.

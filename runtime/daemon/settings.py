@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from dslc.blocks.url import valid_url
 from runtime.errors import UsageError
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
@@ -31,6 +32,15 @@ def _address(text: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
+def _public_url(text: str) -> str:
+    if "?" in text or not text.isascii():
+        raise ValueError("write it without a query, such as https://hooks.example.com")
+    return valid_url(text)
+
+
+PublicUrl = Annotated[str, AfterValidator(_public_url)]
+
+
 class Settings(BaseSettings):
     """What the process itself needs to know. `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set them too."""
 
@@ -38,9 +48,13 @@ class Settings(BaseSettings):
 
     listen: Address = Field("127.0.0.1:8080", description="where senders post: HOST:PORT")
     admin_listen: Address = Field("127.0.0.1:8081", description="the operators' listener: HOST:PORT")
+    public_url: PublicUrl | None = Field(
+        None, description="what senders see of the listener: https://hooks.example.com"
+    )
     database: str | None = Field(None, repr=False, description="postgresql://…; default: SQLite in the root")
     master_key: str | None = Field(None, repr=False, description="where the master key is from: secret://…")
     log_format: Literal["auto", "text", "json"] = Field("auto", description="auto: text on a terminal, else JSON")
+    connections: int = Field(4096, ge=1, description="senders' connections that may be open at the same time")
     inbox_capacity: int = Field(4096, ge=1, description="deliveries that may wait for admission before 503")
     workers: int = Field(8, ge=1, le=256, description="runs at the same time")
     drain_seconds: float = Field(20, ge=0, description="how long a stop waits for what is under way")

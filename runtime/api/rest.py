@@ -1,0 +1,130 @@
+"""`/v1`: one request from its token to its answer, in the order that `_answer` is read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+import structlog
+
+from runtime.api.bearer import Bearer
+from runtime.api.openapi import describe
+from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
+from runtime.api.resources import RESOURCES, Resource
+from runtime.api.strict_input import read_object, read_query
+from runtime.errors import SymbiontError
+from runtime.identity import Caller
+from runtime.tools import Context
+from runtime.tools.context import House as ToolsHouse
+
+log = structlog.get_logger("symbiont.api")
+
+DESCRIPTION = "/v1/openapi.json"
+
+# Answers hold secrets and what only this caller may see; none is a page.
+_HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+
+
+class House(ToolsHouse, Protocol):
+    """An opened root whose generation can be kept."""
+
+    def pinned(self) -> AbstractAsyncContextManager[None]:
+        """Keep what the running generation has open while inside."""
+
+
+class Call(NamedTuple):
+    """A request. `path` and `query`: as sent. `read` gives the body, and raises Problem when it is too large."""
+
+    method: str
+    path: str
+    query: str
+    authorization: Sequence[str]
+    content_type: str | None
+    source: str | None
+    read: Callable[[], Awaitable[bytes]]
+
+
+class Reply(NamedTuple):
+    """An answer; `content_type` is None when there is no body."""
+
+    status: int
+    content_type: str | None
+    body: bytes
+    headers: tuple[tuple[str, str], ...]
+
+
+class Rest:
+    """Serves `/v1` to whoever has a token, and to nobody else."""
+
+    def __init__(self, house: House, bearer: Bearer) -> None:
+        self._house = house
+        self._bearer = bearer
+
+    async def answer(self, call: Call) -> Reply:
+        """The answer to `call`; never raises but for a cancelled request."""
+        try:
+            return await self._answer(call)
+        except Problem as problem:
+            return _refusal(problem)
+        except SymbiontError as error:
+            told = problem_of(error)
+            if told.status >= 500:
+                log.warning("a request could not be answered", path=call.path, reason=error.line())
+            return _refusal(told)
+        except Exception:
+            log.exception("a request failed", method=call.method, path=call.path)
+            return _refusal(Problem("internal", "the daemon's log says why"))
+
+    async def _answer(self, call: Call) -> Reply:
+        caller = await self._bearer.caller(call.authorization, call.source)
+        if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
+            caller.need("read")
+            return Reply(200, "application/json", describe(RESOURCES), _HEADERS)
+        resource, in_path = _find(call)
+        caller.need(resource.tool.scope)
+        given = await _given(call, resource, in_path)
+        return await self._call(resource, caller, given)
+
+    async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
+        async with self._house.pinned():
+            result = await resource.tool.call(Context(caller, self._house), given)
+        if resource.status == 204:
+            return Reply(204, None, b"", _HEADERS)
+        made = result.model_dump(mode="json")
+        location = () if resource.location is None else (("Location", resource.location.format_map(made)),)
+        return Reply(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
+
+
+def _find(call: Call) -> tuple[Resource, dict[str, str]]:
+    """The resource and the ids in its path. Raises Problem."""
+    method = "GET" if call.method == "HEAD" else call.method
+    found = [(row, match) for row in RESOURCES if (match := row.pattern.fullmatch(call.path))]
+    for row, match in found:
+        if row.method == method:
+            return row, match.groupdict()
+    if found or call.path == DESCRIPTION:
+        allowed = {row.method for row, _ in found} or {"GET"}
+        if "GET" in allowed:
+            allowed.add("HEAD")
+        allow = (("Allow", ", ".join(sorted(allowed))),)
+        raise Problem("method_not_allowed", f"here are {allow[0][1]}", headers=allow)
+    raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes those that there are")
+
+
+async def _given(call: Call, resource: Resource, in_path: Mapping[str, str]) -> dict[str, Any]:
+    """The tool's parameters, from where each belongs. Raises Problem."""
+    if resource.body:
+        if call.query:
+            raise Problem("malformed", "the parameters of this resource stand in its body, not in a query")
+        given = read_object(await call.read(), call.content_type)
+    else:
+        given = read_query(call.query, resource.tool.parameters)
+    for name in in_path:
+        if name in given:
+            raise Problem("malformed", f"{name} stands in the path already")
+    return {**given, **in_path}
+
+
+def _refusal(problem: Problem) -> Reply:
+    return Reply(problem.status, CONTENT_TYPE, problem.body(), _HEADERS + problem.headers)

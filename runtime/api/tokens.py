@@ -1,0 +1,79 @@
+"""The resource `tokens`: what users prove themselves with on the operators' listener."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from dslc.blocks.duration import read_duration
+from runtime.api.house import House
+from runtime.api.parameters import optional_text, text, unknown
+from runtime.clock import rfc3339
+from runtime.database.schema import OWNER
+from runtime.errors import UsageError
+from runtime.identity import SCOPES, Scope, users
+
+LONGEST_LABEL = 64
+LONGEST_LIFE = timedelta(days=36_500)
+
+
+async def create(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A new token of `user` with `scopes`, a `label`, good for the duration `expires`; its text is answered once."""
+    user = optional_text(parameters, "user") or OWNER
+    label = optional_text(parameters, "label") or ""
+    if len(label) > LONGEST_LABEL or not label.isprintable():
+        raise UsageError(f"a label is one line of {LONGEST_LABEL} characters at most")
+    lifetime = _lifetime(optional_text(parameters, "expires"))
+    made = await house.tokens.create(user, label=label, scopes=_scopes(parameters), lifetime_ms=lifetime)
+    if made is None:
+        raise unknown("user", user, await users.names(house.database))
+    return {"id": made.token_id, "user": user, "token": made.token, "expires_at": _time(made.expires_at)}
+
+
+async def list_tokens(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Every token (of `user`), those that are not good any more too; never the token itself."""
+    user = optional_text(parameters, "user")
+    if user is not None and user not in (known := await users.names(house.database)):
+        raise unknown("user", user, known)
+    return {
+        "tokens": [
+            {
+                "id": row["id"],
+                "user": row["user_id"],
+                "label": row["label"],
+                "scopes": row["scopes"].split(),
+                "state": row["state"],
+                **{name: _time(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
+            }
+            for row in await house.tokens.rows(user)
+        ]
+    }
+
+
+async def revoke(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Revoke the token whose id begins with `id`."""
+    return {"id": await house.tokens.revoke(text(parameters, "id"))}
+
+
+def _scopes(parameters: Mapping[str, Any]) -> frozenset[Scope]:
+    given = parameters.get("scopes") or ["read"]
+    if not isinstance(given, list) or not all(scope in SCOPES for scope in given):
+        raise UsageError(f"scopes is not a list of {', '.join(SCOPES)}")
+    return frozenset(given)
+
+
+def _lifetime(expires: str | None) -> int | None:
+    if expires is None:
+        return None
+    try:
+        lifetime = read_duration(expires)
+    except ValueError as error:
+        raise UsageError(f"expires: {error}", hint="such as 90d") from None
+    if not timedelta() < lifetime <= LONGEST_LIFE:
+        raise UsageError("expires: a token is good for some time, and for a hundred years at most", hint="such as 90d")
+    return lifetime // timedelta(milliseconds=1)
+
+
+def _time(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else rfc3339(milliseconds / 1000)

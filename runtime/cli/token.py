@@ -1,0 +1,83 @@
+"""`symbi token`: bearer tokens for `/v1` on the operators' listener."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.output import json_option, print_json, print_table, root_option
+
+
+@click.group()
+def token() -> None:
+    """Bearer tokens: with one, its user asks `/v1` on the operators' listener."""
+
+
+@token.command()
+@click.option("--user", metavar="NAME", help="Whose it is.  [default: owner]")
+@click.option("--label", metavar="TEXT", help="What it is for, to know it by in the list.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(["read", "write", "admin"]),
+    help="What it allows; each implies those before it.  [default: read]",
+)
+@click.option("--expires", metavar="DURATION", help="How long it is good, such as 90d.  [default: until revoked]")
+@root_option
+@json_option
+def create(
+    user: str | None, label: str | None, scopes: tuple[str, ...], expires: str | None, root: Path | None, as_json: bool
+) -> None:
+    """Make a token and print it, this once: only its hash is kept."""
+    given = {"user": user, "label": label, "scopes": list(scopes) or None, "expires": expires}
+    answer = call(find_root(root), "tokens.create", given)
+    if as_json:
+        print_json(answer)
+        return
+    until = f"until {answer['expires_at']}" if answer["expires_at"] else "until it is revoked"
+    # Only the token on standard output, so that a script can keep it.
+    click.echo(f"token {answer['id']} of {answer['user']}, good {until}; it is not shown again:", err=True)
+    click.echo(answer["token"])
+
+
+@token.command("list")
+@click.option("--user", metavar="NAME", help="Only this user's.")
+@root_option
+@json_option
+def list_(user: str | None, root: Path | None, as_json: bool) -> None:
+    """Every token, good or not any more; never the token itself."""
+    answer = call(find_root(root), "tokens.list", {"user": user})
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (
+            row["id"],
+            row["user"],
+            row["label"] or "-",
+            " ".join(row["scopes"]),
+            row["state"],
+            row["created_at"],
+            row["expires_at"] or "never",
+            row["used_at"] or "never",
+        )
+        for row in answer["tokens"]
+    ]
+    columns = ("id", "user", "label", "scopes", "state", "made", "expires", "used")
+    print_table(columns, rows, empty="There are no tokens; `symbi token create` makes one.")
+
+
+@token.command()
+@click.argument("token_id", metavar="ID")
+@root_option
+@json_option
+def revoke(token_id: str, root: Path | None, as_json: bool) -> None:
+    """Revoke the token whose id begins with ID. It is refused from now on, by every daemon."""
+    answer = call(find_root(root), "tokens.revoke", {"id": token_id})
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"revoked {answer['id']}")

@@ -1,0 +1,47 @@
+"""`symbi webhook create` and `delete`: webhooks made at run time, the owner's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.output import json_option, print_json, root_option
+
+
+@click.command()
+@click.argument("title")
+@click.option("--agent", required=True, metavar="NAME", help="The agent that each delivery wakes.")
+@click.option(
+    "--insecure-allow-unverified", is_flag=True, help="Accept requests that nobody signed: whoever knows the URL may."
+)
+@root_option
+@json_option
+def create(title: str, agent: str, insecure_allow_unverified: bool, root: Path | None, as_json: bool) -> None:
+    """Make a webhook called TITLE that no file declares; its URL and secret are printed, the secret this once."""
+    given = {"title": title, "agent": agent, "insecure_allow_unverified": insecure_allow_unverified}
+    answer = call(find_root(root), "webhook_create", given)
+    if as_json:
+        print_json(answer)
+        return
+    click.echo(f"webhook  {answer['webhook_id']}")
+    click.echo(f"url      {answer['url']}")
+    if answer["secret"] is None:
+        click.secho("it accepts requests that nobody signed", fg="yellow", err=True)
+    else:
+        click.echo(f"secret   {answer['secret']}")
+        click.echo("the secret is not shown again", err=True)
+
+
+@click.command()
+@click.argument("webhook_id", metavar="ID")
+@root_option
+@json_option
+def delete(webhook_id: str, root: Path | None, as_json: bool) -> None:
+    """Delete the webhook ID that was made at run time; `remove` is for those that a file declares."""
+    answer = call(find_root(root), "webhook_delete", {"webhook_id": webhook_id})
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"deleted {webhook_id}")

@@ -1,0 +1,60 @@
+"""`/v1` over aiohttp: a request as `runtime.api.rest` reads it, and its reply as it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
+
+from runtime.api.bearer import Bearer
+from runtime.api.problem import Problem
+from runtime.api.rest import Call, Rest
+from runtime.api.strict_input import LARGEST_BODY
+from runtime.daemon.house import House
+
+READ_SECONDS = 30
+"""How long a body may take to arrive."""
+
+
+def v1(house: House) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """The handler of everything below `/v1`."""
+    rest = Rest(house, Bearer(house.tokens, house.clock))
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        reply = await rest.answer(
+            Call(
+                method=request.method,
+                path=request.rel_url.raw_path,
+                query=request.rel_url.raw_query_string,
+                authorization=request.headers.getall("Authorization", ()),
+                content_type=request.headers.get("Content-Type"),
+                source=request.remote,
+                read=lambda: _read(request),
+            )
+        )
+        response = web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
+        if reply.content_type is not None:
+            response.headers["Content-Type"] = reply.content_type
+        return response
+
+    return handle
+
+
+async def _read(request: web.Request) -> bytes:
+    """The body. Raises Problem when it is too large, compressed, or does not arrive."""
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Problem("unsupported_media_type", "a compressed body is not read")
+    parts: list[bytes] = []
+    size = request.content_length or 0
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            while size <= LARGEST_BODY and (part := await request.content.readany()):
+                parts.append(part)
+                size = max(size, sum(map(len, parts)))
+    except (TimeoutError, RequestPayloadError):
+        raise Problem("malformed", "the body did not arrive") from None
+    if size > LARGEST_BODY:
+        raise Problem("too_large", f"the body has more than {LARGEST_BODY:,} bytes")
+    return b"".join(parts)
