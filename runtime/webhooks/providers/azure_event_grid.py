@@ -1,0 +1,114 @@
+"""Azure Event Grid."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from dslc.blocks import Relation
+from dslc.blocks.block import Group
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.handshake import Greeting, safe_challenge
+from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.custom import HeaderName
+from runtime.webhooks.providers.jwt import Texts
+from runtime.webhooks.request import Request
+from runtime.webhooks.token_scheme import Token
+
+_VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
+_TENANT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The one event by which Event Grid asks whose address this is: its code is given back as JSON."""
+
+    signed: bool = False
+    methods: tuple[str, ...] = ("POST",)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        def greet(request: Request, payload: Payload) -> Answer | None:
+            if b"SubscriptionValidation" not in request.body:
+                return None
+            match payload.value_or_none():
+                case [{"eventType": kind, "data": {"validationCode": code}}] if kind == _VALIDATION:
+                    if safe_challenge(code) is None:
+                        return None
+                    return Answer(200, "application/json", json.dumps({"validationResponse": code}).encode())
+            return None
+
+        return greet
+
+
+def _tenant(text: str) -> str:
+    if not _TENANT.fullmatch(text):
+        raise ValueError("not a tenant's id: a UUID in small letters")
+    return text
+
+
+class EventGridOptions(Group):
+    """How Event Grid says that it is you who subscribed: by a token, or by Microsoft Entra ID."""
+
+    header: HeaderName = Field(
+        "X-Webhook-Token",
+        description="The delivery property (a secret one) that holds the token; of no use with `tenant`.",
+    )
+    tenant: Annotated[
+        str | None, AfterValidator(lambda text: text and _tenant(text)), Relation(needs=("audience",))
+    ] = Field(
+        None,
+        description="The Entra tenant whose tokens are taken; a webhook then has no `secret`.",
+        examples=["0a1b2c3d-0000-4000-8000-000000000000"],
+    )
+    audience: Annotated[Texts, Relation(needs=("tenant",))] = Field(
+        (), description="The application id or URI that tokens are meant for.", examples=[["api://hooks"]]
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.tenant is None) != (not any(self.audience)):
+            raise ValueError("tenant and audience need one another")
+        return self
+
+
+def configure(row: Provider, options: EventGridOptions) -> Provider:
+    """The row that `options` describe."""
+    if options.tenant is None:
+        return replace(row, scheme=Token(header=options.header))
+    login = f"https://login.microsoftonline.com/{options.tenant}"
+    scheme = Jwt(
+        issuer=(f"https://sts.windows.net/{options.tenant}/", f"{login}/v2.0"),
+        audience=options.audience,
+        jwks_url=f"{login}/discovery/v2.0/keys",
+        configured=False,
+        leeway=60,
+    )
+    return replace(row, scheme=scheme, keyless=True)
+
+
+AZURE_EVENT_GRID = Provider(
+    name="azure-event-grid",
+    title="Azure Event Grid",
+    doc="Azure Event Grid, in its own schema. It does not sign: the secret is a token of yours that it puts into a "
+    "header, or none with `tenant`.",
+    doc_url="https://learn.microsoft.com/en-us/azure/event-grid/end-point-validation-event-grid-events-schema",
+    scheme=Token(header="X-Webhook-Token"),
+    handshake=Validation(),
+    event=("$[0].eventType",),
+    delivery_id=("$[*].id",),
+    facts=(
+        Fact("event", ("$[0].eventType",)),
+        Fact("subject", ("$[0].subject",)),
+        Fact("topic", ("$[0].topic",)),
+        Fact("at", ("$[0].eventTime",)),
+    ),
+    options=EventGridOptions,
+    configure=configure,
+    keyless_by="tenant",
+)

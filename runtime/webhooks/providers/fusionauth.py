@@ -1,0 +1,62 @@
+"""FusionAuth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from dslc.blocks.block import Group
+from dslc.blocks.values import Url
+from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.jwt import Algorithms, agree
+
+_SCHEME = Jwt(
+    header="X-FusionAuth-Signature-JWT", algorithms=("HS256",), expires=False, body_claim="request_body_sha256"
+)
+
+
+class FusionAuthOptions(Group):
+    """The signing key that the webhook was given."""
+
+    algorithms: Algorithms = Field(
+        ("HS256",), description="What the key signs with: one or several, all of one family.", examples=[["RS256"]]
+    )
+    jwks_url: Url | None = Field(
+        None,
+        description="Where FusionAuth publishes its public keys, by https; a webhook then has no `secret`.",
+        examples=["https://auth.example.org/.well-known/jwks.json"],
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        agree(self.algorithms, self.jwks_url)
+        return self
+
+
+def configure(row: Provider, options: FusionAuthOptions) -> Provider:
+    """The row with the key that `options` describe."""
+    scheme = replace(_SCHEME, algorithms=options.algorithms, jwks_url=options.jwks_url)
+    return replace(row, scheme=scheme, keyless=options.jwks_url is not None)
+
+
+FUSIONAUTH = Provider(
+    name="fusionauth",
+    title="FusionAuth",
+    doc="FusionAuth's signed webhooks. The secret is the signing key: an HMAC secret, or the public key as PEM.",
+    doc_url="https://fusionauth.io/docs/extend/events-and-webhooks/signing",
+    scheme=_SCHEME,
+    event=("$.event.type",),
+    delivery_id=("$.event.id",),
+    facts=(
+        Fact("type", ("$.event.type",)),
+        Fact("user", ("$.event.user.email", "$.event.user.username", "$.event.user.id")),
+        Fact("application", ("$.event.applicationId",)),
+        Fact("tenant", ("$.event.tenantId",)),
+    ),
+    options=FusionAuthOptions,
+    configure=configure,
+    keyless_by="jwks_url",
+)

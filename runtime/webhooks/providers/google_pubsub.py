@@ -1,0 +1,62 @@
+"""Google Cloud Pub/Sub."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.jwt import Texts
+
+_SCHEME = Jwt(
+    algorithms=("RS256",),
+    issuer=("https://accounts.google.com", "accounts.google.com"),
+    jwks_url="https://www.googleapis.com/oauth2/v3/certs",
+    configured=False,
+    leeway=60,
+)
+
+
+class PubSubOptions(Group):
+    """Whose tokens are taken. Both are needed: Google gives everybody tokens, each for the audience one asks for."""
+
+    audience: Texts = Field(
+        description="The subscription's audience; the push endpoint's URL unless one was set.",
+        examples=[["https://example.org/hooks/pubsub"]],
+    )
+    service_account: str = Field(
+        description="The e-mail address of the service account that the subscription pushes as.",
+        examples=["push@project.iam.gserviceaccount.com"],
+        min_length=3,
+    )
+
+
+def configure(row: Provider, options: PubSubOptions) -> Provider:
+    """The row for the tokens that `options` describe. Raises ValueError for an empty audience."""
+    if not options.audience or not all(options.audience):
+        raise ValueError("provider google-pubsub: audience is empty")
+    claims = (("email", options.service_account), ("email_verified", True))
+    return replace(row, scheme=replace(_SCHEME, audience=options.audience, claims=claims))
+
+
+GOOGLE_PUBSUB = Provider(
+    name="google-pubsub",
+    title="Google Pub/Sub",
+    doc="Authenticated push subscriptions of Google Cloud Pub/Sub. The token proves who sends, not what.",
+    doc_url="https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions",
+    scheme=_SCHEME,
+    event=("$.message.attributes.eventType",),
+    delivery_id=("$.message.messageId",),
+    facts=(
+        Fact("subscription", ("$.subscription",)),
+        Fact("event", ("$.message.attributes.eventType",)),
+        Fact("published", ("$.message.publishTime",)),
+        Fact("attempt", ("$.deliveryAttempt",)),
+    ),
+    options=PubSubOptions,
+    configure=configure,
+    keyless=True,
+)

@@ -1,0 +1,129 @@
+"""A sender that shows a JSON Web Token."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from dslc.blocks import Duration
+from dslc.blocks.block import Group
+from dslc.blocks.values import SINGLE, Url
+from runtime.webhooks.jwt_keys import check_family
+from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.payload import json_or_form
+from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers.custom import HeaderName
+
+Algorithm = Literal[
+    "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Algorithms = Annotated[tuple[Algorithm, ...], BeforeValidator(_listed), SINGLE]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), SINGLE]
+
+
+def agree(algorithms: tuple[str, ...], jwks_url: str | None) -> None:
+    """Raise ValueError unless these go together."""
+    check_family(algorithms)
+    if jwks_url is None:
+        return
+    if not jwks_url.startswith("https://"):
+        raise ValueError("jwks_url begins with https://: whoever stands between could else put in keys of his own")
+    if algorithms[0].startswith("HS"):
+        raise ValueError("keys at jwks_url are public, and no keys for HS256, HS384 or HS512")
+
+
+class JwtOptions(Group):
+    """Whose tokens are taken, and what they must say."""
+
+    header: HeaderName = Field(
+        "Authorization", description="The header that holds the token: behind `Bearer ` in `Authorization`, else alone."
+    )
+    algorithms: Algorithms = Field(
+        ("RS256",), description="What tokens are signed with: one or several, all of one family.", examples=[["ES256"]]
+    )
+    audience: Texts = Field(
+        (), description="Who tokens are meant for; one must be named. Without it a token must name nobody."
+    )
+    issuer: Texts = Field(
+        (), description="Who issues tokens; one must be named.", examples=[["https://id.example.org"]]
+    )
+    jwks_url: Url | None = Field(
+        None,
+        description="Where the sender publishes its keys (a JWK set, by https); a webhook then has no `secret`.",
+        examples=["https://id.example.org/.well-known/jwks.json"],
+    )
+    leeway: Duration = Field(timedelta(0), description="How far the clocks may be apart: at most 5m.")
+    max_age: Duration | None = Field(
+        None,
+        description="How far a token's `iat` may be from now: at most 1d. A token is then taken once for each body, "
+        "and needs no `exp`.",
+        examples=[timedelta(minutes=5)],
+    )
+    body_claim: str | None = Field(
+        None,
+        description="The claim that holds the body's SHA-256, in hexadecimal or base64. Without it nothing proves the "
+        "body.",
+        examples=["request_body_sha256"],
+    )
+    event_header: HeaderName | None = Field(
+        None, description="The header that holds the event's type.", examples=["X-Event"]
+    )
+    id_header: HeaderName | None = Field(
+        None,
+        description="The header that holds the delivery's id; a repeated id is not delivered again.",
+        examples=["X-Delivery-Id"],
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        agree(self.algorithms, self.jwks_url)
+        if self.leeway > timedelta(minutes=5):
+            raise ValueError("leeway is at most 5m")
+        if self.max_age is not None and not timedelta(0) < self.max_age <= timedelta(days=1):
+            raise ValueError("max_age is more than nothing and at most 1d")
+        return self
+
+
+def configure(row: Provider, options: JwtOptions) -> Provider:
+    """The row that `options` describe."""
+    scheme = Jwt(
+        header=options.header,
+        algorithms=options.algorithms,
+        issuer=options.issuer,
+        audience=options.audience,
+        jwks_url=options.jwks_url,
+        expires=options.max_age is None,
+        leeway=options.leeway.total_seconds(),
+        tolerance=None if options.max_age is None else options.max_age.total_seconds(),
+        body_claim=options.body_claim,
+    )
+    return replace(
+        row,
+        scheme=scheme,
+        keyless=options.jwks_url is not None,
+        event=(f"header:{options.event_header}",) if options.event_header else (),
+        delivery_id=(f"header:{options.id_header}",) if options.id_header else (),
+    )
+
+
+JWT = Provider(
+    name="jwt",
+    title="Webhook",
+    doc="Any sender that shows a JSON Web Token. The secret is the HMAC key, or a public key as PEM or JWK.",
+    doc_url="https://www.rfc-editor.org/rfc/rfc7519",
+    scheme=Jwt(),
+    decoder=json_or_form("payload", plain=True),
+    options=JwtOptions,
+    configure=configure,
+    signed_by="body_claim",
+    keyless_by="jwks_url",
+)

@@ -1,0 +1,30 @@
+"""Netlify."""
+
+from __future__ import annotations
+
+from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.provider import Fact, Provider
+
+NETLIFY = Provider(
+    name="netlify",
+    title="Netlify",
+    doc="Netlify's deploy notifications. The secret is the notification's JWS secret token, of 32 characters or more.",
+    doc_url="https://docs.netlify.com/deploy/deploy-notifications/",
+    scheme=Jwt(
+        header="X-Webhook-Signature",
+        algorithms=("HS256",),
+        issuer=("netlify",),
+        expires=False,
+        body_claim="sha256",
+    ),
+    # The state stands for the event, which nothing names. No delivery id: that of a deploy is the same in every state.
+    event=("$.state",),
+    facts=(
+        Fact("site", ("$.name", "$.site_id")),
+        Fact("branch", ("$.branch",)),
+        Fact("commit", ("$.title", "$.commit_ref")),
+        Fact("context", ("$.context",)),
+        Fact("error", ("$.error_message",)),
+        Fact("url", ("$.deploy_ssl_url", "$.deploy_url")),
+    ),
+)
