@@ -62,9 +62,7 @@ class Listed:
         return False
 
     def read(self, value: str) -> tuple[list[str], str]:
-        found = [
-            each[len(self.prefix) :] for each in value.split(self.separator) if each.startswith(self.prefix)
-        ]
+        found = [each[len(self.prefix) :] for each in value.split(self.separator) if each.startswith(self.prefix)]
         if not 0 < len(found) <= _SIGNATURES:
             raise Refused("malformed_signature")
         return found, ""

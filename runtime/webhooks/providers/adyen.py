@@ -84,13 +84,9 @@ class SignedItems:
 def _items(value: object) -> list[dict[str, object]]:
     """The items of a notification, one at least. Raises `Refused`."""
     held = value.get("notificationItems") if isinstance(value, dict) else None
-    items = (
-        [each.get("NotificationRequestItem") if isinstance(each, dict) else None for each in held or ()]
-        if isinstance(held, list)
-        else []
-    )
-    if not 0 < len(items) <= _ITEMS:
+    if not isinstance(held, list) or not 0 < len(held) <= _ITEMS:
         raise Refused("missing_signature")
+    items = [each.get("NotificationRequestItem") if isinstance(each, dict) else None for each in held]
     found = [item for item in items if isinstance(item, dict)]
     if len(found) < len(items):
         raise Refused("missing_signature")
@@ -100,10 +96,11 @@ def _items(value: object) -> list[dict[str, object]]:
 def _message(item: dict[str, object]) -> bytes:
     """What is signed of an item. Raises `Refused` for fields of another shape."""
     amount = item.get("amount")
-    held = {**item, **(amount if isinstance(amount, dict) else {})}
+    if not isinstance(amount, dict):
+        raise Refused("malformed_signature")
     parts: list[str] = []
     for name in _FIELDS:
-        part = held.get(name, "")
+        part = (amount if name in _AMOUNT else item).get(name, "")
         if name == "value" and isinstance(part, int) and not isinstance(part, bool):
             part = str(part)
         if not isinstance(part, str) or (":" in part and name != "merchantReference"):
@@ -116,6 +113,7 @@ _FIELDS = (
     *("pspReference", "originalReference", "merchantAccountCode", "merchantReference"),
     *("value", "currency", "eventCode", "success"),
 )
+_AMOUNT = ("value", "currency")
 _ITEM = "$.notificationItems[*].NotificationRequestItem"
 _FIRST = "$.notificationItems[0].NotificationRequestItem"
 

@@ -81,11 +81,7 @@ def _signature(body: bytes) -> tuple[str, str, str]:
     if not isinstance(held, dict):
         raise Refused("missing_signature")
     texts: list[str] = []
-    for name, missing in (
-        ("timestamp", "missing_timestamp"),
-        ("token", "missing_id"),
-        ("signature", "missing_signature"),
-    ):
+    for name, missing in _PARTS:
         text = held.get(name)
         if name == "timestamp" and isinstance(text, int) and not isinstance(text, bool):
             text = str(text)
@@ -95,6 +91,8 @@ def _signature(body: bytes) -> tuple[str, str, str]:
     timestamp, token, signature = texts
     return timestamp, token, signature
 
+
+_PARTS = (("timestamp", "missing_timestamp"), ("token", "missing_id"), ("signature", "missing_signature"))
 
 MAILGUN = Provider(
     name="mailgun",
@@ -110,9 +108,7 @@ MAILGUN = Provider(
         Fact("subject", ("$['event-data'].message.headers.subject",)),
         Fact("severity", ("$['event-data'].severity",)),
         Fact("reason", ("$['event-data'].reason",)),
-        Fact(
-            "status", ("$['event-data']['delivery-status'].description", "$['event-data']['delivery-status'].message")
-        ),
+        Fact("status", ("$['event-data']['delivery-status'].message",)),
         Fact("message", ("$['event-data'].message.headers['message-id']",)),
     ),
 )
