@@ -10,7 +10,7 @@ from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.providers import PROVIDERS, find_provider
 from runtime.webhooks.refusal import REASONS, Refused
 from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
+from runtime.webhooks.signing import sign, sign_request
 from runtime.webhooks.summary import Summary, describe
 from runtime.webhooks.verification import Verified, Verifier, prepare, prepare_unverified, verify
 
@@ -34,5 +34,6 @@ __all__ = [
     "prepare",
     "prepare_unverified",
     "sign",
+    "sign_request",
     "verify",
 ]
