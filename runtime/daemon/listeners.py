@@ -14,6 +14,7 @@ from aiohttp import web
 
 from runtime.daemon.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
+from runtime.http import Server
 
 BACKLOG = 1024
 SOCKET_NAME = "symbi.sock"
@@ -87,6 +88,17 @@ async def listen(runner: web.BaseRunner, listener: socket.socket) -> AsyncIterat
         yield
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def listen_public(server: Server, listener: socket.socket, *, drain: float) -> AsyncIterator[None]:
+    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish, for at most
+    `drain` seconds."""
+    await server.start(listener, backlog=BACKLOG)
+    try:
+        yield
+    finally:
+        await server.close(drain)
 
 
 @asynccontextmanager

@@ -18,7 +18,15 @@ from aiohttp import web
 from runtime.agents import act
 from runtime.daemon.admin import admin, operators
 from runtime.daemon.house import House
-from runtime.daemon.listeners import admin_socket_path, bind, listen, listen_unix, remove_stale_socket, shown
+from runtime.daemon.listeners import (
+    admin_socket_path,
+    bind,
+    listen,
+    listen_public,
+    listen_unix,
+    remove_stale_socket,
+    shown,
+)
 from runtime.daemon.reload import Compiled
 from runtime.daemon.root import Root, own
 from runtime.daemon.settings import Settings
@@ -26,6 +34,7 @@ from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
 from runtime.database import Unavailable
+from runtime.http import Limits, Server
 from runtime.memory import FsyncFailed
 from runtime.threads import RunLog
 from runtime.webhooks.admission import Admission
@@ -99,17 +108,14 @@ class Daemon:
         """Serve on the bound sockets until asked to stop; False when something failed."""
         house, tasks = self._house, self._tasks
         drain = house.settings.drain_seconds
-        # A compressed body is refused by the receiver, so it must arrive as it was sent.
-        hooks = web.Server(self._receiver.handle, access_log=None, auto_decompress=False)
+        hooks = Server(self._receiver.handle, Limits(connections=house.settings.connections))
         for_operators, for_commands = operators(house, self._is_serving), admin(house, self._is_serving)
         async with AsyncExitStack() as stack:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)
-            for runner, listener in (
-                (web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS), private),
-                (web.ServerRunner(hooks, shutdown_timeout=drain), public),
-            ):
-                await stack.enter_async_context(listen(runner, listener))
+            runner = web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
+            await stack.enter_async_context(listen(runner, private))
+            await stack.enter_async_context(listen_public(hooks, public, drain=drain))
             path = await stack.enter_async_context(admin_socket_path(os.environ))
             commands = web.AppRunner(for_commands, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen_unix(commands, path))
@@ -121,6 +127,8 @@ class Daemon:
             tasks.start("watch", self._watch())
             tasks.start("guard", self._guard())
             tasks.start("prune", self._prune())
+            tasks.start("made webhooks", house.made_routes.run())
+            tasks.start("tokens", house.tokens.run())
             tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
             try:
@@ -142,6 +150,7 @@ class Daemon:
         await self._tasks.cancel()
         await self._admission.close()
         await self._audit.close()
+        await self._house.tokens.flush()
 
     def _is_serving(self) -> bool:
         return self._serving

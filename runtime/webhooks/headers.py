@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 
 from runtime.webhooks.refusal import Refused
 
@@ -19,15 +19,25 @@ class Headers:
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
         self._values: dict[str, str] = {}
-        self._repeated: set[str] = set()
+        repeated: set[str] = set()
+        self._repeated: Set[str] = repeated
         for name, value in self.pairs:
             if not name.isascii():
                 continue
             key = name.lower()
             if key in self._values:
-                self._repeated.add(key)
+                repeated.add(key)
             else:
                 self._values[key] = value
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]], first: dict[str, str], repeated: Set[str]) -> Headers:
+        """Headers that have been sorted already: the first value of each name, in lower case and all ASCII, and the
+        names that came more than once."""
+        headers = cls.__new__(cls)
+        headers.pairs = tuple(pairs)
+        headers._values, headers._repeated = first, repeated
+        return headers
 
     def get(self, name: str) -> str | None:
         """The first value of `name` (given in lower case), trimmed; None when absent."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
 import structlog
-from aiohttp import HttpVersion11, StreamReader, web
 
+from runtime import http
 from runtime.clock import Clock
 from runtime.database import Unavailable
 from runtime.webhooks.admission import Admission, Busy
@@ -22,36 +21,52 @@ from runtime.webhooks.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.delivery import Attempt, Candidate
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.response import Response
+from runtime.webhooks.request import Keys, Request, no_keys
+from runtime.webhooks.response import accepted, answered, refused
 from runtime.webhooks.route import Route, RouteTable
-from runtime.webhooks.verification import Verified
+from runtime.webhooks.scheme import KeyNeeded, Match
+from runtime.webhooks.verification import Verified, Verifier
 
 log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
-READ_SECONDS: Final = 30
-"""How long a body may take to arrive."""
+
+OFF_THE_LOOP: Final = 256 * 1024
+"""Bodies over so many bytes are verified in a thread: hashing them would hold up all other requests."""
+
+Fetch = Callable[[KeyNeeded], Awaitable[None]]
+"""Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` when they are not to be had."""
 
 _JSON: Final = "application/json"
 _FILTERED: Final = Answer(200, _JSON, b'{"status":"filtered"}')
 _HEALTHY: Final = Answer(200, _JSON, b'{"status":"ok"}')
-_encode = msgspec.json.Encoder().encode
+
+
+async def _no_fetch(_needed: KeyNeeded) -> None:
+    raise Refused("unavailable")
 
 
 class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
-    __slots__ = ("body", "event", "headers", "id", "raw", "route", "verified")
+    __slots__ = ("body", "digest", "event", "headers", "id", "incoming", "route", "verified")
 
-    def __init__(self, raw: web.BaseRequest) -> None:
-        self.raw = raw
-        self.headers = Headers(raw.headers.items())
+    def __init__(self, incoming: http.Request) -> None:
+        head = incoming.head
+        self.incoming = incoming
+        self.headers = Headers.of(head.pairs, head.fields, head.repeated)
         self.route: Route | None = None
         self.body = b""
+        self.digest: str | None = None
         self.verified = False
         self.event: str | None = None
         self.id: str | None = None
+
+    def body_sha256(self) -> str:
+        """Hexadecimal; worked out once."""
+        if self.digest is None:
+            self.digest = hashlib.sha256(self.body).hexdigest()
+        return self.digest
 
     def attempt(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> Attempt:
         """What the audit keeps of a request that was not accepted."""
@@ -62,8 +77,8 @@ class _Arrival:
             status=status,
             size=len(self.body),
             webhook=route.name if route else None,
-            body_sha256=hashlib.sha256(self.body).hexdigest() if self.body else None,
-            source=self.raw.remote,
+            body_sha256=self.body_sha256() if self.body else None,
+            source=self.incoming.peer,
             event=self.event,
             provider_delivery_id=self.id,
             delivery_id=delivery_id,
@@ -83,6 +98,8 @@ class Receiver:
         clock: Clock,
         *,
         on_stored: Callable[[str | None], None] = lambda problem: None,
+        keys: Keys = no_keys,
+        fetch: Fetch = _no_fetch,
     ) -> None:
         """`on_stored` is told None after each delivery that was stored, and the reason when one could not be."""
         self._on_stored = on_stored
@@ -90,47 +107,51 @@ class Receiver:
         self._admission = admission
         self._audit = audit
         self._clock = clock
+        self._keys = keys
+        self._fetch = fetch
 
-    async def handle(self, raw: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, incoming: http.Request) -> http.Response:
         """Answer one request; whatever is not accepted goes to the audit."""
-        arrival = _Arrival(raw)
+        arrival = _Arrival(incoming)
         try:
-            return Response(await self._receive(arrival))
-        except Refused as refused:
-            self._audit.put(arrival.attempt("refused", refused.reason, refused.status))
-            return _refusal(refused, arrival.route)
+            return await self._receive(arrival)
+        except Refused as reason:
+            self._audit.put(arrival.attempt("refused", reason.reason, reason.status))
+            return refused(reason, arrival.route)
+        except http.Problem as problem:
+            self._audit.put(arrival.attempt("refused", problem.error, problem.status))
+            return http.failure(problem)
         except Busy as busy:
             self._audit.put(arrival.attempt("refused", "overloaded", 503))
-            return _refusal(Refused("overloaded"), arrival.route, retry_after=busy.retry_after)
+            return refused(Refused("overloaded"), arrival.route, retry_after=busy.retry_after)
         except Unavailable as error:
             self._on_stored(str(error))
             self._audit.put(arrival.attempt("refused", "unavailable", 503))
-            return _refusal(Refused("unavailable"), arrival.route, retry_after=5)
+            return refused(Refused("unavailable"), arrival.route, retry_after=5)
         except Exception:
             log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
             self._audit.put(arrival.attempt("refused", "internal", 500))
-            return _refusal(Refused("internal"), arrival.route)
+            return refused(Refused("internal"), arrival.route)
 
-    async def _receive(self, arrival: _Arrival) -> Answer:
-        raw, headers = arrival.raw, arrival.headers
-        path = raw.rel_url.raw_path
+    async def _receive(self, arrival: _Arrival) -> http.Response:
+        head, headers = arrival.incoming.head, arrival.headers
+        path, method = head.path, head.method
         route = arrival.route = self._table().by_path.get(path)
         if route is None:
-            if path == HEALTH_PATH and raw.method in {"GET", "HEAD"}:
-                return _HEALTHY
+            if path == HEALTH_PATH and method in {"GET", "HEAD"}:
+                return answered(_HEALTHY)
             raise Refused("not_found")
-        if raw.method not in route.methods:
-            raise Refused("method_not_allowed")
-        await _read_body(arrival, route.body_limit)
+        _refuse_unread(route, method, headers)
+        arrival.body = await arrival.incoming.read(route.body_limit)
         verifier = route.verifier
-        request = Request(headers, arrival.body, raw.method, route.public_url)
+        request = Request(headers, arrival.body, method, route.public_url, head.query, self._keys)
         payload = verifier.payload(request)
         greeting = verifier.greet(request, payload, signed=False)
         if greeting is not None:
             return self._greeted(arrival, greeting)
-        if raw.method not in verifier.provider.methods:
+        if method not in verifier.provider.methods:
             raise Refused("method_not_allowed")
-        match = verifier.check(request, self._clock.now())
+        match = await self._check(arrival, verifier, request)
         arrival.verified = True
         greeting = verifier.greet(request, payload, signed=True)
         if greeting is not None:
@@ -139,55 +160,55 @@ class Receiver:
         arrival.event, arrival.id = verified.event, verified.delivery_id
         if route.wanted is not None and not route.wanted(payload.value()):
             self._audit.put(arrival.attempt("filtered", "filtered", 200))
-            return _FILTERED
+            return answered(_FILTERED)
         decision = await self._admission.admit(_candidate(arrival, route, verified))
         self._on_stored(None)
         if decision.verdict == "replayed":
             raise Refused("replayed")
         if decision.verdict == "repeated":
             self._audit.put(arrival.attempt("repeated", "repeated", 202, decision.delivery_id))
-        return verifier.provider.answer or Answer(202, _JSON, b'{"delivery_id":"%b"}' % decision.delivery_id.encode())
+        answer = verifier.provider.answer
+        return accepted(decision.delivery_id) if answer is None else answered(answer)
 
-    def _greeted(self, arrival: _Arrival, greeting: Answer) -> Answer:
+    async def _check(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
+        """The match; keys that it needs are fetched, once. Raises `Refused`."""
+        try:
+            return await self._check_once(arrival, verifier, request)
+        except KeyNeeded as needed:
+            # In a task of its own: what fetches has timeouts.
+            await asyncio.create_task(_awaited(self._fetch(needed)), name="fetch keys")
+        try:
+            return await self._check_once(arrival, verifier, request)
+        except KeyNeeded:
+            raise Refused("key_unavailable") from None
+
+    async def _check_once(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
+        now = self._clock.now()
+        if len(request.body) <= OFF_THE_LOOP:
+            return verifier.check(request, now)
+
+        def check() -> Match:
+            arrival.body_sha256()
+            return verifier.check(request, now)
+
+        return await asyncio.to_thread(check)
+
+    def _greeted(self, arrival: _Arrival, greeting: Answer) -> http.Response:
         self._audit.put(arrival.attempt("handshake", "handshake", greeting.status))
-        return greeting
+        return answered(greeting)
 
 
-async def _read_body(arrival: _Arrival, limit: int) -> None:
-    """The raw body, never more of it than `limit` bytes. Raises `Refused`."""
-    raw, headers = arrival.raw, arrival.headers
+async def _awaited(fetching: Awaitable[None]) -> None:
+    await fetching
+
+
+def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
+    """Raises `Refused` for what needs no look at the body."""
+    if method not in route.methods:
+        raise Refused("method_not_allowed")
     encoding = headers.get("content-encoding")
     if encoding is not None and encoding.lower() != "identity":
         raise Refused("compressed_body")
-    if (raw.content_length or 0) > limit:
-        raise Refused("body_too_large")
-    content = raw.content
-    if content.is_eof():
-        body = content.read_nowait(limit + 1)
-    else:
-        if headers.get("expect") is not None and raw.version == HttpVersion11:
-            await raw.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = await _read_slowly(content, limit)
-    if len(body) > limit:
-        raise Refused("body_too_large")
-    arrival.body = body
-
-
-async def _read_slowly(content: StreamReader, limit: int) -> bytes:
-    """A little over `limit` bytes at most. Raises `Refused`: `timeout` when they take too long, `incomplete_body` when
-    the sender goes away before the end."""
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            while size <= limit and (part := await content.readany()):
-                parts.append(part)
-                size += len(part)
-    except TimeoutError:
-        raise Refused("timeout") from None
-    except OSError:
-        raise Refused("incomplete_body") from None
-    return b"".join(parts)
 
 
 def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate:
@@ -197,7 +218,7 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         webhook=route.name,
         provider=route.verifier.provider.name,
         body=arrival.body,
-        body_sha256=None if route.keep_body else hashlib.sha256(arrival.body).hexdigest(),
+        body_sha256=None if route.keep_body else arrival.body_sha256(),
         agent=route.agent,
         event=verified.event,
         provider_delivery_id=verified.delivery_id,
@@ -205,20 +226,8 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
         content_type=arrival.headers.get("content-type"),
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        source=arrival.raw.remote,
+        source=arrival.incoming.peer,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,
         keep_body=route.keep_body,
     )
-
-
-def _refusal(refused: Refused, route: Route | None, *, retry_after: int | None = None) -> Response:
-    body = _encode({"error": refused.shown, "message": refused.message})
-    extra = ""
-    if refused.status == 405 and route is not None:
-        extra = f"Allow: {', '.join(sorted(route.methods))}\r\n"
-    if retry_after is not None:
-        extra = f"Retry-After: {retry_after}\r\n"
-    # What is left of a body that was not read to its end is not worth reading.
-    close = refused.status in {408, 413}
-    return Response(Answer(refused.status, _JSON, body), extra=extra.encode(), close=close)

@@ -1,0 +1,37 @@
+"""How much of what a sender may send, and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of one listener. Sizes are bytes, times seconds."""
+
+    connections: int = 4096
+    """Open connections; over it the one that has been idle longest goes, and when none is, the new one."""
+    line: int = 8 * 1024
+    """The request line. RFC 9112 section 3 recommends to take 8,000 at least."""
+    head: int = 32 * 1024
+    """The request line and all header lines."""
+    fields: int = 100
+    """Header lines."""
+    gathered: int = 256 * 1024 * 1024
+    """Bodies of all requests that are being received or handled."""
+    discarded: int = 256 * 1024
+    """A refused body up to this size is read to its end, so that the connection can be used again."""
+    head_seconds: float = 10
+    """From the first byte of a head to its last: the same for one that drips in."""
+    body_seconds: float = 30
+    """From the end of a head to the end of the body."""
+    body_rate: float = 240
+    """Bytes of body a second, on average, after `body_grace` seconds."""
+    body_grace: float = 5
+    idle_seconds: float = 75
+    """How long a connection may wait for its next request."""
+    write_seconds: float = 30
+    """How long a sender may leave its answers unread before it is cut off."""
+    linger_seconds: float = 2
+    """How long what a refused sender still sends is thrown away, so that it can read why it was refused: closing at
+    once would reset the connection and take the answer with it (RFC 9112 section 9.6)."""

@@ -1,0 +1,67 @@
+"""An answer on its way out: rendered once, written in one piece."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+import msgspec
+
+from runtime.http.problem import Problem
+
+JSON: Final = "application/json"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_encode = msgspec.json.Encoder().encode
+
+
+class Response(NamedTuple):
+    """What a handler answers. `extra`: further header lines, each with its CRLF. `close`: end the connection."""
+
+    status: int
+    content_type: str
+    body: bytes
+    extra: bytes = b""
+    close: bool = False
+
+
+def failure(problem: Problem) -> Response:
+    """The answer to a request that has `problem`."""
+    extra = b"Retry-After: 1\r\n" if problem.status == 503 else b""
+    return Response(problem.status, JSON, refusal(problem.error, problem.message), extra, close=True)
+
+
+def refusal(error: str, message: str) -> bytes:
+    """The body of every refusal."""
+    return _encode({"error": error, "message": message})
+
+
+def render(response: Response, *, alive: bool, minor: int = 1, without_body: bool = False) -> bytes:
+    """`response` as it is sent (RFC 9112). `alive`: whether the connection is used again; `minor`: of the request's
+    HTTP/1.x; `without_body`: the answer to HEAD."""
+    status, content_type, body, extra, _ = response
+    connection = b""
+    if not alive:
+        connection = b"Connection: close\r\n"
+    elif minor == 0:
+        connection = b"Connection: keep-alive\r\n"
+    return b"%bContent-Length: %d\r\n%b%b%b\r\n%b" % (
+        _head(status, content_type),
+        len(body),
+        _date(int(time.time())),
+        connection,
+        extra,
+        b"" if without_body else body,
+    )
+
+
+@lru_cache(maxsize=64)
+def _head(status: int, content_type: str) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {content_type}\r\n".encode()
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> bytes:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n".encode()

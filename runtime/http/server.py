@@ -1,0 +1,96 @@
+"""A listener's connections: how many there may be, how long each may take, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from runtime.http.connection import Connection
+from runtime.http.limits import Limits
+from runtime.http.request import Request
+from runtime.http.response import Response
+
+SWEEP_SECONDS = 1.0
+"""How often deadlines are looked at: one look for all of them costs less than a timer for each request."""
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+"""Answers a request. It has no task of its own, see `drive`."""
+
+
+class Server:
+    """Serves HTTP/1.1 on a bound socket. `gathered`: bytes of the bodies in hand; `now`: the event loop's time, at
+    most a second old; `draining`: it has been asked to stop."""
+
+    def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
+        self.handler = handler
+        self.limits = limits or Limits()
+        self.gathered = 0
+        self.now = 0.0
+        self.draining = False
+        self._connections: set[Connection] = set()
+        # Those between requests, the one that has been so longest first.
+        self._idle: dict[Connection, None] = {}
+        self._empty = asyncio.Event()
+        self._listening: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self, listener: socket.socket, *, backlog: int = 1024) -> None:
+        """Accept connections on `listener`."""
+        loop = asyncio.get_running_loop()
+        self.now = loop.time()
+        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+        self._listening = await loop.create_server(lambda: Connection(self), sock=listener, backlog=backlog)
+
+    async def close(self, seconds: float) -> None:
+        """Accept no more, and wait for the requests under way, at most `seconds`; then cut off what is left."""
+        self.draining = True
+        if self._listening is not None:
+            self._listening.close()
+        for connection in list(self._connections):
+            connection.drain()
+        if self._connections:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._empty.wait()
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # What connections say.
+
+    def admit(self, connection: Connection) -> bool:
+        """A new connection; whether there is room for it."""
+        self._connections.add(connection)
+        if len(self._connections) > self.limits.connections:
+            oldest = next(iter(self._idle), None)
+            if oldest is None:
+                return False
+            del self._idle[oldest]
+            oldest.close()
+        self._idle[connection] = None
+        return True
+
+    def busy(self, connection: Connection) -> None:
+        """Something of a request has come."""
+        self._idle.pop(connection, None)
+
+    def rest(self, connection: Connection) -> None:
+        """It waits for its next request."""
+        self._idle[connection] = None
+
+    def forget(self, connection: Connection) -> None:
+        """It is gone."""
+        self._connections.discard(connection)
+        self._idle.pop(connection, None)
+        if not self._connections:
+            self._empty.set()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now = now = loop.time()
+        for connection in list(self._connections):
+            connection.look(now)
+        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
