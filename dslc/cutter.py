@@ -21,6 +21,7 @@ MOST_BROKEN = 1000
 _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 
 _HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+\{{")
+_GROUP = Late(r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+\{")  # no block has so short a head
 _OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
 _LINE = Late(rf'(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
@@ -32,8 +33,24 @@ _INDENTED = Late(
 # Two settings or more, each on a line of its own.
 _SETTING = (
     r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+(?:[=:][ \t]*+)?"
-    r'(?:"[^"\n]*+"|-?[0-9][A-Za-z0-9_.]*+|(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*+)[ \t]*+,?[ \t\r]*+'
+    r'(?:"[^"\n]*+"|-?[0-9][A-Za-z0-9_.]*+|\[[^\n\[\]{}]*+\]|(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*+)[ \t]*+,?[ \t\r]*+'
 )
+# Tables, lists and keys of other languages, a line each.
+_TABLE = r"\[{1,2}[\w.\"' -]++\]{1,2}[ \t\r]*+(?=\n|\Z)"
+_ROW = (
+    rf"[ \t]*+(?:-[ \t][^\n{{}}]*+|\"?[\w.-]++\"?[ \t]*+[:=][^\n{{}}]*+|{_SETTING}(?=\n|\Z))"
+    r"|[ \t]++[^\s{}][^\n{}]*+"
+)
+_ROWS = Late(
+    rf"(?:{_TABLE}|-[ \t][^\n{{}}]*+|[\w.-]++:[ \t\r]*+(?=\n))"
+    rf"(?:(?:\n[ \t\r]*+(?=\n))*+\n{_TABLE}|\n(?:{_ROW}))++"
+)
+# A head that ends in what other languages write for `{`, and what they write for `}`.
+_OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
+_CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
+# A head in which something stands that cannot, and one on two lines.
+_TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
+_SPLIT_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
 _SETTINGS = Late(rf"{_SETTING}(?:\n[ \t]*+{_SETTING}(?=\n|\Z))++")
 _REST_OF_LINE = Late(r"[^\r\n]*+")
 
@@ -51,6 +68,7 @@ class _Cutter:
         self._foreign = Foreign(text, self._heads)
         self._broken = 0
         self._absent: set[str] = set()  # what was looked for in vain
+        self._closer = (-1, -1)  # the next `end` or the like
         self.found: list[Segment] = []
 
     def pieces(self) -> list[Segment]:
@@ -82,6 +100,9 @@ class _Cutter:
             brace = self._behind_gap(head.end())
             if text[brace : brace + 1] == "{":
                 return self._braces(at, brace)
+        brace = self._strange_head(at) if self._heads.is_word(at) else -1
+        if brace >= 0:
+            return self._whole(self._braces(at, brace))
         beyond = self._beyond_lines(at)
         if beyond > at:
             return Segment(at, beyond, Fault.OUTSIDE)
@@ -89,6 +110,14 @@ class _Cutter:
         if text[end : end + 1] == "{":
             return self._before_brace(at, end)
         return self._lines(at, end) or self._line(at, end)
+
+    def _strange_head(self, at: int) -> int:
+        """Where the `{` stands of a head that is on two lines, or is no head by its rules; -1 when there is none."""
+        torn = _TORN_HEAD.match(self.text, at)
+        if torn is not None:
+            return self.text.rindex("{", at, torn.end())
+        split = _SPLIT_HEAD.match(self.text, at)
+        return -1 if split is None or self._heads.is_word(split.start("name")) else split.end() - 1
 
     def _before_brace(self, at: int, brace: int) -> Segment:
         """What stands before a `{` on its line, if it is no head, with what the brace opens."""
@@ -107,13 +136,24 @@ class _Cutter:
 
     def _lines(self, at: int, end: int) -> Segment | None:
         """The body below a head without `{`, or settings without a head, that begin with this line."""
-        beyond = self._indented(at)
+        beyond = max(self._enclosed(at), self._indented(at))
         if beyond > end:
             return Segment(at, beyond, Fault.OUTSIDE)
-        run = _SETTINGS.match(self.text, at)
-        if run is None or self._heads.is_word(at):
-            return None
-        return Segment(at, run.end(), Fault.HEADLESS)
+        run = _ROWS.match(self.text, at)
+        if run is None and not self._heads.is_word(at):
+            run = _SETTINGS.match(self.text, at)
+        return None if run is None else Segment(at, run.end(), Fault.HEADLESS)
+
+    def _enclosed(self, at: int) -> int:
+        """Behind the `end` of a body that begins with `do`, or the like, before the next head."""
+        head = _OPENER.match(self.text, at) if self._column(at) == 0 and self._heads.is_named(at) else None
+        if head is None:
+            return at
+        if self._closer[0] < head.end() - 1:
+            closer = _CLOSER.search(self.text, head.end() - 1)
+            self._closer = closer.span() if closer else (len(self.text), len(self.text))
+        start, end = self._closer
+        return end if start < min(self._heads.after(at), len(self.text)) else at
 
     def _indented(self, at: int) -> int:
         """Behind the lines that stand deeper than a head without `{`, up to the next head."""
@@ -189,11 +229,15 @@ class _Cutter:
         while first >= 0 and len(self.found) - first < _FURTHEST:
             segment = self.found[first]
             further_right = column is not None and (self._column(segment.start) or 0) > column
-            outside = segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} and not self._heads.is_named(segment.start)
+            outside = segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_group(segment)
+            outside = outside and not self._heads.is_named(segment.start)
             if not further_right and not outside:
                 break
             first -= 1
         return first
+
+    def _is_group(self, segment: Segment) -> bool:
+        return _GROUP.match(self.text, segment.start) is not None
 
     def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
         """One piece out of those from `first` on and `last`."""

@@ -15,6 +15,7 @@ from dslc.segment import Fault, Segment
 _OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
 _HEAD = Late(rf'(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
 _PARENTHESIS = Late(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
+_NEXT_LINE = Late(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
 _EQUALS = Late(rf"{STRING}|{COMMENT}|[()=]")
 
 
@@ -36,11 +37,19 @@ class Foreign:
             return None
         if self._text[end : end + 1] == "{":
             return self._body(at, end)
-        head = self._text[at:end].rstrip(WHITE)
         if self._text[end : end + 1] not in {"", "\n", "#", "/"}:
             return None
+        head = self._text[at:end].rstrip(WHITE)
         if word[0] == "type" and _equates(head):
             return Segment(at, at + len(head), foreign=True, head_end=at + len(head))
+        return self._over_lines(at, end)
+
+    def _over_lines(self, at: int, line: int) -> Segment | None:
+        """A block whose head goes on below its line, which it may not: all of it is one mistake."""
+        end = self._lines_end(line)
+        if self._text[end : end + 1] == "{":
+            return Segment(at, self._body(at, end).end, Fault.OUTSIDE)
+        self._patience -= end - line
         return None
 
     def _head_end(self, at: int) -> int:
@@ -52,6 +61,18 @@ class Foreign:
             at = self._parentheses_end(at)
             if at < 0:
                 return -1
+
+    def _lines_end(self, at: int) -> int:
+        """Where a head ends that goes on in lines that are indented, or with its `{`."""
+        while self._patience > 0:
+            further = _NEXT_LINE.match(self._text, at)
+            if further is None or self._heads.is_word(further.end()):
+                break
+            end = self._head_end(further.end())
+            if end < 0:
+                break
+            at = end
+        return at
 
     def _parentheses_end(self, start: int) -> int:
         """Behind the parentheses that begin at `start`, or -1 when they do not close before a brace."""

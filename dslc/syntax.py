@@ -117,8 +117,8 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
     line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
     following = ""
     if segment.fault is Fault.UNCLOSED and segment.end < len(text):
-        word = re.compile(r"\w*").match(text, segment.end)
-        following = word[0] if word else ""
+        head = re.compile(r"\w[^\n{]*").match(text, segment.end)
+        following = head[0] if head else ""
     if segment.foreign:
         mended = Mended([_unclosed_foreign(content, segment, findings, line)])
     else:

@@ -90,6 +90,9 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
         return None
     repeats = {name for name, setting in known.items() if _repeats(setting)}
     near = nearest(entry.key, [name for name in known if name not in present or name in repeats])
+    if near is None and entry.body is not None and entry.body.start_pos in context.damaged:  # that was reported
+        context.mention(entry.value, entry.body)
+        return None
     start, end = entry.key.start_pos or 0, entry.key.end_pos or 0
     fix = context.findings.fix(f"write `{near}`", (start, end, near)) if near else None
     hint = f"did you mean `{near}`?" if near else suggestion("", known, what="settings here")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from lark import Token
+
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.names import valid_name
 from dslc.check.body import read_body
@@ -14,10 +16,13 @@ from dslc.check.rules import check_rules
 from dslc.diagnostic import Diagnostic
 from dslc.findings import Findings
 from dslc.heads import ELSEWHERE
+from dslc.nearest import nearest
 from dslc.strings import text_of
 from dslc.syntax import Reading
-from dslc.tree import Absent, BlockNode, ForeignNode
-from dslc.vocabulary import Vocabulary
+from dslc.tree import Absent, BlockNode, Body, ForeignNode
+from dslc.vocabulary import Settings, Vocabulary
+
+_NAME_KEYS = {"name", "id"}  # where other languages write a block's name
 
 
 class CheckedPiece(NamedTuple):
@@ -83,7 +88,10 @@ def _block(context: Context, node: BlockNode) -> Checked | None:
         kind = near  # what it says is checked as what it was meant to be
     name = _name(context, node)
     head = Head(node, f"{kind} {name}" if name is not None else kind)
-    given = read_body(context, tuple(context.vocabulary.kinds[kind].values()), node.body, head)
+    body, settings = node.body, context.vocabulary.kinds[kind]
+    if node.name is None:  # it may stand in the body: that is the same mistake
+        body = _without_name(body, settings)
+    given = read_body(context, tuple(settings.values()), body, head)
     check_rules(context, kind, given, head)
     if name is None:
         context.nameless.add(kind)
@@ -92,12 +100,35 @@ def _block(context: Context, node: BlockNode) -> Checked | None:
     return Checked(kind, name, node, given)
 
 
+def _name_inside(body: Body, settings: Settings) -> str | None:
+    """The name of a block whose head has none, when the body has it: `memory { name m … }`, `memory { m { … } }`."""
+    for entry in body.entries:
+        if entry.key in _NAME_KEYS and entry.key not in settings and isinstance(entry.value, Token):
+            return entry.value if entry.value.type in {"WORD", "STRING"} else None
+    return str(body.entries[0].key) if _is_wrapped(body, settings) else None
+
+
+def _is_wrapped(body: Body, settings: Settings) -> bool:
+    """Whether a body has nothing but one group that is no setting."""
+    only = body.entries[0] if len(body.entries) == 1 else None
+    return only is not None and only.value is None and only.key not in settings and nearest(only.key, settings) is None
+
+
+def _without_name(body: Body, settings: Settings) -> Body:
+    """The settings of a block whose head has no name."""
+    if _is_wrapped(body, settings):
+        return body.entries[0].body or body
+    entries = tuple(entry for entry in body.entries if entry.key in settings or entry.key not in _NAME_KEYS)
+    return body._replace(entries=entries)
+
+
 def _name(context: Context, node: BlockNode) -> str | None:
     findings = context.findings
     if isinstance(node.name, Absent):
         return None
     if node.name is None:
-        hint = f"such as `{node.kind} a-name {{ … }}`"
+        shown = _name_inside(node.body, context.vocabulary.kinds.get(node.kind, {})) or "a-name"
+        hint = f"such as `{node.kind} {shown[:80]} {{ … }}`"
         findings.add("N206", f"this `{node.kind}` has no name", node.kind, hint=hint)
         return None
     text = text_of(node.name, findings)

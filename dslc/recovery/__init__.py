@@ -14,7 +14,7 @@ from collections.abc import Callable
 from lark import Token, UnexpectedToken
 
 from dslc.findings import Findings
-from dslc.recovery import braces, habits, heads, lists, strings, texts, values
+from dslc.recovery import bodies, braces, habits, heads, lines, lists, strings, texts, values
 from dslc.recovery.mender import Mended, Mender
 from dslc.tree import BlockNode
 from dslc.vocabulary import Vocabulary
@@ -25,11 +25,13 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
+    bodies.stands_for_brace, heads.word_before_kind, heads.name_below, heads.torn_name, braces.head_twice,
     habits.comment, habits.conflict, habits.dashes, habits.no_name,
-    braces.too_deep, braces.brace_on_next_line, braces.indentation_ends, braces.body_ends_by_indentation,
-    braces.other_brace, braces.closes_too_early, braces.opens_nothing, braces.brace_is_missing,
-    lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word, texts.other_quotes,
-    values.parentheses, values.sign, values.instead_of_braces,
+    braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
+    braces.other_brace, braces.closes_too_early, braces.opens_nothing, bodies.brace_is_missing,
+    lines.word_before_key, lines.no_setting,
+    lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word,
+    texts.other_quotes, texts.doubled_quotes, values.parentheses, values.sign, values.instead_of_braces,
     habits.text_below, texts.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""

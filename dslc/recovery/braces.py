@@ -5,7 +5,6 @@ from __future__ import annotations
 from lark import Token
 
 from dslc.diagnostic import Label
-from dslc.findings import Place
 from dslc.marks import matching
 from dslc.recovery.mender import Mender
 from dslc.scene import Frame
@@ -24,8 +23,11 @@ def too_deep(mender: Mender, token: Token) -> bool:
     mender.findings.add("S108", "nested deeper than 64 levels", token, hint="use fewer levels")
     if scene.awaits_value or scene.lists:
         mender.value_is_lost()
-    mender.damage()
-    mender.seek(matching(mender.text, token.start_pos or 0))
+    mender.damage(everything=True)
+    behind = matching(mender.text, token.start_pos or 0)
+    if behind == len(mender.text):  # none of them closes: that is the same mistake
+        mender.missing = 0
+    mender.seek(behind)
     return True
 
 
@@ -59,7 +61,10 @@ def body_ends_by_indentation(mender: Mender, token: Token) -> bool:
     else:
         known = len(scene.frames) > 1 and token not in scene.legal() and token in scene.legal(1)
         outside = len(scene.frames) == 1 and _is_head(mender, token)
-        left = further_left and column <= frame.column  # type: ignore[operator]
+        left = further_left and column < frame.column  # type: ignore[operator]
+        if further_left and column == frame.column:  # where nothing is indented, only a setting's name tells
+            left = token in scene.legal(1) or token not in scene.legal()
+            left = left and not (token not in scene.legal(1) and mender.peek(1).type == "LBRACE")
         if not (left or known) or (len(scene.frames) == 1 and not outside):
             return False
         _unclosed(mender, frame, token, "this is outside of it")
@@ -94,13 +99,21 @@ def closes_too_early(mender: Mender, token: Token) -> bool:
 
 
 def opens_nothing(mender: Mender, token: Token) -> bool:
-    """A second `{`, or one on a line of its own, while a `}` is missing."""
-    scene = mender.scene
-    if token.type != "LBRACE" or not mender.missing or not scene.frames or not scene.awaits_entry or scene.head:
+    """A second `{`, or one on a line of its own or behind a value without options, while a `}` is missing."""
+    scene, setting = mender.scene, mender.scene.setting()
+    if token.type != "LBRACE" or not mender.missing or not scene.frames or not scene.awaits_entry:
         return False
+    if scene.head and (setting is None or setting.type == "group"):
+        return False
+    if setting is not None and setting.type in {"variant", "reference"}:
+        after = mender.after_break(1)
+        if after not in scene.legal() or after in scene.inside(scene.head):
+            return False
     mender.findings.add("S109", "this `{` opens nothing", token, hint="remove it")
-    mender.advance()
-    mender.missing -= 1
+    while mender.missing and mender.after_break().type == "LBRACE":
+        mender.advance()
+        mender.missing -= token.type == "LBRACE"
+        token = mender.peek()
     return True
 
 
@@ -121,89 +134,24 @@ def other_brace(mender: Mender, token: Token) -> bool:
     return True
 
 
-def brace_is_missing(mender: Mender, token: Token) -> bool:
-    """A head whose body follows without `{`."""
+def head_twice(mender: Mender, token: Token) -> bool:
+    """`limits {` below `limits {`."""
     scene = mender.scene
-    if not _could_open(mender):
+    if not mender.missing or not scene.frames or token.type != "WORD" or not scene.awaits_entry:
         return False
-    beside = _beside_missing_brace(mender, token)
-    indented = _is_indented(mender, mender.peek(beside))
-    if not indented and not (mender.excess and _goes_on(mender, token)):
+    frame = scene.frames[-1]
+    if mender.text[frame.brace.end_pos : token.start_pos].strip() or token in scene.legal():
         return False
-    last = scene.head[-1].end_pos or 0
-    head, code = mender.shown_head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S109"
-    what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
-    place = token if indented and beside else Place(last, last + 1)
-    if not mender.is_indented:
-        mender.findings.add(code, what, place, hint=f"write `{head} {{`")
-    if indented and beside:
+    count = len(frame.head)
+    if [mender.peek(number) for number in range(count)] != [*frame.head] or mender.peek(count).type != "LBRACE":
+        return False
+    if mender.after_break(count + 1) == token or (len(scene.frames) > 1 and scene.frames[-2].head == frame.head):
+        return False  # many levels of one name
+    mender.findings.add("S109", "this head is written twice", token, hint="remove one of them")
+    for _ in range(count + 1):
         mender.advance()
-    mender.feed("LBRACE", last)
-    if mender.excess:
-        mender.excess -= 1
-    else:
-        mender.by_indentation.add(last)
+    mender.missing -= 1
     return True
-
-
-def _beside_missing_brace(mender: Mender, token: Token) -> int:
-    """1 when the token stands at the end of a head's line where `{` should."""
-    instead = token in {"do", "begin", "then"} or (token.type == "UNCLOSED_STRING" and not token.strip('" \r'))
-    return int((token.type in {"SIGN", "JUNK"} or instead) and mender.peek(1).type == "_NL")
-
-
-def _goes_on(mender: Mender, token: Token) -> bool:
-    """Whether what follows the head stands in its body."""
-    scene = mender.scene
-    if token.type not in {"_NL", "WORD", "RBRACE"}:
-        return False
-    follows = mender.after_break() if token.type == "_NL" else token
-    inside, setting = scene.inside(scene.head), scene.setting()
-    variant = setting is not None and setting.type == "variant"
-    if follows.type == "WORD":
-        return follows in inside and not (variant and follows in scene.legal())
-    return follows.type == "RBRACE" and token.type != "_NL" and not variant
-
-
-def _is_indented(mender: Mender, token: Token) -> bool:
-    """Whether the line after this line's end stands deeper than the head, and can only stand in its body."""
-    scene = mender.scene
-    if token.type != "_NL":
-        return False
-    number = 0 if mender.peek() is token else 1
-    word = mender.peek(number + 1)
-    if word.type != "WORD" or word not in scene.inside(scene.head) or word in scene.legal():
-        return False
-    column, outer = scene.column(word), scene.column(scene.head[0])
-    return column is not None and outer is not None and column > outer
-
-
-def indentation_ends(mender: Mender, token: Token) -> bool:
-    """The end of a body that is told by its indentation, for it has no braces: that is reported."""
-    scene = mender.scene
-    if not scene.frames or not scene.awaits_entry or start(scene.frames[-1].brace) not in mender.by_indentation:
-        return False
-    frame, column = scene.frames[-1], scene.column(token)
-    if token.type == "JUNK" and token.startswith(")"):
-        mender.advance()
-    elif token.type == "WORD":
-        if column is None or frame.column is None or column > frame.column:
-            return False
-    elif token.type not in {"RBRACE", "$END"}:
-        return False
-    mender.feed("RBRACE", start(token))
-    return True
-
-
-def _could_open(mender: Mender) -> bool:
-    """Whether what stands here so far is a head that a body may follow."""
-    scene = mender.scene
-    if not scene.head or scene.lists:
-        return False
-    if not scene.frames:
-        return scene.head[0] in mender.vocabulary.kinds and len(scene.head) == 2
-    setting = scene.setting()
-    return setting is not None and setting.type == {1: "group", 2: "variant"}.get(len(scene.head))
 
 
 def end_of_text(mender: Mender, token: Token) -> bool:
@@ -212,12 +160,24 @@ def end_of_text(mender: Mender, token: Token) -> bool:
     if token.type != "$END" or not scene.frames:
         return False
     frame = scene.frames[-1]
-    if mender.missing:
+    if mender.missing == 1 and _is_repeated(mender, frame):
+        mender.findings.add("S109", "this head is written twice", frame.head[0], hint="remove one of them")
+        mender.void.add(start(frame.head[0]))
+        mender.missing = 0
+        mender.feed("RBRACE", start(token))
+    elif mender.missing:
         _unclosed(mender, frame, None, "the next block begins here")
     else:  # closed by what another mistake swallowed
         mender.damage()
         mender.feed("RBRACE", token.start_pos or 0)
     return True
+
+
+def _is_repeated(mender: Mender, frame: Frame) -> bool:
+    """Whether nothing stands in a block, and its head stands behind it once more."""
+    if not frame.head or mender.text[frame.brace.end_pos :].strip():
+        return False
+    return mender.text[start(frame.head[0]) : frame.brace.start_pos].split() == mender.following.split()
 
 
 def _unclosed(mender: Mender, frame: Frame, shown_by: Token | None, what: str) -> None:
@@ -229,8 +189,8 @@ def _unclosed(mender: Mender, frame: Frame, shown_by: Token | None, what: str) -
         line = mender.first_line + mender.text.count("\n", 0, shown_by.start_pos or 0)
         labels, hint = [mender.findings.label(what, shown_by)], f"add `}}` before line {line}"
     elif mender.following:
-        end = len(mender.text.encode())
-        labels = [Label(what, "", Span(end, end + len(mender.following)))]
+        behind = len(mender.text.encode())
+        labels = [Label(what, "", Span(behind, behind + len(mender.following.split()[0])))]
         hint = f"add `}}` before line {mender.first_line + mender.text.count(chr(10))}"
     mender.findings.add("S103", message, frame.brace, hint=hint, labels=labels)
     mender.done.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet

@@ -14,13 +14,16 @@ from dslc.tree import start
 _DASHED = re.compile(r"(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)++")
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
+_COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def comment(mender: Mender, token: Token) -> bool:
-    """`/* … */`, or `-- …` where a setting or a block could begin."""
+    """`/* … */`, or `-- …` where a setting or a block could begin, or `; …` and its like on a line of their own."""
     text, at = mender.text, start(token)
-    if token.type != "JUNK" or mender.scene.lists or not text.startswith(("/*", "--"), at):
+    if token.type != "JUNK" or mender.scene.lists or not text.startswith(_COMMENTS, at):
+        return False
+    if text[at] in ";%<" and (mender.scene.awaits_value or mender.scene.column(token) is None):
         return False
     line = text.find("\n", at)
     line = len(text) if line < 0 else line
@@ -30,7 +33,7 @@ def comment(mender: Mender, token: Token) -> bool:
         behind = closed + 2 if closed >= 0 else line
         if mender.scene.awaits_value and not 0 <= closed < line:
             return False
-    elif mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}:
+    elif text[at] == "-" and (mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}):
         return False
     message = "comments begin with `#` or `//`"
     mender.findings.add("S109", message, Place(at, min(behind, line)), hint="begin each line with `#`")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import Token
 
 from dslc.check.kind import unknown_kind
+from dslc.diagnostic import Fix
 from dslc.findings import Place
 from dslc.heads import ELSEWHERE
 from dslc.nearest import listing, nearest
 from dslc.recovery.mender import Mender, words
 
+_TORN_NAME = re.compile(
+    r"(?P<key>(?:name|id)[ \t]*[=:][ \t]*)?"
+    r"(?P<open>[\"'`]?)(?P<name>[\w.-]{1,64})(?P<close>[\"'`]?)[ \t]*(?=\{)",
+    re.ASCII,
+)
+
 
 def no_head(mender: Mender) -> None:
     """Settings and a `}`, and no head of a block before them."""
     message = "these settings stand in no block: its head is missing"
+    if mender.peek().type != "WORD" or (mender.peek(1).type == "SIGN" and mender.peek(2).type == "_NL"):
+        message = "this is no block, but another language's"
     hint = f"a block is `kind name {{ … }}`; kinds are {listing(mender.vocabulary.kinds)}"
     mender.findings.add("S109", message, mender.peek(), hint=hint)
     mender.done.mentions |= words(mender.text[:100_000])
@@ -23,7 +34,7 @@ def no_head(mender: Mender) -> None:
 def is_foreign(mender: Mender) -> bool:
     """A block of a kind that nobody knows, with a syntax of its own: its kind is the one mistake."""
     word = mender.peek()
-    if word in ELSEWHERE:
+    if word in ELSEWHERE or _takes_arguments(mender):
         message = f"the head of this `{word}` does not end in `{{` on its line"
         hint = "only parentheses that close may go over lines"
         mender.findings.add("S109", message, word, hint=hint)
@@ -34,11 +45,74 @@ def is_foreign(mender: Mender) -> bool:
     named = mender.peek(1).type in {"WORD", "STRING"}
     if nearest(word, mender.vocabulary.kinds) is not None or mender.peek(1 + named).type == "SIGN":
         return False
-    if mender.peek(1 + named).type == "LBRACE" or mender.peek(1).type == "JUNK" or mender.peek(2).type == "JUNK":
+    strange = any(mender.peek(number).type == "JUNK" for number in (1, 2, 3))
+    if mender.peek(1 + named).type == "LBRACE" or strange:
         unknown_kind(mender.findings, word, mender.vocabulary, named=named)
         mender.done.mentions |= words(mender.text[:100_000])
         return True
     return False
+
+
+def _takes_arguments(mender: Mender) -> bool:
+    """Whether this is `agent x(…) … {` of the wider language, with something in its head that cannot be read."""
+    follows = mender.peek(2)
+    return mender.peek() == "agent" and follows.type == "JUNK" and follows[0] in "(<" and "{" in mender.text
+
+
+def word_before_kind(mender: Mender, token: Token) -> bool:
+    """`resource memory m {`: a word before a head."""
+    scene, kind = mender.scene, mender.peek(1)
+    if scene.frames or scene.head or token.type != "WORD" or token in mender.vocabulary.kinds:
+        return False
+    named = mender.peek(2).type in {"WORD", "STRING"} and mender.peek(3).type == "LBRACE"
+    if not named or kind.strip('"') not in mender.vocabulary.kinds:
+        return False
+    fix: Fix | None = mender.findings.fix("remove it", (token.start_pos or 0, kind.start_pos or 0, ""))
+    word = kind.strip('"')
+    hint = f"a block is `{word} {mender.peek(2)[:80]} {{ … }}`"
+    fix = fix if kind.type == "WORD" else None
+    mender.findings.add("S109", f"a word stands before `{word}`", token, hint=hint, fix=fix)
+    mender.done.mentions.add(str(mender.advance()))
+    mender.replace(Token("WORD", word, start_pos=kind.start_pos, end_pos=kind.end_pos))
+    return True
+
+
+def name_below(mender: Mender, token: Token) -> bool:
+    """A head on two lines."""
+    scene, name = mender.scene, mender.peek(1)
+    if token.type != "_NL" or scene.frames or len(scene.head) != 1 or name.type not in {"WORD", "STRING"}:
+        return False
+    if name in mender.vocabulary.kinds or mender.after_break(2).type != "LBRACE":
+        return False
+    hint = f"write `{scene.head[0][:80]} {name[:80]} {{`"
+    mender.findings.add("S109", "the name does not stand on the line of its head", name, hint=hint)
+    mender.advance()
+    mender.state.feed_token(mender.advance())
+    scene.take(name)
+    if mender.peek().type == "_NL":
+        mender.advance()
+    return True
+
+
+def torn_name(mender: Mender, token: Token) -> bool:
+    """`memory "m {`, `memory name="m" {`: a name with one quote, or with a key."""
+    scene = mender.scene
+    types = {"WORD", "NUMBER", "SINGLE_QUOTED", "UNCLOSED_STRING"}
+    if scene.frames or len(scene.head) != 1 or (token.type not in types and "{" not in token):
+        return False
+    found = _TORN_NAME.match(mender.text, token.start_pos or 0)
+    if found is None or (found["open"] == found["close"] and not found["key"]):
+        return False
+    (start, end), (first, last) = found.span("name"), (found.start(), found.end("close"))
+    fix = mender.findings.fix("write the name", (first, last, f'"{found["name"]}"'))
+    code, message = ("S109", "a name stands alone") if found["key"] else ("S102", 'this name has no pair of `"`')
+    hint = f'write `{scene.head[0][:80]} "{found["name"]}" {{`'
+    mender.findings.add(code, message, Place(first, last), hint=hint, fix=fix)
+    mender.seek(found.end())
+    mender.put(Token("STRING", f'"{found["name"]}"', start_pos=start, end_pos=end))
+    if found["open"] != found["close"]:
+        mender.excess -= mender.excess > 0
+    return True
 
 
 def incomplete_head(mender: Mender, token: Token) -> bool:

@@ -45,6 +45,7 @@ class Mender:
         self.done = Mended([])
         self.void: set[int] = set()  # heads that were no blocks
         self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
+        self.closers: set[int] = set()  # where something stands for a `}`
         self._absent: set[str] = set()
         surplus = balance(self.text)
         self.missing, self.excess = max(surplus, 0), max(-surplus, 0)

@@ -16,7 +16,7 @@ from dslc.setting import Setting
 from dslc.tree import end, start
 
 _FURTHEST = 200  # tokens of a text that are looked at
-_TEXTS = {"string", "scalar", "url_path", "url", "json_path", "event", "network", "secret"}
+_TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
 # Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.
@@ -25,6 +25,7 @@ _CHUNK = re.compile(
 )
 
 _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
+_DOUBLED = re.compile(r'""[^"\\\n]+""(?!")')
 _AFTER_VALUE = re.compile(r"[ \t]*+(?:[\r\n,;}\]#]|//|$|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t{])")
 
 
@@ -79,6 +80,23 @@ def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
         mender.value_is_lost()
 
 
+def doubled_quotes(mender: Mender, token: Token) -> bool:
+    """`""data""`."""
+    scene = mender.scene
+    named = scene.awaits_value or (not scene.frames and len(scene.head) == 1)
+    if token.type != "STRING" or len(token) > 2 or scene.lists or not named:
+        return False
+    found = _DOUBLED.match(mender.text, start(token), start(token) + 2000)
+    if found is None:
+        return False
+    at, behind = found.span()
+    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""))
+    mender.findings.add("S109", "the quotes are doubled", Place(at, behind), hint='use one `"` on each side', fix=fix)
+    mender.seek(behind)
+    mender.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    return True
+
+
 def without_quotes(mender: Mender, token: Token) -> bool:
     """`path /hooks/github`, `instruction You review`, `retention 90 days`: a value that needs quotes, or is none.
 
@@ -103,6 +121,8 @@ def without_quotes(mender: Mender, token: Token) -> bool:
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
     behind = max(glued, end(mender.peek(last)))
+    if mender.text[behind : behind + 1] == '"' and _AFTER_VALUE.match(mender.text, behind + 1):  # it has its last one
+        behind += 1
     _add_text(mender, setting, Place(start(token), behind))
     mender.done.mentions |= words(mender.text[start(token) : behind])
     mender.value_is_lost()

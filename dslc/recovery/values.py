@@ -15,7 +15,15 @@ from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
 _OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(?=[ \t\"\[]))[ \t]*+[\"\w\[$/@.]")
-_PARENTHESES = re.compile(r"\([^\n(){}]{0,500}\)")
+# The same before `{`.
+_HEAD_SIGN = re.compile(r"([-=~:<>|,;.→⇒]{1,3})(?=[ \t]*+\{)")
+_BRACKETS = re.compile(
+    r"\([^\n(){}]{0,500}\)|<[^\n<>{}]{0,500}>"
+    r"|\{[ \t]*(?:(?:\"[^\"\n]{0,500}\"|\[[^\[\]\n]{0,500}\]|[\w.-]{1,100})(?:[ \t]*,[ \t]*|[ \t]*(?=\}))){1,20}\}"
+)
+
+
+_BRACKET_NAMES = {"(": "parentheses", "<": "angle brackets", "{": "braces"}
 
 
 def key_as_value(mender: Mender, token: Token) -> bool:
@@ -72,8 +80,8 @@ def _is_indented_value(mender: Mender) -> bool:
     if setting is None or setting.type not in _NAMES or word.type != "WORD" or word in scene.legal():
         return False
     column, outer = scene.column(word), scene.column(scene.head[0])
-    deeper = column is not None and outer is not None and column > outer
-    return deeper and mender.peek(2).type in ENDS
+    opens = setting.type == "variant" and mender.peek(2).type == "LBRACE"
+    return column is not None and column >= (outer or 0) and (opens or mender.peek(2).type in ENDS)
 
 
 def _may_be_secret(mender: Mender) -> bool:
@@ -108,6 +116,8 @@ def sign(mender: Mender, token: Token) -> bool:
     if (scene.frames and len(scene.head) != 1) or mender.text.startswith("://", start):
         return False
     other = _OTHER_SIGN.match(mender.text, start, start + 200) if scene.awaits_value else None
+    if scene.setting() is None or scene.setting().type in {"group", "variant"}:  # type: ignore[union-attr]
+        other = _HEAD_SIGN.match(mender.text, start, start + 200) or other
     if other is None and token.type != "SIGN":
         return False
     end = other.end(1) if other else end
@@ -117,6 +127,7 @@ def sign(mender: Mender, token: Token) -> bool:
         mender.seek(end)
         no_value(mender)
         return True
+    known = not unknown or nearest(scene.head[0], scene.legal()) is not None  # else the word is the mistake
     key = "this word" if unknown else f"`{mender.shown_head(scene.head)}`"  # it may be a part of a secret
     after = (
         end + len(mender.text[end : end + 80]) - len(mender.text[end : end + 80].lstrip(" \t"))
@@ -125,9 +136,8 @@ def sign(mender: Mender, token: Token) -> bool:
     )
     spaced = mender.text[start - 1 : start].isspace()
     fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "))
-    if not mender.is_indented and (
-        scene.frames or _opens(mender, scene.head[0])
-    ):  # else its lines are another language's
+    meant = known if scene.frames else _opens(mender, scene.head[0])
+    if not mender.is_indented and meant:  # else its lines are another language's
         mender.findings.add("S105", f"no `{shown}` stands after {key}", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
     if scene.awaits_value and mender.peek().type in ENDS:
@@ -145,12 +155,11 @@ def sign_word(mender: Mender, token: Token) -> bool:
     if token not in {"is", "to", "be", "as", "equals"} or not mender.scene.awaits_value:
         return False
     setting = mender.scene.setting()
-    if (
-        mender.peek(1).type not in VALUES
-        or token in mender.scene.legal()
-        or setting is None
-        or setting.type == "variant"
-    ):
+    if token in mender.scene.legal() or setting is None:
+        return False
+    named = setting.type in {"variant", "word", "boolean"} and mender.peek(1).type == "WORD"
+    ends = mender.peek(2).type in {*ENDS, "LBRACE"} or mender.peek(2) in mender.scene.legal()
+    if not (named and ends) and (mender.peek(1).type not in VALUES or setting.type == "variant"):
         return False
     start, end = token.start_pos or 0, mender.peek(1).start_pos or 0
     fix = mender.findings.fix(f"remove `{token}`", (start, end, ""))
@@ -161,21 +170,23 @@ def sign_word(mender: Mender, token: Token) -> bool:
 
 
 def parentheses(mender: Mender, token: Token) -> bool:
-    """`path("/x")`: parentheses around a value."""
-    if token.type != "JUNK" or not token.startswith("(") or not mender.scene.awaits_value:
+    """`path("/x")`, `path { "/x" }`: parentheses or their like around a value."""
+    if token.type not in {"JUNK", "LBRACE"} or not mender.scene.awaits_value:
         return False
-    found = _PARENTHESES.match(mender.text, token.start_pos or 0)
-    if found is None:
+    found = _BRACKETS.match(mender.text, token.start_pos or 0)
+    setting = mender.scene.setting()
+    if found is None or (token.type == "LBRACE" and (setting is None or setting.type == "group")):
         return False
-    setting, (start, end) = mender.scene.setting(), found.span()
+    start, end = found.span()
     many = setting is not None and setting.many and setting.type != "group"
     hint = "remove them; a list stands in `[…]`" if many else "remove them"
     pair = ("[", "]") if many else ("", "")
     if not mender.text[start - 1 : start].isspace():
         pair = (f" {pair[0]}", pair[1])
     fix = mender.findings.fix("remove them", (start, start + 1, pair[0]), (end - 1, end, pair[1]))
-    safe = many or re.fullmatch(r'\([ \t]*(?:"[^"\\]*"|[\w.-]+)[ \t]*\)', found[0])
-    message = "no parentheses stand around a value"
+    one = re.fullmatch(r'.[ \t]*(?:"[^"\\]*"|[\w.-]+)[ \t]*.', found[0])
+    safe = not (many and "[" in found[0]) and (many or one is not None)
+    message = f"no {_BRACKET_NAMES[found[0][0]]} stand around a value"
     mender.findings.add("S109", message, Place(start, end), hint=hint, fix=fix if safe else None)
     mender.done.mentions |= words(found[0])
     mender.value_is_lost()
@@ -206,6 +217,8 @@ def instead_of_braces(mender: Mender, token: Token) -> bool:
 def semicolon(mender: Mender, token: Token) -> bool:
     """`path "/x";`."""
     if token.type != "JUNK" or not token.startswith(";") or mender.scene.awaits_value or mender.scene.lists:
+        return False
+    if mender.scene.head and not mender.scene.frames:  # what it ends is no block
         return False
     start = token.start_pos or 0
     end = start + len(token) - len(token.lstrip(";"))

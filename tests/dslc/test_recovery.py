@@ -288,6 +288,53 @@ _X = "agent x {}\n"
         ("agent a {\n    instruction <<EOF\nYou review.\nBe kind.\nEOF\n    max_steps 3\n}\n", ["S109"]),
         ("agent a {\n    instruction |\n      You review.\n\n      Be kind.\n    max_steps 3\n}\n", ["S109"]),
         (f"{_WEBHOOK}    limits per_minute 60\n    filter $.action == \"opened\"\n}}\n", ["T401", "T401"]),
+        # A line that is no setting.
+        *((f"{_WEBHOOK}    {line}\n}}\n", ["S109"])
+          for line in ("TODO write this", "TODO: write this", "keep body true", "let keep_body true", "x \"a\" \"b\"")),
+        *((f"{_WEBHOOK}    {line}\n}}\n", ["S109"]) for line in ("; a b", "% a b", "<!-- a -->")),
+        (f"{_WEBHOOK}    foo: bar\n}}\n", ["N202"]),
+        (f"{_WEBHOOK}    if true {{\n    keep_body true\n}}\n", ["S103"]),
+        (f"{_WEBHOOK}    keep_body true {{\n    limits {{}}\n}}\n", ["S109"]),
+        # Values in brackets, quotes and behind words that are another language's.
+        *((f"memory m {{\n    path {it}\n}}\n", ["S109"])
+          for it in ('{ "x" }', '<"x">', '{"x"}', '""data/x""', 'data/x"')),
+        ("agent a {\n    tools { search, remember }\n}\n", ["S109"]),
+        (f"{_WEBHOOK}    provider is github\n    keep_body\n    true\n}}\n", ["S105", "S101"]),
+        # Bodies in other brackets.
+        *((f"{_WEBHOOK}    limits {opened}\n        per_minute 6\n    {closed}\n    keep_body true\n}}\n", ["S101"])
+          for opened, closed in (("do", "end"), ("begin", "end"), ("(", ")"), ("<", ">"), ("then", "fi"))),
+        (f"{_WEBHOOK}    limits [\n        per_minute 6\n    ]\n    keep_body true\n}}\n", ["T401"]),
+        *((f"memory m {opened}\npath \"x\"\nretention 90d\n{closed}\n{_WEBHOOK}}}\n", ["S109"])
+          for opened, closed in (("do", "end"), ("(", ")"), ("[", "]"))),
+        *((f"{_WEBHOOK}limits {sign}\nper_minute 6\n}}\n}}\n", ["S101"]) for sign in (":", "=>", "->")),
+        *((f"memory m {sign} {{\n    path \"x\"\n}}\n", ["S105"]) for sign in ("=", ":", "=>")),
+        (f"{_WEBHOOK}    limits => {{ per_minute 6 }}\n}}\n", ["S105"]),
+        # Heads on several lines, twice, with a word too many or a name that is torn.
+        *((f"{head}\n    path \"x\"\n}}\n", ["S109"]) for head in ("memory\nm {", "memory\nm\n{", "memory\n    m {")),
+        *((f"{head} {{\n    path \"x\"\n}}\n", ["S109"]) for head in ("new memory m", 'resource "memory" "m"')),
+        *((f"{head} {{\n    path \"x\"\n}}\n", ["S102"]) for head in ('memory "m', 'memory m"', "memory 'm\"")),
+        ('memory name="m" {\n    path "x"\n}\n', ["S109"]),
+        ("memory m {\nmemory m {\n    path \"x\"\n}\n", ["S109"]),
+        (f"{_WEBHOOK}    limits {{\n    limits {{\n        per_minute 6\n    }}\n}}\n", ["S109"]),
+        ("memory {\n    name m\n    path \"x\"\n}\n", ["N206"]),
+        ("memory {\n    m {\n        path \"x\"\n    }\n}\n", ["N206"]),
+        # Blocks of other languages.
+        *((f"{head}\npath = \"x\"\nretention = 90d\n\n[memory.m.search]\nvector_weight = 1\n{_X}", ["S109"])
+          for head in ("[memory.m]", '[memory."m"]', "[memory m]", "[[memory]]")),
+        *((f"{head}\n    path: \"x\"\n    search:\n      vector_weight: 1\n\nagent a {{}}\n", ["S109"])
+          for head in ("memory:\n  m:", "memories:\n  - name: m", "- memory: m", "m:")),
+        *((f"{head} {{\n    x\n}}\n{_X}", ["N207"])
+          for head in ("agent y(a,\n b) -> T", "agent y(\n a\n) -> T", "function f(a,\n b)")),
+        *((f"{head} {{\n    x\n}}\n{_X}", ["S109"])
+          for head in ("agent y(a)\n -> T", "agent y(a)\n", "function f(a)\n  -> T\n", "policy p\n", "agent y<T>(a)")),
+        ("agent y(a: T -> V {\n    return a\n}\n", ["S109"]),
+        # Levels.
+        *((f"{_WEBHOOK}" + f"{opened} " * 70 + f"{closed}" * 70 + f"\n}}\n{_X}", ["S108"])
+          for opened, closed in (("x {", "}"), ("limits {", "}"), ("x {", ""))),
+        *((f"{_WEBHOOK}" + "".join(f"{' ' * n * step}x {{\n" for n in range(70)) + f"\n}}\n{_X}", ["S108"])
+          for step in (0, 2)),
+        # Layouts without indentation.
+        ("memory m {\npath \"x\"\nsearch {\nvector_weight 0.7\nkeyword_weight 0.3\n}\n" + _X, ["S103"]),
     ],
 )  # fmt: skip
 def test_one_mistake_gives_one_diagnostic(text: str, expected: list[str]) -> None:
