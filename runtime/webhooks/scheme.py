@@ -39,6 +39,11 @@ class KeyNeeded(Exception):  # noqa: N818 - named for what the caller does next
         self.outdated = outdated
         self.configured = configured
 
+    @property
+    def reason(self) -> str:
+        """What a request is refused for that still needs the document after it was fetched."""
+        return "unknown_key" if self.outdated else "key_unavailable"
+
 
 class CannotSign(ValueError):  # noqa: N818
     """This secret verifies and does not sign: only the sender has the private key. The message is one line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,16 +16,12 @@ from runtime.webhooks.headers import Headers
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
-from runtime.webhooks.scheme import Check, KeyNeeded, Match
+from runtime.webhooks.scheme import Check, Match
 from runtime.webhooks.secret_key import all_secret_bytes
 from runtime.webhooks.source import Read, compile_sources
 
 Options = Mapping[str, object] | BaseModel | None
-
-Fetch = Callable[[KeyNeeded], Awaitable[None]]
-"""Fetches the document that is needed into what `Request.keys` looks up. A failure raises nothing: it isn't there."""
 
 
 class Verified(NamedTuple):
@@ -107,22 +103,6 @@ def prepare(provider: str | Provider, secrets: Sequence[str | bytes | Secret], o
     if isinstance(row.scheme, BySecret):
         row = replace(row, scheme=row.scheme.narrowed(keys))
     return _verifier(row, row.scheme.check(keys), keys)
-
-
-async def check_with_keys(verifier: Verifier, request: Request, now: float, fetch: Fetch) -> Match:
-    """`verifier.check`, and when it needs a document that is not there: `fetch` it, once, and check again.
-
-    Raises `Refused`: `key_unavailable` when it could not be had, `unknown_key` when it was had and does not hold the
-    key that the request names.
-    """
-    try:
-        return verifier.check(request, now)
-    except KeyNeeded as needed:
-        await fetch(needed)
-    try:
-        return verifier.check(request, now)
-    except KeyNeeded as needed:
-        raise Refused("unknown_key" if needed.outdated else "key_unavailable") from None
 
 
 def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:

@@ -15,6 +15,7 @@ FIGMA = Provider(
     decoder=without("passcode"),
     answer=Answer(200),
     event=("$.event_type",),
+    delivery_id=("$.webhook_id + $.timestamp",),
     facts=(
         Fact("file", ("$.file_name", "$.file_key")),
         Fact("by", ("$.triggered_by.handle",)),

@@ -42,7 +42,7 @@ MICROSOFT_GRAPH = Provider(
     scheme=BodyToken(items="$.value[*]", field="clientState", wrap=lambda item: {"value": [item]}),
     decoder=without("clientState", items="$.value[*]"),
     handshake=Validation(),
-    # No delivery id: an id is one notification's, and a delivery holds several.
+    delivery_id=("$.value[*].id",),
     event=("$.value[0].lifecycleEvent", "$.value[0].changeType"),
     facts=(
         Fact("change", ("$.value[0].changeType", "$.value[0].lifecycleEvent")),

@@ -18,7 +18,7 @@ SENDGRID = Provider(
         payload="{timestamp}{body}",
         timestamp_header="X-Twilio-Email-Event-Webhook-Timestamp",
     ),
-    # No delivery id: those in the body are one event's each, and a delivery holds several.
+    delivery_id=("$[*].sg_event_id",),
     event=("$[0].event",),
     facts=(
         Fact("event", ("$[0].event",)),

@@ -1,0 +1,53 @@
+"""Addresses that may be called: whatever a request brings us to call is on the public internet, or is not called."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+# Addresses that hold one of version 4, which a gateway would send on: RFC 6052, and the older `::a.b.c.d`.
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the public internet (IANA's special-purpose registries): not loopback, private,
+    link-local, shared, multicast or reserved, nor one of version 6 that stands for such a one."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.teredo is not None:
+            return False
+        held = address.ipv4_mapped or address.sixtofour
+        if held is None and (address in _TRANSLATED or address in _COMPATIBLE):
+            held = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if held is not None:
+            return is_public(str(held))
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves by `inner`, and refuses a name that any address of which is not public.
+
+    The connection is made to the very addresses that were judged, so a name that means something else a moment later
+    (DNS rebinding) changes nothing.
+    """
+
+    def __init__(self, inner: AbstractResolver) -> None:
+        self._inner = inner
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Raises OSError when an address is not public."""
+        found = await self._inner.resolve(host, port, family)
+        if not found or not all(is_public(each["host"]) for each in found):
+            raise OSError(f"{host} has an address that is not public")
+        return found
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -1,0 +1,202 @@
+"""Documents of keys (JWK sets, certificates) that senders publish: fetched when a check needs them, kept for a while.
+
+What to fetch may be said by a request that nobody has verified yet. So a URL here is either written by the webhook's
+owner or known to its scheme as the sender's own; and whatever is asked for, only little is fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import ssl
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+from aiohttp.abc import AbstractResolver
+
+from runtime.clock import Clock
+from runtime.outbound.address import PublicResolver
+
+log = structlog.get_logger("symbiont.outbound")
+
+SECONDS = 5.0
+"""How long one fetch may take, from the name's resolution to the last byte."""
+BYTES = 64 * 1024
+"""The largest document."""
+PER_HOST = 6
+"""Fetches from one host a minute."""
+PER_MINUTE = 60
+"""Fetches a minute in all."""
+
+_KEPT = 128
+_HOSTS = 256
+_MINUTE = 60.0
+_FAILED_SECONDS = 30.0
+# A key that is not in a document this young is a key that does not exist.
+_YOUNG_SECONDS = 60.0
+_USUAL_AGE = 3600
+_AGES = (300, 86400)
+_MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    content: bytes
+    fetched: float
+    until: float
+
+
+class _Failed(Exception):  # noqa: N818
+    """A fetch that came to nothing; the text says why."""
+
+
+class KeyStore:
+    """Looks up documents by URL, and fetches them.
+
+    At most 128 are kept, each as long as its `Cache-Control` says, an hour without, between five minutes and a day.
+    A failure is remembered for 30 seconds. Each URL is fetched once at a time, however many wait for it.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        tls: ssl.SSLContext | None = None,
+        resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
+    ) -> None:
+        """`tls`: whom to trust; the system's authorities when absent. `resolver` makes what resolves names."""
+        self._clock = clock
+        self._tls = tls
+        self._resolver = resolver
+        self._documents: OrderedDict[str, _Document] = OrderedDict()
+        self._failures: OrderedDict[str, float] = OrderedDict()
+        self._fetches: OrderedDict[str, deque[float]] = OrderedDict()
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    def find(self, url: str) -> bytes | None:
+        """The document, when it is here and not too old."""
+        kept = self._documents.get(url)
+        return kept.content if kept is not None and self._clock.monotonic() < kept.until else None
+
+    async def fetch(self, url: str, *, outdated: bool = False, configured: bool = False) -> None:
+        """Have the document here, if that is possible; raises nothing when it isn't.
+
+        `outdated`: the one that is here does not do; another is fetched unless it is quite new. `configured`: the
+        owner of the webhook wrote the URL, so that its host may be on a private network.
+        """
+        running = self._running.get(url)
+        if running is None:
+            if not self._wanted(url, outdated) or not self._allowed(url):
+                return
+            running = asyncio.create_task(self._fetch(url, configured), name=f"fetch keys of {urlsplit(url).hostname}")
+            self._running[url] = running
+            running.add_done_callback(lambda _: self._running.pop(url, None))
+        # Whoever waits may be gone before the others.
+        await asyncio.shield(running)
+
+    async def close(self) -> None:
+        """End the fetches that are under way."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _wanted(self, url: str, outdated: bool) -> bool:
+        now = self._clock.monotonic()
+        if self._failures.get(url, now) > now:
+            return False
+        kept = self._documents.get(url)
+        return kept is None or now >= kept.until or (outdated and now - kept.fetched > _YOUNG_SECONDS)
+
+    def _allowed(self, url: str) -> bool:
+        """Whether one more fetch is not too many; it is counted then."""
+        now, host = self._clock.monotonic(), urlsplit(url).hostname or ""
+        for name, limit in (("", PER_MINUTE), (host, PER_HOST)):
+            times = self._fetches.setdefault(name, deque())
+            self._fetches.move_to_end(name)
+            while times and times[0] <= now - _MINUTE:
+                times.popleft()
+            if len(times) >= limit:
+                log.warning("keys are fetched too often; deliveries that need them are refused for now", host=host)
+                return False
+        for name in ("", host):
+            self._fetches[name].append(now)
+        _shorten(self._fetches, _HOSTS)
+        return True
+
+    async def _fetch(self, url: str, configured: bool) -> None:
+        now = self._clock.monotonic()
+        try:
+            content, age = await self._get(url, configured)
+        except (_Failed, OSError, aiohttp.ClientError, ValueError) as error:
+            self._failures[url] = now + _FAILED_SECONDS
+            _shorten(self._failures, _KEPT)
+            reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            log.warning("keys cannot be fetched", url=url.partition("?")[0], reason=reason)
+            return
+        self._documents[url] = _Document(content, now, now + age)
+        self._documents.move_to_end(url)
+        _shorten(self._documents, _KEPT)
+        log.info("keys fetched", url=url.partition("?")[0], size=len(content))
+
+    async def _get(self, url: str, configured: bool) -> tuple[bytes, int]:
+        """The document and how many seconds it may be kept."""
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname:
+            raise _Failed("it is no https URL")
+        if not configured and _is_address(parts.hostname):
+            raise _Failed("its host is a bare address")
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        inner = self._resolver()
+        connector = aiohttp.TCPConnector(
+            resolver=inner if configured else PublicResolver(inner), use_dns_cache=False, ssl=self._tls, limit=1
+        )
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        async with (
+            aiohttp.ClientSession(
+                connector=connector, timeout=timeout, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            ) as session,
+            session.get(
+                url, allow_redirects=False, headers={"Accept-Encoding": "identity", "User-Agent": "symbiont"}
+            ) as response,
+        ):
+            return await _read(response), _age(response.headers.get("Cache-Control", ""))
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    if response.status != 200:
+        raise _Failed(f"the answer is {response.status}")
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise _Failed("the answer is compressed, which was not asked for")
+    content = bytearray()
+    while part := await response.content.read(BYTES + 1 - len(content)):
+        content += part
+        if len(content) > BYTES:
+            raise _Failed(f"the answer has more than {BYTES} bytes")
+    return bytes(content)
+
+
+def _age(cache_control: str) -> int:
+    found = _MAX_AGE.search(cache_control)
+    least, most = _AGES
+    return min(max(int(found[1]) if found else _USUAL_AGE, least), most)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _shorten(mapping: OrderedDict[str, Any], size: int) -> None:
+    while len(mapping) > size:
+        mapping.popitem(last=False)

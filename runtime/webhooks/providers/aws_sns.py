@@ -1,0 +1,243 @@
+"""Amazon SNS: topics that deliver over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import msgspec
+import structlog
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from pydantic import AfterValidator, Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.certificate import holds, signing_key
+from runtime.webhooks.handshake import Greeting
+from runtime.webhooks.payload import Payload, decode_json
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.jwt import Texts
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.timestamp import check_fresh, read_time, write_time
+
+log = structlog.get_logger("symbiont.webhooks")
+
+_TOPIC = re.compile(r"arn:(aws|aws-cn|aws-us-gov):sns:([a-z0-9-]{3,32}):[0-9]{12}:[A-Za-z0-9_.-]{1,256}")
+_FILE = re.compile(r"/[A-Za-z0-9_-]{1,128}\.pem")
+# `sns.amazonaws.com`, or with the region, before or after a dot or a hyphen.
+_NAMES = re.compile(r"sns([.-][a-z0-9-]+)?\.amazonaws\.com(\.cn)?")
+
+_NOTIFICATION = ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type")
+_CONFIRMATION = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
+_SIGNED = {
+    "Notification": _NOTIFICATION,
+    "SubscriptionConfirmation": _CONFIRMATION,
+    "UnsubscribeConfirmation": _CONFIRMATION,
+}
+
+
+def _host(topic: str) -> str:
+    """The host of the topic's region."""
+    match = _TOPIC.fullmatch(topic)
+    partition, region = match.groups() if match else ("aws", "invalid")
+    return f"sns.{region}.amazonaws.com{'.cn' if partition == 'aws-cn' else ''}"
+
+
+def canonical(message: Mapping[str, Any]) -> bytes:
+    """What is signed of a message: names and values, a line each, in the order of the names.
+
+    A line more in one of the values would move the borders between them. Only `Message` may have several, for it is
+    the first. Raises `Refused`.
+    """
+    names = _SIGNED.get(str(message.get("Type")), ())
+    lines: list[str] = []
+    for name in names:
+        value = message.get(name)
+        if name == "Subject" and value is None:
+            continue
+        if not isinstance(value, str) or (name != "Message" and "\n" in value):
+            raise Refused("malformed_signature")
+        lines += (name, value)
+    if not lines:
+        raise Refused("malformed_signature")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnsSignature:
+    """An RSA signature over some members of the body, by the certificate at the URL in it.
+
+    `topics`: whose messages are taken. Everybody with an account there can have messages of a topic of his own signed,
+    so a signature alone says nothing; and a certificate is only fetched from the host of the topic's own region.
+    Version 1 of the signature rests on SHA-1 and is refused: the topic's attribute `SignatureVersion` sets version 2.
+    """
+
+    topics: tuple[str, ...] = ()
+    tolerance: float = 3600  # of retries; the timestamp is that of the publication
+    _hosts: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hosts", {topic: _host(topic) for topic in self.topics})
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("id", "timestamp", "body")
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        def verify(request: Request, now: float) -> Match:
+            message = decode_json(request.body)
+            if not isinstance(message, dict) or not message.get("Signature"):
+                raise Refused("missing_signature")
+            text = canonical(message)
+            if message.get("SignatureVersion") != "2":
+                raise Refused("outdated_signature")
+            host = self._hosts.get(message["TopicArn"])
+            if host is None:
+                raise Refused("unwanted_sender")
+            signature, url = _signature(message["Signature"]), _certificate_url(message.get("SigningCertURL"), host)
+            document = request.keys(url)
+            if document is None:
+                raise KeyNeeded(url)
+            if not holds(signing_key(document, now, _NAMES), signature, text):
+                raise Refused("signature_mismatch")
+            time = read_time(message["Timestamp"], "rfc3339")
+            check_fresh(time, now, self.tolerance)
+            return Match(hashlib.sha256(text).digest(), int(time), 0)
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        _private_key(secret)
+        return []
+
+    def embed(self, secret: bytes, draft: Draft) -> bytes:
+        """The body as the `Message` of a notification that is signed with a private key, given as PEM."""
+        key, topic = _private_key(secret), next(iter(self.topics), "")
+        message = {
+            "Type": "Notification",
+            "MessageId": draft.delivery_id,
+            "TopicArn": topic,
+            "Message": draft.body.decode("utf-8", "replace"),
+            "Timestamp": write_time(draft.now, "rfc3339"),
+            "SignatureVersion": "2",
+            "SigningCertURL": f"https://{_host(topic)}/SimpleNotificationService-{'0' * 32}.pem",
+        }
+        raw = key.sign(canonical(message), padding.PKCS1v15(), hashes.SHA256())
+        return msgspec.json.encode({**message, "Signature": base64.b64encode(raw).decode()})
+
+
+def _signature(text: object) -> bytes:
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True) if isinstance(text, str) else b""
+    except (binascii.Error, UnicodeEncodeError):
+        raw = b""
+    if not raw or base64.b64encode(raw).decode() != text:
+        raise Refused("malformed_signature")
+    return raw
+
+
+def _certificate_url(text: object, host: str) -> str:
+    """The URL, when it is a file of `host` and written in no other way. Raises `Refused`."""
+    start = f"https://{host}"
+    if not isinstance(text, str) or not text.startswith(start) or not _FILE.fullmatch(text[len(start) :]):
+        raise Refused("malformed_signature")
+    return text
+
+
+def _private_key(secret: bytes) -> rsa.RSAPrivateKey:
+    try:
+        key = serialization.load_pem_private_key(secret, None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise CannotSign("only Amazon SNS can sign: it keeps the private key of its certificate; publish to the topic")
+    return key
+
+
+def signed_members(body: bytes, content_type: str) -> object:
+    """The members of a message that are signed, and no others: message attributes and URLs beside them are not."""
+    message = decode_json(body)
+    if not isinstance(message, dict):
+        return message
+    names = _SIGNED.get(str(message.get("Type")), ())
+    return {name: message[name] for name in names if name in message}
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The signed question whether a subscription is wanted: shown to the owner in the log, never answered for him.
+
+    Whoever may subscribe to a topic chooses the endpoint, so that this question says nothing of who wants it.
+    """
+
+    signed: bool = True
+    methods: tuple[str, ...] = ("POST",)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        def greet(request: Request, payload: Payload) -> Answer | None:
+            message = payload.value_or_none()
+            if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
+                return None
+            topic, url = str(message.get("TopicArn")), str(message.get("SubscribeURL"))
+            ours = url.startswith(f"https://{_host(topic)}/?") and url.isascii() and url.isprintable()
+            log.warning(
+                "Amazon SNS asks whether the subscription is wanted; if it is, open the URL once",
+                topic=topic,
+                url=url if ours else "not one of Amazon's: do not open it",
+            )
+            return Answer()
+
+        return greet
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ValueError("not the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
+    return text
+
+
+class SnsOptions(Group):
+    """Whose messages are taken."""
+
+    topic: Annotated[Texts, AfterValidator(lambda texts: tuple(map(_topic, texts)))] = Field(
+        description="The topic's ARN; or several. Messages of other topics are refused.",
+        examples=[["arn:aws:sns:eu-central-1:123456789012:orders"]],
+        min_length=1,
+    )
+
+
+def configure(row: Provider, options: SnsOptions) -> Provider:
+    """The row for the topics of `options`."""
+    return replace(row, scheme=SnsSignature(topics=options.topic))
+
+
+AWS_SNS = Provider(
+    name="aws-sns",
+    title="Amazon SNS",
+    doc="Topics of Amazon SNS, with signature version 2 and without raw message delivery. A subscription is confirmed "
+    "by opening the URL that the daemon logs.",
+    doc_url="https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html",
+    scheme=SnsSignature(),
+    content_type="text/plain; charset=UTF-8",
+    decoder=signed_members,
+    handshake=Confirmation(),
+    event=("$.Type",),
+    delivery_id=("$.MessageId",),
+    facts=(
+        Fact("topic", ("$.TopicArn",)),
+        Fact("subject", ("$.Subject",)),
+        Fact("message", ("$.Message",)),
+        Fact("at", ("$.Timestamp",)),
+    ),
+    options=SnsOptions,
+    configure=configure,
+    keyless=True,
+)

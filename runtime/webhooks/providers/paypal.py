@@ -1,0 +1,150 @@
+"""PayPal."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from pydantic import AfterValidator, Field
+
+from dslc.blocks.block import Group
+from runtime.webhooks.certificate import holds, signing_key
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.timestamp import check_fresh, read_time, write_time
+
+_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+_URL = re.compile(r"https://api(?:-m)?\.(sandbox\.)?paypal\.com/v1/notifications/certs/[A-Za-z0-9_-]{1,128}")
+_NAMES = re.compile(r"(?:[a-z0-9-]+\.)+paypal\.com")
+_DAYS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayPalSignature:
+    """An RSA signature over transmission id, time, webhook id and the body's CRC-32.
+
+    A CRC keeps nobody from writing another body: so the body is not among what is signed, and whoever has seen one
+    delivery can send one more only by sending the same transmission again, which is refused. The certificate comes
+    from a host of PayPal's. It repeats a delivery for three days and does not say with which time.
+    """
+
+    webhook_id: str = ""
+    sandbox: bool = False
+    tolerance: float = _DAYS * 86400
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ("id", "timestamp")
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        def verify(request: Request, now: float) -> Match:
+            headers = request.headers
+            signature = _signature(_one(headers, "paypal-transmission-sig", "missing_signature"))
+            identity, time = _one(headers, "paypal-transmission-id"), _one(headers, "paypal-transmission-time")
+            url = _URL.fullmatch(_one(headers, "paypal-cert-url"))
+            if not _ID.fullmatch(identity) or url is None or bool(url[1]) != self.sandbox:
+                raise Refused("malformed_signature")
+            if _one(headers, "paypal-auth-algo") != "SHA256withRSA":
+                raise Refused("outdated_signature")
+            sent = read_time(time, "rfc3339")
+            document = request.keys(url[0])
+            if document is None:
+                raise KeyNeeded(url[0])
+            text = self._text(identity, time, request.body)
+            if not holds(signing_key(document, now, _NAMES), signature, text):
+                raise Refused("signature_mismatch")
+            check_fresh(sent, now, self.tolerance)
+            return Match(hashlib.sha256(text).digest(), int(sent), 0)
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        try:
+            key = serialization.load_pem_private_key(secret, None)
+        except (ValueError, TypeError):
+            key = None
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise CannotSign("only PayPal can sign: it keeps the private key; send from its webhooks simulator")
+        identity, time = draft.delivery_id, write_time(draft.now, "rfc3339")
+        raw = key.sign(self._text(identity, time, draft.body), padding.PKCS1v15(), hashes.SHA256())
+        host = "api.sandbox.paypal.com" if self.sandbox else "api.paypal.com"
+        return [
+            ("PAYPAL-TRANSMISSION-ID", identity),
+            ("PAYPAL-TRANSMISSION-TIME", time),
+            ("PAYPAL-CERT-URL", f"https://{host}/v1/notifications/certs/CERT-0"),
+            ("PAYPAL-AUTH-ALGO", "SHA256withRSA"),
+            ("PAYPAL-TRANSMISSION-SIG", base64.b64encode(raw).decode()),
+        ]
+
+    def _text(self, identity: str, time: str, body: bytes) -> bytes:
+        return f"{identity}|{time}|{self.webhook_id}|{zlib.crc32(body)}".encode()
+
+
+def _one(headers: Headers, name: str, missing: str = "malformed_signature") -> str:
+    value = headers.one(name, repeated="ambiguous_signature")
+    if not value:
+        raise Refused(missing)
+    return value
+
+
+def _signature(text: str) -> bytes:
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise Refused("malformed_signature") from None
+    if base64.b64encode(raw).decode() != text:
+        raise Refused("malformed_signature")
+    return raw
+
+
+def _webhook_id(text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise ValueError("a webhook's id is letters and digits, such as 8PT597110X687430LKGECATA")
+    return text
+
+
+class PayPalOptions(Group):
+    """The webhook that deliveries are for: its id is signed with each."""
+
+    webhook_id: Annotated[str, AfterValidator(_webhook_id)] = Field(
+        description="The id that PayPal gave to the webhook.", examples=["8PT597110X687430LKGECATA"]
+    )
+    sandbox: bool = Field(False, description="Whether it is a webhook of PayPal's sandbox.", examples=[True])
+
+
+def configure(row: Provider, options: PayPalOptions) -> Provider:
+    """The row for the webhook of `options`."""
+    return replace(row, scheme=PayPalSignature(webhook_id=options.webhook_id, sandbox=options.sandbox))
+
+
+PAYPAL = Provider(
+    name="paypal",
+    title="PayPal",
+    doc="PayPal's webhooks. Its signature covers only a CRC-32 of the body, which proves next to nothing about it.",
+    doc_url="https://developer.paypal.com/api/rest/webhooks/rest/",
+    scheme=PayPalSignature(),
+    event=("$.event_type",),
+    delivery_id=("$.id",),
+    facts=(
+        Fact("summary", ("$.summary",)),
+        Fact("resource", ("$.resource_type",)),
+        Fact("id", ("$.resource.id",)),
+        Fact("amount", ("$.resource.amount.value", "$.resource.amount.total")),
+        Fact("currency", ("$.resource.amount.currency_code", "$.resource.amount.currency")),
+        Fact("status", ("$.resource.status", "$.resource.state")),
+    ),
+    options=PayPalOptions,
+    configure=configure,
+    keyless=True,
+)
