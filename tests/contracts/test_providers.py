@@ -2,210 +2,226 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 
 from dslc.blocks import settings_of
 from runtime.rows import by_name
-from runtime.webhooks import PROVIDERS, Provider, Refused, Verified, prepare, sign, verify
+from runtime.webhooks import PROVIDERS, Headers, Request, prepare, verify
+from runtime.webhooks.hmac_scheme import Hmac, Signing
+from runtime.webhooks.json_path import compile_path
+from runtime.webhooks.scheme import Draft
+from runtime.webhooks.source import header_name
+from runtime.webhooks.template import Signed, Template
+from runtime.webhooks.timestamp import write_time
+from tests.contracts.provider_cases import (
+    BODY,
+    DELIVERY,
+    EVENT,
+    NOW,
+    UNSIGNABLE,
+    URL,
+    Case,
+    Pairs,
+    addressed,
+    bodied,
+    changed,
+    every,
+    hashed,
+    headed,
+    label,
+    timed,
+)
 
-NOW = 1_700_000_000
-SECRET = "a secret of some length"
-BODY = b'{"id": "evt_1", "type": "thing.made", "n": 1}'
-
-Pairs = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A row, with options where it has any."""
-
-    name: str
-    options: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def row(self) -> Provider:
-        return PROVIDERS[self.name].configured(self.options)
-
-    @property
-    def timed(self) -> bool:
-        return self.row.scheme.tolerance is not None
-
-    def sign(self, *, now: float = NOW, secret: str = SECRET, body: bytes = BODY) -> Pairs:
-        return sign(self.name, secret, body, now=now, delivery_id="delivery-1", event="made", options=self.options)
-
-    def verify(
-        self, headers: Pairs, *, body: bytes = BODY, now: float = NOW, secrets: tuple[str, ...] = (SECRET,)
-    ) -> Verified:
-        return verify(self.name, secrets, headers, body, now=now, options=self.options)
-
-    def refusal(self, headers: Pairs, **changes: object) -> Refused:
-        with pytest.raises(Refused) as caught:
-            self.verify(headers, **changes)  # type: ignore[arg-type]
-        return caught.value
-
-    def signature(self, headers: Pairs) -> int:
-        """Where the header with the signature stands: the one that another secret changes."""
-        other = self.sign(secret="another secret")
-        return next(index for index, (mine, theirs) in enumerate(zip(headers, other, strict=True)) if mine != theirs)
-
-
-CASES = [
-    *(Case(name) for name in PROVIDERS),
-    Case("custom", {"header": "X-Sig", "prefix": "v1=", "encoding": "base64", "algorithm": "sha512"}),
-    Case("custom", {"payload": "{timestamp}.{body}", "timestamp_header": "X-Time", "tolerance": "1m"}),
-    Case(
-        "custom",
-        {
-            "payload": "{id}.{timestamp}.{body}",
-            "id_header": "X-Id",
-            "timestamp_header": "X-Time",
-            "event_header": "X-Event",
-            "algorithm": "sha1",
-        },
-    ),
-]
-TIMED = [case for case in CASES if case.timed]
-
-
-def label(case: Case) -> str:
-    return "-".join((case.name, *map(str, case.options.values())))
-
-
-every = pytest.mark.parametrize("case", CASES, ids=label)
-timed = pytest.mark.parametrize("case", TIMED, ids=label)
-
-
-def changed(headers: Pairs, index: int, change: Callable[[str], str]) -> Pairs:
-    name, value = headers[index]
-    return [*headers[:index], (name, change(value)), *headers[index + 1 :]]
+# Ways to write one number, and what is none, as RFC 3339 has them for senders that write times as text.
+NOT_NUMBERS = (
+    "", "-1", "+{}", "{}.0", "0{}", " {}x", "{}e0", "1_700_000_000", "1e9", "0x6553f100", "²", "{}\x00", "1" * 40, "NaN",
+)  # fmt: skip
 
 
 @every
 def test_what_the_provider_signs_is_accepted(case: Case) -> None:
-    verified = case.verify(case.sign())
-    assert verified.secret_index == 0
+    verified = case.verify(*case.sent())
+    assert verified.secret_index == (0 if not case.row.keyless else verified.secret_index)
     assert verified.mac
     assert verified.timestamp == (NOW if case.timed else None)
 
 
 @every
 def test_header_names_are_found_in_any_case(case: Case) -> None:
-    assert case.verify([(name.swapcase(), value) for name, value in case.sign()]) == case.verify(case.sign())
+    headers, body = case.sent()
+    assert (
+        case.verify([(name.swapcase(), value) for name, value in headers], body).mac == case.verify(headers, body).mac
+    )
 
 
 @every
 def test_other_headers_do_not_matter(case: Case) -> None:
+    headers, body = case.sent()
     extra = [("Host", "h"), ("Accept", "*/*"), ("Accept", "a"), ("X-Ünïcode", "ü")]
-    assert case.verify([*extra, *case.sign()]) == case.verify(case.sign())
+    assert case.verify([*extra, *headers], body).mac == case.verify(headers, body).mac
 
 
 @every
 def test_white_space_around_a_header_is_no_part_of_it(case: Case) -> None:
-    assert case.verify([(name, f" \t{value}\t ") for name, value in case.sign()]) == case.verify(case.sign())
+    headers, body = case.sent()
+    spaced = [(name, f" \t{value}\t ") for name, value in headers]
+    assert case.verify(spaced, body).mac == case.verify(headers, body).mac
 
 
-@every
+@bodied
 @pytest.mark.parametrize(
-    "body",
-    [BODY + b"\n", BODY[:-1], BODY.replace(b"1}", b"2}"), BODY.replace(b" ", b""), b"", b"\xef\xbb\xbf" + BODY],
-    ids=["longer", "truncated", "tampered", "re-serialised", "empty", "byte-order mark"],
+    "change",
+    [
+        lambda body: body + b"\n",
+        lambda body: body[:-1],
+        lambda body: re.sub(rb"\d", lambda digit: b"%d" % ((int(digit[0]) + 1) % 10), body, count=1),
+        lambda body: body.replace(b"e", b"E", 1),
+        lambda body: b"",
+        lambda body: b"\xef\xbb\xbf" + body,
+        lambda body: b"{}" + body,
+    ],
+    ids=["longer", "truncated", "another digit", "another letter", "empty", "byte-order mark", "put before"],
 )
-def test_another_body_is_refused(case: Case, body: bytes) -> None:
-    assert case.refusal(case.sign(), body=body).reason == "signature_mismatch"
+def test_another_body_is_refused(case: Case, change: Callable[[bytes], bytes]) -> None:
+    headers, body = case.sent()
+    refused = case.refusal(headers, change(body))
+    assert (refused.status, refused.reason) == (401, "signature_mismatch")
 
 
 @every
 def test_another_secret_is_refused(case: Case) -> None:
-    assert case.refusal(case.sign(secret="another secret")).reason == "signature_mismatch"
-    assert case.refusal(case.sign(secret=SECRET + "\n")).reason == "signature_mismatch"
+    refused = case.refusal(*case.sent(secret=case.other))
+    assert (refused.status, refused.shown) == (401, "invalid_signature")
+
+
+@headed
+def test_a_request_without_the_proof_is_told_so(case: Case) -> None:
+    headers, body = case.sent()
+    at = case.proof(headers)
+    for without in (headers[:at] + headers[at + 1 :], changed(headers, at, lambda value: ""), []):
+        refused = case.refusal(without, body)
+        assert (refused.reason, refused.status, refused.shown) == ("missing_signature", 401, "missing_signature")
 
 
 @every
-def test_a_request_without_the_signature_is_told_so(case: Case) -> None:
-    headers = case.sign()
-    del headers[case.signature(headers)]
-    refused = case.refusal(headers)
-    assert (refused.reason, refused.status, refused.shown) == ("missing_signature", 401, "missing_signature")
-    assert case.refusal([]).status == 401
+def test_each_header_that_the_proof_needs_is_needed_once_and_filled(case: Case) -> None:
+    headers, body = case.sent()
+    fixed = {"content-type", *(name.lower() for source in (*case.row.event, *case.row.delivery_id)
+                               if (name := header_name(source)))}  # fmt: skip
+    for index, (name, value) in enumerate(headers):
+        if name.lower() not in fixed:
+            assert case.refusal(headers[:index] + headers[index + 1 :], body).status == 401
+            assert case.refusal(changed(headers, index, lambda _: " "), body).status == 401
+            assert case.refusal([*headers, (name, value)], body).reason == "ambiguous_signature"
 
 
-@every
+@headed
 @pytest.mark.parametrize(
     "change",
     [
-        lambda value: "",
         lambda value: value[:-1],
         lambda value: value + "0",
         lambda value: value[1:],
         lambda value: value.swapcase(),
         lambda value: value.upper(),
-        lambda value: value.replace("=", "= ", 1) if "=" in value.rstrip("=") else " " + value[:5] + " " + value[5:],
+        lambda value: value.replace("=", "= ", 1) if "=" in value.rstrip("=") else value[:5] + " " + value[5:],
         lambda value: value + "\u00e9",
         lambda value: value + "\udce9",
         lambda value: value + "\x00",
         lambda value: "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in value) + "\uff11",
-        lambda value: f"{value}, {value}",
         lambda value: "=" * len(value),
+        lambda value: value.rstrip("=") if value.endswith("=") else value + "=",
+        lambda value: value.replace("+", "-").replace("/", "_") + "_",
     ],
     ids=[
-        "empty", "truncated", "longer", "beheaded", "other case", "upper case", "inner space", "latin", "surrogate",
-        "nul", "full-width digits", "joined by a proxy", "equals signs",
+        "truncated", "longer", "beheaded", "other case", "upper case", "inner space", "latin", "surrogate", "nul",
+        "full-width digits", "equals signs", "padding", "other alphabet",
     ],
 )  # fmt: skip
-def test_a_signature_written_otherwise_is_refused(case: Case, change: Callable[[str], str]) -> None:
-    headers = case.sign()
-    assert case.refusal(changed(headers, case.signature(headers), change)).status == 401
+def test_a_proof_written_otherwise_is_refused(case: Case, change: Callable[[str], str]) -> None:
+    headers, body = case.sent()
+    at = case.proof(headers)
+    altered = change(headers[at][1])
+    if altered == headers[at][1]:
+        return  # this proof has nothing that could be written so
+    assert case.refusal(changed(headers, at, lambda _: altered), body).status == 401
 
 
-@every
+@headed
+def test_whatever_else_stands_beside_a_proof_makes_no_second_replay_key(case: Case) -> None:
+    headers, body = case.sent()
+    at, macs = case.proof(headers), {case.verify(headers, body).mac}
+    value = headers[at][1]
+    lists = [each for each in (", ", ",", ";", " ") if each in value] or [","]
+    parts = value.split(lists[0])
+    texts = [lists[0].join(reversed(parts)), value.upper(), value.title()]
+    for junk in ("v1=junk", "v1,junk", "v9=junk", "h1=junk", "x=1", parts[-1], "junk"):
+        texts += [f"{value}{separator}{junk}" for separator in (",", ", ", ";", " ")]
+        texts += [f"{junk}{separator}{value}" for separator in (",", ", ", ";", " ")]
+    accepted = 0
+    for text in texts:
+        try:
+            macs.add(case.verify(changed(headers, at, lambda _, text=text: text), body).mac)  # type: ignore[misc]
+            accepted += 1
+        except Exception as error:
+            assert getattr(error, "status", None) == 401
+    assert len(macs) == 1, accepted
+
+
+@headed
 @pytest.mark.parametrize("good_first", [True, False])
-def test_a_signature_sent_twice_is_refused(case: Case, good_first: bool) -> None:
-    headers = case.sign()
-    at = case.signature(headers)
-    wrong = case.sign(secret="another secret")[at]
+def test_a_proof_sent_twice_is_refused(case: Case, good_first: bool) -> None:
+    headers, body = case.sent()
+    at = case.proof(headers)
+    wrong = case.sent(secret=case.other)[0][at]
     doubled = [*headers, wrong] if good_first else [wrong, *headers]
-    assert case.refusal(doubled).reason == "ambiguous_signature"
-    assert case.refusal([*headers, headers[at]]).reason == "ambiguous_signature"
+    assert case.refusal(doubled, body).reason == "ambiguous_signature"
+    assert case.refusal([*headers, headers[at]], body).reason == "ambiguous_signature"
 
 
 @every
 def test_headers_that_say_event_or_id_are_refused_when_sent_twice(case: Case) -> None:
-    headers = case.sign()
+    headers, body = case.sent()
     for source in (*case.row.event, *case.row.delivery_id):
-        if source.startswith("header:"):
-            name = source.removeprefix("header:")
-            assert case.refusal([*headers, (name, "another")]).reason in {"ambiguous_header", "ambiguous_signature"}
+        name = header_name(source)
+        if name is not None and any(name.lower() == sent.lower() for sent, _ in headers):
+            refused = case.refusal([*headers, (name, "another")], body)
+            assert refused.reason in {"ambiguous_header", "ambiguous_signature"}
 
 
 @every
 def test_a_header_that_says_event_or_id_in_no_plain_text_is_refused(case: Case) -> None:
-    headers = case.sign()
+    headers, body = case.sent()
     for index, (name, _) in enumerate(headers):
         if f"header:{name}" in (*case.row.event, *case.row.delivery_id):
             for wrong in ("\udcff", "é", "a\x00b", "a\x1bb", "x" * 256):
-                assert case.refusal(changed(headers, index, lambda _, wrong=wrong: wrong)).status in {400, 401}  # type: ignore[misc]
+                altered = changed(headers, index, lambda _, wrong=wrong: wrong)  # type: ignore[misc]
+                assert case.refusal(altered, body).status in {400, 401}
 
 
 @every
 def test_each_secret_is_tried_and_the_one_that_matched_is_named(case: Case) -> None:
-    headers = case.sign()
-    assert case.verify(headers, secrets=("old", SECRET)).secret_index == 1
-    assert case.verify(headers, secrets=(SECRET, "new")).secret_index == 0
-    assert case.refusal(headers, secrets=("old", "new")).reason == "signature_mismatch"
+    if case.row.keyless:
+        return
+    headers, body = case.sent()
+    assert case.verify(headers, body, secrets=(case.other, case.secret)).secret_index == 1
+    assert case.verify(headers, body, secrets=(case.secret, case.other)).secret_index == 0
+    assert case.refusal(headers, body, secrets=(case.other, case.other)).shown == "invalid_signature"
 
 
 @every
 @pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0", "\x00", b"", b"\x00\x00 "])
 def test_a_blank_secret_never_verifies(case: Case, blank: str | bytes) -> None:
-    for secrets in ([blank], [SECRET, blank]):
+    if case.row.keyless:
+        return
+    for secrets in ([blank], [case.secret, blank]):
         with pytest.raises(ValueError, match="empty or blank"):
             prepare(case.name, secrets, case.options)
-        with pytest.raises(ValueError, match="empty or blank"):
-            verify(case.name, secrets, case.sign(), BODY, now=NOW, options=case.options)
     with pytest.raises(ValueError, match="no secret"):
         prepare(case.name, [], case.options)
 
@@ -215,81 +231,184 @@ def test_a_blank_secret_never_verifies(case: Case, blank: str | bytes) -> None:
 def test_a_timestamp_counts_up_to_its_tolerance_and_not_beyond(case: Case, side: int) -> None:
     tolerance = case.row.scheme.tolerance
     assert tolerance is not None
-    headers = case.sign()
-    assert case.verify(headers, now=NOW - side * tolerance).timestamp == NOW
-    refused = case.refusal(headers, now=NOW - side * (tolerance + 0.001))
+    headers, body = case.sent()
+    assert case.verify(headers, body, now=NOW - side * tolerance).timestamp == NOW
+    refused = case.refusal(headers, body, now=NOW - side * (tolerance + 0.001))
     assert refused.reason == ("future" if side > 0 else "stale")
 
 
 @timed
-def test_only_a_valid_signature_learns_that_its_time_is_wrong(case: Case) -> None:
-    refused = case.refusal(case.sign(secret="another secret"), now=NOW + 10_000)
-    assert (refused.reason, refused.shown) == ("signature_mismatch", "invalid_signature")
+def test_only_a_valid_proof_learns_that_its_time_is_wrong(case: Case) -> None:
+    refused = case.refusal(*case.sent(secret=case.other), now=NOW + 10_000)
+    assert refused.shown == "invalid_signature"
 
 
-@timed
-@pytest.mark.parametrize(
-    "text",
-    ["", "-1", "+1700000000", "1700000000.0", "01700000000", "1_700_000_000", "1e9", "1700 000000",
-     "１７００００００００", "1" * 40, "0x6553f100", "1700000000\x00", "²"],
-)  # fmt: skip
-def test_a_timestamp_that_is_no_canonical_integer_is_refused(case: Case, text: str) -> None:
-    headers = [(name, value.replace(str(NOW), text)) for name, value in case.sign()]
-    assert case.refusal(headers).status == 401
+def signed_at(case: Case, text: str) -> tuple[Pairs, bytes]:
+    """A request of an HMAC row, rightly signed, whose timestamp is `text`."""
+    scheme = case.row.scheme
+    assert isinstance(scheme, Hmac)
+    headers, body = case.sent()
+    written = write_time(NOW, scheme.unit)
+    if scheme.timestamp_path is not None:
+        body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
+        return scheme.sign(case.secret.encode(), Draft(body, NOW, DELIVERY, "POST", URL)), body
+    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, scheme.url(URL), "POST"))
+    mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
+    proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}
+    return [(name, proof.get(name.lower(), value)) for name, value in headers], body
 
 
-@timed
-def test_a_timestamp_sent_twice_is_refused(case: Case) -> None:
-    for name, value in case.sign():
-        if value == str(NOW):
-            assert case.refusal([*case.sign(), (name, str(NOW + 1))]).reason == "ambiguous_signature"
+@hashed
+def test_a_rightly_signed_timestamp_is_refused_unless_it_is_the_one_way_to_write_a_number(case: Case) -> None:
+    scheme = case.row.scheme
+    if not case.timed or not isinstance(scheme, Hmac):
+        return
+    written = write_time(NOW, scheme.unit)
+    assert case.verify(*signed_at(case, written)).timestamp == NOW
+    wide = "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in written)
+    times = [text.format(written) for text in NOT_NUMBERS]
+    if scheme.unit == "rfc3339":
+        times += ["2023-11-14 22:13:20Z", "2023-11-14t22:13:20z", "20231114T221320Z", "2023-11-14T22:13:20", str(NOW),
+                  "2023-11-14T22:13Z", "2023-11-14T22:13:60Z", "2023-11-14T24:13:20Z", "2023-11-14T22:13:20+0000"]  # fmt: skip
+    elif scheme.unit == "s":
+        times.append(f"{NOW}000")
+    else:
+        times.append(str(NOW))
+    for text in (*times, wide):
+        if text in {"NaN", "2"} and scheme.timestamp_path:
+            continue
+        assert case.refusal(*signed_at(case, text)).status in {400, 401}, text
 
 
 @timed
 def test_a_timestamp_moved_is_refused(case: Case) -> None:
-    headers = [(name, value.replace(str(NOW), str(NOW + 1))) for name, value in case.sign()]
-    assert case.refusal(headers).reason == "signature_mismatch"
+    headers, body = case.sent()
+    later, _ = case.sent(now=NOW + 1)
+    for index, (name, value) in enumerate(headers):
+        if later[index][1] != value and index != case.proof(headers) if case.in_header else False:
+            moved = changed(headers, index, lambda _, index=index: later[index][1])  # type: ignore[misc]
+            assert case.refusal(moved, body).reason == "signature_mismatch", name
+
+
+@headed
+def test_an_older_version_or_a_weaker_hash_never_counts(case: Case) -> None:
+    headers, body = case.sent()
+    at, scheme = case.proof(headers), case.row.scheme
+    value = headers[at][1]
+    for old, new in (
+        ("v1", "v0"),
+        ("v0", "v1"),
+        ("sha256=", "sha1="),
+        ("sha1=", "md5="),
+        ("h1=", "h0="),
+        ("v1,", "v0,"),
+    ):
+        if old in value:
+            assert (
+                case.refusal(changed(headers, at, lambda v, old=old, new=new: v.replace(old, new)), body).status == 401
+            )  # type: ignore[misc]
+    if isinstance(scheme, Hmac) and scheme.algorithm != "sha1":
+        weaker = replace(scheme, algorithm="sha1").sign(case.secret.encode(), Draft(body, NOW, DELIVERY, "POST", URL))
+        [weak] = [text for name, text in weaker if name == scheme.header]
+        assert case.refusal(changed(headers, at, lambda _: weak), body).status == 401
+        bare = weak.rpartition("=")[2] or weak
+        assert case.refusal([("X-Hub-Signature", f"sha1={bare}")], body).status == 401
+
+
+@addressed
+def test_a_request_that_was_signed_for_another_url_is_refused(case: Case) -> None:
+    headers, body = case.sent()
+    for url in (URL + "&x=1", URL.replace("https", "http"), URL.partition("?")[0], URL.replace("hooks.", "other."), ""):
+        assert case.refusal(headers, body, url=url).reason == "signature_mismatch"
+    assert case.refusal(headers, body, url=None).reason == "signature_mismatch"
+    assert case.refusal([*headers, ("Host", "hooks.example")], body, url="https://other.example/").status == 401
+
+
+@addressed
+def test_a_sender_that_signs_the_url_is_not_mounted_without_one(case: Case) -> None:
+    verifier = prepare(case.name, [case.secret], case.options)
+    verifier.mountable(URL)
+    with pytest.raises(ValueError, match="public_url"):
+        verifier.mountable(None)
 
 
 @every
-def test_the_mac_is_the_same_whatever_text_carried_it(case: Case) -> None:
-    first, second = case.verify(case.sign()), case.verify([*case.sign(), ("X-Other", "1")], secrets=("x", SECRET))
-    assert first.mac == second.mac
-    assert isinstance(first.mac, bytes)
-    assert first.mac != case.verify(case.sign(body=b"{}"), body=b"{}").mac
+def test_a_signed_method_is_the_one_of_the_request(case: Case) -> None:
+    if "method" in case.row.signed:
+        assert case.refusal(*case.sent(), method="PUT").reason == "signature_mismatch"
 
 
-@every
+@hashed
 def test_bodies_that_are_not_text_verify_as_they_are(case: Case) -> None:
+    scheme = case.row.scheme
+    assert isinstance(scheme, Hmac)
+    if scheme.timestamp_path is not None:
+        return
     for body in (b"", bytes(range(256)), b"\xef\xbb\xbf{}", b"[" * 100_000, b"NaN"):
-        assert case.verify(case.sign(body=body), body=body).mac
+        headers, _ = case.sent(body=body)
+        if body.startswith(scheme.begins):
+            assert case.verify(headers, body).mac
+        else:
+            assert case.refusal(headers, body).reason == "signature_mismatch"
+
+
+@every
+def test_a_handshake_reveals_nothing_to_a_delivery_and_changes_nothing(case: Case) -> None:
+    handshake = case.row.handshake
+    verifier = prepare(case.name, () if case.row.keyless else [case.secret], case.options)
+    headers, body = case.sent()
+    request = Request(Headers(headers), body, "POST", URL)
+    for signed in (True, False):
+        assert verifier.greet(request, verifier.payload(request), signed=signed) is None
+    if handshake is not None and not handshake.signed:
+        for query in ("challenge=<script>alert(1)</script>", "hub.mode=subscribe&hub.challenge=1", "crc_token=%7B%7D"):
+            for method in handshake.methods:
+                asked = Request(Headers([]), b"", method, URL, query)
+                try:
+                    answer = verifier.greet(asked, verifier.payload(asked), signed=False)
+                except Exception as error:
+                    assert getattr(error, "status", 500) < 500
+                    continue
+                assert answer is None or b"<" not in answer.body
 
 
 @every
 def test_event_and_id_are_read_where_the_row_says(case: Case) -> None:
-    verified = case.verify(case.sign())
+    verified = case.verify(*case.sent())
     row = case.row
-    from_header = {True: ("made", "delivery-1"), False: ("thing.made", "evt_1")}
-    if row.event:
-        assert verified.event == from_header[row.event[0].startswith("header:")][0]
-    else:
+    if row.event and header_name(row.event[0]):
+        assert verified.event == EVENT
+    if row.delivery_id and header_name(row.delivery_id[0]):
+        assert verified.delivery_id == DELIVERY
+    if not row.event:
         assert verified.event is None
-    if row.delivery_id and row.name != "slack":
-        assert verified.delivery_id == from_header[row.delivery_id[0].startswith("header:")][1]
     if not row.delivery_id:
         assert verified.delivery_id is None
+    if row.event[:1] == ("$.type",) and case.body == BODY:
+        assert verified.event == "thing.made"
+    if row.delivery_id[:1] == ("$.id",) and case.body == BODY:
+        assert verified.delivery_id == "evt_1"
 
 
-@every
-def test_the_row_is_ready_for_the_catalogue(case: Case) -> None:
-    row = PROVIDERS[case.name]
+@pytest.mark.parametrize("name", sorted(PROVIDERS))
+def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
+    row = PROVIDERS[name]
     assert row.title
     assert row.doc.endswith(".")
+    assert "\n" not in row.doc
+    assert row.doc_url is not None or name in {"custom", "swarmlet", "token"}
     assert row.doc_url is None or urlsplit(row.doc_url).scheme == "https"
-    assert "body" in row.signed
     assert row.methods
+    if row.event and header_name(row.event[0]):
+        assert row.sample_event, "a test delivery must say what it is"
+    for path in (path for fact in row.facts for path in fact.paths):
+        compile_path(path)
     if row.options is not None:
         assert all(setting.doc for setting in settings_of(row.options))
+
+
+def test_a_row_that_nobody_here_can_sign_for_has_tests_of_its_own() -> None:
+    assert {label(case) for case in UNSIGNABLE} == set()
 
 
 def test_a_row_that_stands_twice_is_named() -> None:
@@ -303,4 +422,4 @@ def test_each_row_is_found_by_its_name() -> None:
 
 def test_an_unknown_provider_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean github"):
-        verify("githup", [SECRET], [], b"", now=NOW)
+        verify("githup", ["a secret"], [], b"", now=NOW)

@@ -1,0 +1,187 @@
+"""Every provider's row as a case that can sign: with secrets of the kind that it takes, and bodies that it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from runtime.webhooks import PROVIDERS, Provider, Refused, Verified, sign_request, verify
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.request import Keys, no_keys
+
+NOW = 1_700_000_000
+URL = "https://hooks.example/hooks/here?from=there"
+BODY = b'{"id": "evt_1", "type": "thing.made", "n": 1}'
+EVENT, DELIVERY = "made", "delivery-1"
+
+Pairs = list[tuple[str, str]]
+
+
+def _pem(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption()).decode()
+
+
+# Two secrets of each kind; a row is tried with the first kind that it can sign with. New kinds come at the end.
+SECRETS = (
+    ("a secret of some length, so that it may be any key", "another secret of some length, which is not that key"),
+    ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"),
+    ("44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056", "00" * 31 + "01"),
+    ("somebody:a password", "somebody:another password"),
+    (_pem(ed25519.Ed25519PrivateKey.generate()), _pem(ed25519.Ed25519PrivateKey.generate())),
+    (_pem(ec.generate_private_key(ec.SECP256R1())), _pem(ec.generate_private_key(ec.SECP256R1()))),
+    (_pem(rsa.generate_private_key(65537, 2048)), _pem(rsa.generate_private_key(65537, 2048))),
+)
+
+# What a row needs that can't be guessed: bodies of another shape than `BODY`, options that must be given.
+_ITEM = (
+    b'{"pspReference": "7914073381342284", "originalReference": "", "merchantAccountCode": "Shop", "merchantReference":'
+    b' "order:1", "amount": {"value": 1130, "currency": "EUR"}, "eventCode": "AUTHORISATION", "success": "true"}'
+)
+BODIES: Mapping[str, bytes] = {
+    "adyen": b'{"live": "false", "notificationItems": [{"NotificationRequestItem": ' + _ITEM + b"}]}",
+    "twilio": b"MessageSid=SM1&Body=Hello+world%21&From=%2B4930123&To=%2B4930456&To=%2B4930789&Empty=",
+}
+OPTIONS: Mapping[str, Mapping[str, object]] = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row, with options where it has any. `keys`: the documents that it would fetch."""
+
+    name: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    keys: Keys = no_keys
+
+    @cached_property
+    def row(self) -> Provider:
+        return PROVIDERS[self.name].configured(self.options)
+
+    @cached_property
+    def body(self) -> bytes:
+        return BODIES.get(self.name, BODY)
+
+    @cached_property
+    def secrets(self) -> tuple[str, str] | None:
+        """A secret that signs and another one; None for a row that no secret here can sign for."""
+        return next((pair for pair in SECRETS if self._signs(pair[0]) and self._signs(pair[1])), None)
+
+    @property
+    def secret(self) -> str:
+        assert self.secrets is not None
+        return self.secrets[0]
+
+    @property
+    def other(self) -> str:
+        assert self.secrets is not None
+        return self.secrets[1]
+
+    @property
+    def timed(self) -> bool:
+        return self.row.scheme.tolerance is not None
+
+    @cached_property
+    def in_header(self) -> bool:
+        """Whether the proof stands in a header."""
+        assert self.secrets is not None
+        return self.sent()[0] != self.sent(secret=self.other)[0]
+
+    def sent(
+        self, *, now: float = NOW, secret: str | None = None, body: bytes | None = None, url: str = URL
+    ) -> tuple[Pairs, bytes]:
+        """Headers and body as the row's sender would send them."""
+        return sign_request(
+            self.name,
+            self.secret if secret is None else secret,
+            self.body if body is None else body,
+            now=now,
+            delivery_id=DELIVERY,
+            event=EVENT,
+            url=url,
+            options=self.options,
+        )
+
+    def verify(
+        self,
+        headers: Pairs,
+        body: bytes,
+        *,
+        now: float = NOW,
+        secrets: tuple[str, ...] | None = None,
+        method: str = "POST",
+        url: str | None = URL,
+        query: str = "",
+    ) -> Verified:
+        keyless = self.row.keyless
+        return verify(
+            self.name,
+            () if keyless else (self.secret,) if secrets is None else secrets,
+            headers,
+            body,
+            now=now,
+            method=method,
+            url=url,
+            query=query,
+            options=self.options,
+            keys=self.keys,
+        )
+
+    def refusal(self, headers: Pairs, body: bytes, **changes: object) -> Refused:
+        with pytest.raises(Refused) as caught:
+            self.verify(headers, body, **changes)  # type: ignore[arg-type]
+        return caught.value
+
+    def proof(self, headers: Pairs) -> int:
+        """Where the header with the proof stands: the one that another secret changes."""
+        other = self.sent(secret=self.other)[0]
+        return next(index for index, (mine, theirs) in enumerate(zip(headers, other, strict=True)) if mine != theirs)
+
+    def _signs(self, secret: str) -> bool:
+        try:
+            self.row.scheme.check([secret.encode()])
+            self.sent(secret=secret)
+        except ValueError:
+            return False
+        return True
+
+
+def changed(headers: Pairs, index: int, change: Callable[[str], str]) -> Pairs:
+    """The headers with the value at `index` changed."""
+    name, value = headers[index]
+    return [*headers[:index], (name, change(value)), *headers[index + 1 :]]
+
+
+def label(case: Case) -> str:
+    return "-".join((case.name, *map(str, case.options.values())))
+
+
+ALL = [
+    *(Case(name, OPTIONS.get(name, {})) for name in PROVIDERS),
+    Case("custom", {"header": "X-Sig", "prefix": "v1=", "encoding": "base64", "algorithm": "sha512"}),
+    Case("custom", {"payload": "{timestamp}.{body}", "timestamp_header": "X-Time", "tolerance": "1m"}),
+    Case(
+        "custom",
+        {
+            "payload": "{id}.{timestamp}.{body}",
+            "id_header": "X-Id",
+            "timestamp_header": "X-Time",
+            "event_header": "X-Event",
+            "algorithm": "sha1",
+        },
+    ),
+    Case("twilio", {"algorithm": "sha256"}),
+]
+CASES = [case for case in ALL if case.secrets is not None]
+UNSIGNABLE = [case for case in ALL if case.secrets is None]
+
+every = pytest.mark.parametrize("case", CASES, ids=label)
+timed = pytest.mark.parametrize("case", [case for case in CASES if case.timed], ids=label)
+headed = pytest.mark.parametrize("case", [case for case in CASES if case.in_header], ids=label)
+bodied = pytest.mark.parametrize("case", [case for case in CASES if "body" in case.row.signed], ids=label)
+hashed = pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.row.scheme, Hmac)], ids=label)
+addressed = pytest.mark.parametrize("case", [case for case in CASES if "url" in case.row.signed], ids=label)
