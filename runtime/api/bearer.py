@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ class Bearer:
         since, failures = self._failed.get(address, (0.0, 0))
         now = self._clock.monotonic()
         if failures >= FAILURES and now - since < WINDOW_SECONDS and hashed not in self._good:
-            wait = str(int(WINDOW_SECONDS - (now - since)) + 1)
+            wait = str(math.ceil(WINDOW_SECONDS - (now - since)))
             raise Problem("too_many_failures", "wait before the next try", headers=(("Retry-After", wait),))
         try:
             caller = await self._tokens.caller(token)

@@ -15,7 +15,10 @@ from pydantic.json_schema import models_json_schema
 from runtime.api.problem import CONTENT_TYPE, SCHEMA, TITLES
 from runtime.api.resources import Resource
 
-_ALWAYS = ("malformed", "unauthorized", "forbidden", "too_many_failures", "internal", "unavailable")
+_ALWAYS = (
+    *("malformed", "unauthorized", "forbidden", "wrong_parameters"),
+    *("too_many_failures", "internal", "unavailable"),
+)
 _JSON = "application/json"
 
 
@@ -88,7 +91,7 @@ def _responses(row: Resource) -> dict[str, Any]:
         good["content"] = {_JSON: {"schema": {"$ref": f"#/components/schemas/{_name(row.tool.result)}"}}}
     if row.location:
         good["headers"] = {"Location": {"schema": {"type": "string"}, "description": "Where it is now."}}
-    kinds = [*_ALWAYS, *(("not_found",) if row.in_path else ()), *(("wrong_parameters",) if row.others else ())]
+    kinds = [*_ALWAYS, *(("not_found",) if row.in_path else ())]
     if row.body:
         kinds += ["conflict", "too_large", "unsupported_media_type"]
     problems = {

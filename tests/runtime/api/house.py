@@ -1,0 +1,82 @@
+"""A house for `/v1`: a real database with users, tokens, webhooks and their routes, and no daemon around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from runtime.api.bearer import Bearer
+from runtime.api.rest import Call, Reply, Rest
+from runtime.clock import Clock, milliseconds
+from runtime.database import Database
+from runtime.identity import Scope, Tokens, users
+from runtime.webhooks.audit import Audit
+from runtime.webhooks.made import MadeWebhooks
+from runtime.webhooks.made_routes import MadeRoutes
+from tests.clocks import ManualClock
+
+
+class House:
+    """What `/v1` needs, and no more."""
+
+    def __init__(self, database: Database, clock: ManualClock) -> None:
+        self.database = database
+        self.clock: Clock = clock
+        self.audit: Audit | None = Audit(database, clock)
+        self.tokens = Tokens(database, clock)
+        self.made = MadeWebhooks(database, clock)
+        self.made_routes = MadeRoutes(database, clock, self.made)
+        self.agents = ("reviewer", "planner")
+        self.rest = Rest(self, Bearer(self.tokens, clock))
+
+    def public_url(self, path: str) -> str:
+        return f"https://hooks.example.com{path}"
+
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[None]:
+        yield
+
+    async def token(self, user: str = "owner", *scopes: Scope) -> str:
+        """A token of `user`, who is made when there is none."""
+        if user not in await users.names(self.database):
+            await users.add(self.database, user, milliseconds(self.clock))
+        made = await self.tokens.create(user, label="test", scopes=scopes or ("write",))
+        assert made is not None
+        return made.token
+
+    async def ask(
+        self,
+        token: str | None,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: str = "",
+        raw: bytes | None = None,
+        content_type: str | None = "application/json",
+        source: str = "192.0.2.1",
+        authorization: list[str] | None = None,
+    ) -> Reply:
+        """What `/v1` answers."""
+        sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+
+        async def read() -> bytes:
+            return sent
+
+        given = authorization if authorization is not None else [] if token is None else [f"Bearer {token}"]
+        return await self.rest.answer(Call(method, path, query, given, content_type, source, read))
+
+    async def webhook(self, token: str, title: str = "Nightly build", **body: Any) -> dict[str, Any]:
+        """A new webhook, as it was answered."""
+        reply = await self.ask(token, "POST", "/v1/webhooks", {"title": title, "agent": "reviewer", **body})
+        assert reply.status == 201, reply
+        return told(reply)
+
+
+def told(reply: Reply) -> dict[str, Any]:
+    """The JSON object in `reply`."""
+    value = json.loads(reply.body)
+    assert isinstance(value, dict)
+    return value

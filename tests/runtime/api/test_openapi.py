@@ -1,0 +1,125 @@
+"""The description is of what is served: every answer to anything fits it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from runtime.api.openapi import describe
+from runtime.api.resources import RESOURCES
+from runtime.api.rest import Reply
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.tools import TOOLS
+from tests.clocks import ManualClock
+from tests.conftest import KEY_BYTES
+from tests.runtime.api.house import House, told
+
+DOCUMENT: dict[str, Any] = json.loads(describe(RESOURCES))
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = sorted({name for tool in TOOLS.values() for name in tool.parameters.model_fields})
+VALUES = JSON | st.sampled_from(["reviewer", "24h", "x" * 201, "a\u0000b", True, False, 1, 200])
+BODIES = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), VALUES, max_size=4)
+
+
+def fits(reply: Reply, path: str, method: str) -> None:
+    """Fail unless the description has this answer of this operation."""
+    operation = DOCUMENT["paths"][path][method.lower()]
+    described = operation["responses"].get(str(reply.status))
+    assert described is not None, (path, method, reply)
+    if reply.status == 204:
+        assert reply.body == b""
+        return
+    schema = {**described["content"][str(reply.content_type)]["schema"], "components": DOCUMENT["components"]}
+    errors = list(Draft202012Validator(schema).iter_errors(json.loads(reply.body)))
+    assert not errors, (errors, reply)
+
+
+def test_every_resource_is_described() -> None:
+    described = {(method.upper(), path) for path, rows in DOCUMENT["paths"].items() for method in rows}
+    assert described == {(row.method, row.path) for row in RESOURCES}
+    for rows in DOCUMENT["paths"].values():
+        for operation in rows.values():
+            assert operation["operationId"] in TOOLS
+            assert operation["summary"]
+            assert "Needs the scope" in operation["description"]
+
+
+def test_every_schema_is_one() -> None:
+    for operation in (operation for rows in DOCUMENT["paths"].values() for operation in rows.values()):
+        for parameter in operation.get("parameters", ()):
+            Draft202012Validator.check_schema(parameter["schema"])
+            assert parameter["description"]
+        if "requestBody" in operation:
+            Draft202012Validator.check_schema(operation["requestBody"]["content"]["application/json"]["schema"])
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path_factory: Any) -> None:
+    database = await Database.open(tmp_path_factory.mktemp("fuzz") / "symbiont.db", MasterKey(KEY_BYTES))
+    house = House(database, ManualClock())
+    tokens = [await house.token("ada", "read"), await house.token("ada", "write"), await house.token("bob", "admin")]
+    there = (await house.webhook(tokens[1]))["webhook_id"]
+    asked: list[tuple[int, str, str]] = []
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        row=st.sampled_from(RESOURCES),
+        token=st.sampled_from(tokens),
+        webhook_id=st.sampled_from([there, str(uuid4())]),
+        body=BODIES,
+        raw=st.none() | st.binary(max_size=40),
+        query=st.sampled_from(["", "limit=1", "limit=0", "cursor=x", "limit=1&limit=1", "x=1"]) | st.text(max_size=8),
+    )
+    def collect(**given: Any) -> None:
+        examples.append(given)
+
+    examples: list[dict[str, Any]] = []
+    collect()
+    for example in examples:
+        row = example["row"]
+        reply = await house.ask(
+            example["token"],
+            row.method,
+            row.path.replace("{webhook_id}", example["webhook_id"]),
+            example["body"],
+            raw=example["raw"],
+            query=example["query"] if not row.body else "",
+        )
+        assert reply.status < 500, (example, reply)
+        fits(reply, row.path, row.method)
+        asked.append((reply.status, row.path, row.method))
+    assert {status for status, _, _ in asked} >= {200, 400, 403, 404, 422}
+    await database.close()
+
+
+async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> None:
+    database = await Database.open(tmp_path_factory.mktemp("good") / "symbiont.db", MasterKey(KEY_BYTES))
+    house = House(database, ManualClock())
+    token = await house.token()
+    schema = DOCUMENT["paths"]["/v1/webhooks"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = Draft202012Validator(schema)
+    for body in (
+        {"title": "x", "agent": "reviewer"},
+        {"title": "Évening  build", "agent": "planner", "insecure_allow_unverified": True},
+        {"title": "x" * 200, "agent": "reviewer"},
+        {"title": " x", "agent": "reviewer"},
+        {"title": "a\u0085b", "agent": "reviewer"},
+        {"title": "a\u2069b", "agent": "reviewer"},
+        {"title": "x", "agent": ""},
+        {"title": "x"},
+    ):
+        reply = await house.ask(token, "POST", "/v1/webhooks", body)
+        assert (reply.status == 201) == validator.is_valid(body), (body, told(reply))
+    await database.close()

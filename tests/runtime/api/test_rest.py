@@ -1,0 +1,424 @@
+"""`/v1`: who may do what, and how it says no."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from structlog.testing import capture_logs
+
+from runtime.api.rest import Reply
+from runtime.api.strict_input import LARGEST_BODY
+from runtime.database import Database, Unavailable
+from runtime.identity.token import make_token
+from runtime.webhooks.made import PER_USER
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.api.house import House, told
+
+MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
+
+
+@pytest.fixture
+def house(database: Database, clock: ManualClock) -> House:
+    """On either database."""
+    return House(database, clock)
+
+
+@pytest.fixture
+async def any_house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+    """For what does not depend on the database."""
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    yield House(database, clock)
+    await database.close()
+
+
+def is_problem(reply: Reply, status: int, kind: str) -> dict[str, Any]:
+    assert reply.status == status, reply
+    assert reply.content_type == "application/problem+json"
+    problem = told(reply)
+    assert problem["type"] == f"urn:symbiont:problem:{kind}"
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+    return problem
+
+
+async def test_a_webhook_is_made_shown_changed_and_deleted(house: House) -> None:
+    token = await house.token()
+    made = await house.webhook(token)
+    webhook_id = made["webhook_id"]
+    path = f"/v1/webhooks/{webhook_id}"
+    assert UUID(webhook_id).version == 4
+    assert made["url"] == f"https://hooks.example.com/webhooks/{webhook_id}"
+    assert made["secret"].startswith("whsec_")
+    assert len(made["secret"]) == 6 + 43
+    shown = told(await house.ask(token, "GET", path))
+    assert shown == {key: value for key, value in made.items() if key != "secret"}
+    assert told(await house.ask(token, "GET", "/v1/webhooks")) == {"webhooks": [shown], "next_cursor": None}
+    changed = told(await house.ask(token, "PATCH", path, {"title": "Évening build", "is_active": False}))
+    assert (changed["title"], changed["is_active"]) == ("Évening build", False)
+    assert told(await house.ask(token, "PATCH", path, {"is_active": True}))["title"] == "Évening build"
+    deleted = await house.ask(token, "DELETE", path)
+    assert (deleted.status, deleted.body) == (204, b"")
+    is_problem(await house.ask(token, "GET", path), 404, "not_found")
+    is_problem(await house.ask(token, "DELETE", path), 404, "not_found")
+
+
+async def test_what_was_made_is_located(house: House) -> None:
+    reply = await house.ask(await house.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
+    assert ("Location", f"/v1/webhooks/{told(reply)['webhook_id']}") in reply.headers
+
+
+async def test_nothing_is_served_without_a_good_token(house: House, clock: ManualClock) -> None:
+    answers = set()
+    expired = await house.tokens.create("owner", label="", scopes=["admin"], lifetime_ms=1000)
+    revoked = await house.tokens.create("owner", label="", scopes=["admin"])
+    assert expired is not None
+    assert revoked is not None
+    await house.tokens.revoke(revoked.token_id)
+    clock.advance(1)
+    for number, token in enumerate((make_token(), "nonsense", expired.token, revoked.token)):
+        for path in ("/v1/webhooks", "/v1/webhooks/x", "/v1/openapi.json", "/v1", "/v1/nothing"):
+            reply = await house.ask(token, "GET", path, source=f"192.0.2.{number}")
+            is_problem(reply, 401, "unauthorized")
+            answers.add(reply)
+    # Unknown, revoked and expired look the same from outside.
+    assert len(answers) == 1
+    (answer,) = answers
+    assert ("WWW-Authenticate", 'Bearer realm="symbiont", error="invalid_token"') in answer.headers
+
+
+async def test_a_request_without_a_token_is_challenged(house: House) -> None:
+    reply = await house.ask(None, "GET", "/v1/webhooks")
+    is_problem(reply, 401, "unauthorized")
+    assert ("WWW-Authenticate", 'Bearer realm="symbiont"') in reply.headers
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Bearer {token}", "Bearer {token}"],
+        ["Basic {token}"],
+        ["{token}"],
+        ["Bearer {token},"],
+        ["Bearer {token} {token}"],
+        ["Bearer"],
+        ["Bearer \t{token}"],
+        [""],
+    ],
+)
+async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_house: House, lines: list[str]) -> None:
+    token = await any_house.token()
+    sent = [line.format(token=token) for line in lines]
+    is_problem(await any_house.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
+    good = await any_house.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
+    assert good.status == 200
+
+
+async def test_reading_needs_read_and_changing_needs_write(house: House) -> None:
+    reader, writer, admin = [await house.token("ada", scope) for scope in ("read", "write", "admin")]
+    path = f"/v1/webhooks/{(await house.webhook(writer))['webhook_id']}"
+    for method, where, body in (
+        ("POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}),
+        ("PATCH", path, {"title": "x"}),
+        ("POST", f"{path}/rotate", None),
+        ("DELETE", path, None),
+    ):
+        reply = await house.ask(reader, method, where, body)
+        is_problem(reply, 403, "forbidden")
+        challenge = dict(reply.headers)["WWW-Authenticate"]
+        assert 'error="insufficient_scope"' in challenge
+        assert 'scope="write"' in challenge
+    for where in ("/v1/webhooks", path, f"{path}/audit", "/v1/openapi.json"):
+        for token in (reader, writer, admin):
+            assert (await house.ask(token, "GET", where)).status == 200
+    assert (await house.ask(admin, "DELETE", path)).status == 204
+
+
+async def test_another_users_webhook_is_answered_as_one_that_is_not_there(house: House) -> None:
+    ada, bob = await house.token("ada", "admin"), await house.token("bob", "admin")
+    theirs, missing = (await house.webhook(ada))["webhook_id"], str(uuid4())
+    for method, tail, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"is_active": False}),
+        ("DELETE", "", None),
+        ("POST", "/rotate", None),
+        ("GET", "/audit", None),
+    ):
+        replies = [await house.ask(bob, method, f"/v1/webhooks/{each}{tail}", body) for each in (theirs, missing)]
+        for reply in replies:
+            is_problem(reply, 404, "not_found")
+        assert replies[0].body.replace(theirs.encode(), b"ID") == replies[1].body.replace(missing.encode(), b"ID")
+    assert told(await house.ask(bob, "GET", "/v1/webhooks"))["webhooks"] == []
+    assert told(await house.ask(ada, "GET", f"/v1/webhooks/{theirs}"))["is_active"] is True
+
+
+async def test_the_list_goes_on_where_it_stopped(house: House, clock: ManualClock) -> None:
+    ada, bob = await house.token("ada"), await house.token("bob")
+    titles = []
+    for number in range(7):
+        titles.append((await house.webhook(ada, f"ada {number}"))["title"])
+        await house.webhook(bob, f"bob {number}")
+        clock.advance(number % 2)  # some in the same millisecond
+    seen: list[str] = []
+    query = "limit=2"
+    for _ in range(4):
+        page = told(await house.ask(ada, "GET", "/v1/webhooks", query=query))
+        seen += [webhook["title"] for webhook in page["webhooks"]]
+        query = f"limit=2&cursor={page['next_cursor']}"
+    assert sorted(seen) == sorted(titles)
+    assert page["next_cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "kind"),
+    [
+        ("limit=0", 422, "wrong_parameters"),
+        ("limit=201", 422, "wrong_parameters"),
+        ("limit=ten", 422, "wrong_parameters"),
+        ("limit=1.0", 422, "wrong_parameters"),
+        ("limit=%D9%A3", 422, "wrong_parameters"),
+        ("limit=", 422, "wrong_parameters"),
+        ("limit=2&limit=3", 400, "malformed"),
+        ("lmit=2", 422, "wrong_parameters"),
+        ("cursor=nonsense", 422, "wrong_parameters"),
+        ("cursor=", 422, "wrong_parameters"),
+        ("cursor=WzEsMl0", 422, "wrong_parameters"),  # [1,2]
+        ("cursor=WzFlOTksIngiXQ", 422, "wrong_parameters"),  # [1e99,"x"]
+        ("cursor=Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OTksIngiXQ", 422, "wrong_parameters"),  # larger than a column
+        ("cursor=WzEsIlx1MDAwMCJd", 422, "wrong_parameters"),  # [1,"\u0000"]
+        ("cursor=%FF", 400, "malformed"),
+        ("limit", 400, "malformed"),
+        ("&", 400, "malformed"),
+    ],
+)
+async def test_a_wrong_query_is_refused(any_house: House, query: str, status: int, kind: str) -> None:
+    is_problem(await any_house.ask(await any_house.token(), "GET", "/v1/webhooks", query=query), status, kind)
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "kind"),
+    [
+        (b"{", 400, "malformed"),
+        (b"nope", 400, "malformed"),
+        (b"[]", 400, "malformed"),
+        (b'"x"', 400, "malformed"),
+        (b"null", 400, "malformed"),
+        (b"\xff\xfe", 400, "malformed"),
+        (b"\xef\xbb\xbf{}", 400, "malformed"),
+        (b"[" * 60_000, 400, "malformed"),
+        (b'{"title":"x","agent":"reviewer","title":"y"}', 400, "malformed"),
+        (b'{"title":"x","agent":NaN}', 400, "malformed"),
+        (b'{"title":"x","agent":' + b"9" * 5000 + b"}", 400, "malformed"),
+        (b"", 422, "wrong_parameters"),
+        (b"{}", 422, "wrong_parameters"),
+        (b'{"title":"x"}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":1}', 422, "wrong_parameters"),
+        (b'{"title":null,"agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":" x","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"a\\nb","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"a\\u0000b","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"a\\u202eb","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"\\ud800","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"' + b"x" * 201 + b'","agent":"reviewer"}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":"nobody"}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":"reviewer","secret":"mine"}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":"true"}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":1}', 422, "wrong_parameters"),
+        (b'{"title":"x","agent":"reviewer","context":{}}', 422, "wrong_parameters"),
+    ],
+)
+async def test_a_wrong_body_is_refused_and_makes_nothing(any_house: House, raw: bytes, status: int, kind: str) -> None:
+    token = await any_house.token()
+    is_problem(await any_house.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
+    assert told(await any_house.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
+
+
+@pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/x-www-form-urlencoded"])
+async def test_a_body_that_is_not_called_json_is_refused(any_house: House, content_type: str | None) -> None:
+    reply = await any_house.ask(
+        await any_house.token(),
+        "POST",
+        "/v1/webhooks",
+        {"title": "x", "agent": "reviewer"},
+        content_type=content_type,
+    )
+    is_problem(reply, 415, "unsupported_media_type")
+
+
+async def test_each_wrong_parameter_is_pointed_at(any_house: House) -> None:
+    body = {"title": 1, "a/b~c": 2}
+    problem = is_problem(
+        await any_house.ask(await any_house.token(), "POST", "/v1/webhooks", body), 422, "wrong_parameters"
+    )
+    assert {error["pointer"] for error in problem["errors"]} == {"/title", "/agent", "/a~1b~0c"}
+
+
+async def test_an_unknown_agent_is_answered_with_the_nearest(any_house: House) -> None:
+    reply = await any_house.ask(await any_house.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewr"})
+    problem = is_problem(reply, 422, "wrong_parameters")
+    assert problem["detail"] == "no agent is called 'reviewr'"
+    assert problem["hint"] == "did you mean reviewer?"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("PUT", "/v1/webhooks", "GET, HEAD, POST"),
+        ("OPTIONS", "/v1/webhooks", "GET, HEAD, POST"),
+        ("POST", f"/v1/webhooks/{MISSING}", "DELETE, GET, HEAD, PATCH"),
+        ("GET", f"/v1/webhooks/{MISSING}/rotate", "POST"),
+        ("DELETE", f"/v1/webhooks/{MISSING}/audit", "GET, HEAD"),
+        ("POST", "/v1/openapi.json", "GET, HEAD"),
+    ],
+)
+async def test_another_method_is_told_which_there_are(any_house: House, method: str, path: str, allow: str) -> None:
+    reply = await any_house.ask(await any_house.token(), method, path)
+    is_problem(reply, 405, "method_not_allowed")
+    assert dict(reply.headers)["Allow"] == allow
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1",
+        "/v1/",
+        "/v1/nothing",
+        "/v1/webhooks/",
+        "/v1//webhooks",
+        "/v1/webhooks/../webhooks",
+        "/v1/%77ebhooks",
+        "/v1/webhooks/1",
+        "/v1/webhooks/" + "0" * 36,
+        "/v1/webhooks/00000000-0000-0000-0000-00000000000A",
+        "/v1/webhooks/00000000-0000-0000-0000-000000000000\n",
+        "/v1/webhooks/00000000-0000-0000-0000-000000000000/",
+        "/v1/webhooks/00000000-0000-0000-0000-000000000000/audit/x",
+        "/v1/webhooks.list",
+    ],
+)
+async def test_a_path_is_served_only_as_it_is_written(any_house: House, path: str) -> None:
+    is_problem(await any_house.ask(await any_house.token(), "GET", path), 404, "not_found")
+
+
+async def test_a_user_has_a_hundred_webhooks_at_most(house: House) -> None:
+    ada, bob = await house.token("ada"), await house.token("bob")
+    for number in range(PER_USER):
+        await house.webhook(ada, f"number {number}")
+    reply = await house.ask(ada, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
+    is_problem(reply, 409, "conflict")
+    await house.webhook(bob)
+
+
+async def test_nothing_to_change_is_said(house: House) -> None:
+    token = await house.token()
+    path = f"/v1/webhooks/{(await house.webhook(token))['webhook_id']}"
+    bodies: list[Any] = [{}, None, {"title": None}]
+    for body in bodies:
+        is_problem(await house.ask(token, "PATCH", path, body), 422, "wrong_parameters")
+    for body in ({"agent": "planner"}, {"webhook_id": str(uuid4())}, {"is_active": "no"}, {"is_active": 0}):
+        assert (await house.ask(token, "PATCH", path, body)).status in {400, 422}
+
+
+@pytest.mark.parametrize("overlap", ["31d", "1year", "-1h", "24", "", "soon", "1h 2h", 24, None, "²h", "9" * 30 + "d"])
+async def test_an_overlap_that_cannot_be_is_refused(any_house: House, overlap: object) -> None:
+    token = await any_house.token()
+    path = f"/v1/webhooks/{(await any_house.webhook(token))['webhook_id']}/rotate"
+    is_problem(await any_house.ask(token, "POST", path, {"overlap": overlap}), 422, "wrong_parameters")
+
+
+async def test_a_webhook_without_a_secret_has_none_to_rotate(house: House) -> None:
+    token = await house.token()
+    made = await house.webhook(token, insecure_allow_unverified=True)
+    assert made["secret"] is None
+    assert made["insecure_allow_unverified"] is True
+    path = f"/v1/webhooks/{made['webhook_id']}/rotate"
+    is_problem(await house.ask(token, "POST", path), 409, "conflict")
+
+
+async def test_bad_tokens_of_an_address_are_soon_refused_unseen_and_good_ones_go_on(
+    any_house: House, clock: ManualClock
+) -> None:
+    good, late = await any_house.token(), await any_house.token()
+    assert (await any_house.ask(good, "GET", "/v1/webhooks")).status == 200
+    with capture_logs() as logged:
+        statuses = [(await any_house.ask(make_token(), "GET", "/v1/webhooks")).status for _ in range(100)]
+    assert statuses == [401] * 20 + [429] * 80
+    # One line for each that was looked at, and one more; none with the token.
+    assert len(logged) == 21
+    assert all(line["source"] == "192.0.2.1" for line in logged)
+    assert "symbi_" not in str(logged)
+    assert (await any_house.ask(good, "GET", "/v1/webhooks")).status == 200
+    reply = await any_house.ask(late, "GET", "/v1/webhooks")
+    is_problem(reply, 429, "too_many_failures")
+    assert 1 <= int(dict(reply.headers)["Retry-After"]) <= 60
+    assert (await any_house.ask(late, "GET", "/v1/webhooks", source="192.0.2.2")).status == 200
+    clock.advance(60)
+    assert (await any_house.ask(late, "GET", "/v1/webhooks")).status == 200
+
+
+async def test_a_revoked_token_is_refused_though_it_was_good_a_moment_ago(house: House) -> None:
+    made = await house.tokens.create("owner", label="", scopes=["read"])
+    assert made is not None
+    assert (await house.ask(made.token, "GET", "/v1/webhooks")).status == 200
+    await house.tokens.revoke(made.token_id)
+    is_problem(await house.ask(made.token, "GET", "/v1/webhooks"), 401, "unauthorized")
+
+
+async def test_nobody_keeps_an_answer(any_house: House) -> None:
+    token = await any_house.token()
+    for reply in (
+        await any_house.ask(token, "GET", "/v1/webhooks"),
+        await any_house.ask(token, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}),
+        await any_house.ask(None, "GET", "/v1/webhooks"),
+        await any_house.ask(token, "GET", "/v1/nothing"),
+    ):
+        assert ("Cache-Control", "no-store") in reply.headers
+
+
+async def test_a_failure_inside_says_nothing_of_itself(any_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret is whsec_123")
+
+    token = await any_house.token()
+    monkeypatch.setattr(any_house.made, "page", broken)
+    reply = await any_house.ask(token, "GET", "/v1/webhooks")
+    is_problem(reply, 500, "internal")
+    assert b"whsec" not in reply.body
+
+
+async def test_a_database_that_is_away_is_503(any_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise Unavailable("postgresql://somewhere does not answer")
+
+    token = await any_house.token()
+    monkeypatch.setattr(any_house.made, "page", away)
+    reply = await any_house.ask(token, "GET", "/v1/webhooks")
+    is_problem(reply, 503, "unavailable")
+    assert b"somewhere" not in reply.body
+    assert dict(reply.headers)["Retry-After"] == "5"
+
+
+async def test_a_secret_is_answered_once_and_stored_sealed(house: House) -> None:
+    token = await house.token()
+    made = await house.webhook(token)
+    path = f"/v1/webhooks/{made['webhook_id']}"
+    rotated = told(await house.ask(token, "POST", f"{path}/rotate"))
+    assert rotated["secret"] != made["secret"]
+    for where in (path, "/v1/webhooks", f"{path}/audit"):
+        assert b"whsec_" not in (await house.ask(token, "GET", where)).body
+    async with house.database.read() as connection:
+        rows = (await connection.exec_driver_sql("SELECT * FROM webhooks")).all()
+    stored = str(rows)
+    assert made["secret"][6:] not in stored
+    assert rotated["secret"][6:] not in stored
+
+
+def test_the_bound_of_a_body_is_far_above_what_is_needed() -> None:
+    assert 20 * len(json.dumps({"title": "x" * 200, "agent": "x" * 64})) < LARGEST_BODY
