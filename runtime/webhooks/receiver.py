@@ -15,6 +15,7 @@ import structlog
 from runtime import http
 from runtime.clock import Clock
 from runtime.database import Unavailable
+from runtime.database.schema import OWNER
 from runtime.webhooks.admission import Admission, Busy
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.audit import Audit, chosen_headers, noted_names
@@ -84,6 +85,7 @@ class _Arrival:
             delivery_id=delivery_id,
             headers=chosen_headers(self.headers, route.noted_headers if route else noted_names()),
             verified=self.verified,
+            user_id=route.user_id if route else OWNER,
         )
 
 
@@ -230,4 +232,5 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,
         keep_body=route.keep_body,
+        user_id=route.user_id,
     )
