@@ -30,12 +30,13 @@ _KEYS = 100
 
 
 class JwtKey(NamedTuple):
-    """One key. `value`: as PyJWT takes it. `algorithms`: what it may verify. `private`: whether it signs."""
+    """One key, as PyJWT takes it: `value` verifies, `signer` signs and is None without the private half.
+    `algorithms`: what it may be used with."""
 
     value: Any
     algorithms: frozenset[str]
     kid: str | None = None
-    private: bool = False
+    signer: Any = None
 
 
 def check_family(algorithms: Sequence[str]) -> None:
@@ -78,7 +79,7 @@ def _hmac_key(secret: bytes, algorithms: Sequence[str]) -> JwtKey:
     shortest = max(int(name[2:]) for name in algorithms) // 8
     if len(secret) < shortest:
         raise ValueError(f"the secret is too short for {', '.join(algorithms)}: at least {shortest} bytes")
-    return JwtKey(value, frozenset(algorithms), private=True)
+    return JwtKey(value, frozenset(algorithms), signer=value)
 
 
 def _pem_keys(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
@@ -120,7 +121,8 @@ def _fitting(keys: Iterable[tuple[Any, str | None, object]], algorithms: Sequenc
     for value, kid, alg in keys:
         fits = frozenset(each for each in algorithms if _fits(value, each) and alg in {None, each})
         if fits:
-            found.append(JwtKey(value, fits, kid, hasattr(value, "private_bytes")))
+            private = hasattr(value, "private_bytes")
+            found.append(JwtKey(value.public_key() if private else value, fits, kid, value if private else None))
     return tuple(found)
 
 
@@ -134,5 +136,5 @@ def _fits(value: Any, algorithm: str) -> bool:
 
 
 def encode(claims: dict[str, Any], key: JwtKey, algorithm: str) -> str:
-    """A token of `claims`, signed."""
-    return jwt.encode(claims, key.value, algorithm, headers=None if key.kid is None else {"kid": key.kid})
+    """A token of `claims`, signed with a key that can."""
+    return jwt.encode(claims, key.signer, algorithm, headers=None if key.kid is None else {"kid": key.kid})

@@ -87,10 +87,13 @@ class Jwt:
         return verify
 
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        if self.jwks_url is not None:
-            raise CannotSign("only the sender can sign: it publishes its keys and keeps the private ones")
-        key = keys_of_secret(secret, self.algorithms)[0]
-        if not key.private:
+        try:
+            key = keys_of_secret(secret, self.algorithms)[0]
+        except ValueError:
+            if self.jwks_url is None:
+                raise
+            raise CannotSign("only the sender can sign: it publishes its keys and keeps the private ones") from None
+        if key.signer is None:
             raise CannotSign(
                 "a public key verifies and cannot sign: a test delivery needs the private key as its secret"
             )

@@ -8,30 +8,47 @@ from difflib import get_close_matches
 from runtime.rows import by_name
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers.adyen import ADYEN
+from runtime.webhooks.providers.aws_sns import AWS_SNS
+from runtime.webhooks.providers.azure_event_grid import AZURE_EVENT_GRID
+from runtime.webhooks.providers.basic import BASIC
 from runtime.webhooks.providers.bitbucket import BITBUCKET
 from runtime.webhooks.providers.box import BOX
 from runtime.webhooks.providers.calendly import CALENDLY
+from runtime.webhooks.providers.chargebee import CHARGEBEE
 from runtime.webhooks.providers.coinbase_cdp import COINBASE_CDP
 from runtime.webhooks.providers.coinbase_commerce import COINBASE_COMMERCE
 from runtime.webhooks.providers.custom import CUSTOM
 from runtime.webhooks.providers.customerio import CUSTOMERIO
+from runtime.webhooks.providers.discord import DISCORD, DISCORD_EVENTS
 from runtime.webhooks.providers.docusign import DOCUSIGN
 from runtime.webhooks.providers.dropbox import DROPBOX
 from runtime.webhooks.providers.elevenlabs import ELEVENLABS
+from runtime.webhooks.providers.figma import FIGMA
+from runtime.webhooks.providers.fusionauth import FUSIONAUTH
 from runtime.webhooks.providers.gitea import GITEA
 from runtime.webhooks.providers.github import GITHUB
+from runtime.webhooks.providers.gitlab import GITLAB, GITLAB_SIGNING
+from runtime.webhooks.providers.google_pubsub import GOOGLE_PUBSUB
 from runtime.webhooks.providers.hubspot import HUBSPOT
 from runtime.webhooks.providers.intercom import INTERCOM
 from runtime.webhooks.providers.jira import JIRA
+from runtime.webhooks.providers.jwt import JWT
 from runtime.webhooks.providers.lemonsqueezy import LEMONSQUEEZY
 from runtime.webhooks.providers.line import LINE
 from runtime.webhooks.providers.linear import LINEAR
 from runtime.webhooks.providers.mailgun import MAILGUN
 from runtime.webhooks.providers.meta import META
+from runtime.webhooks.providers.microsoft_graph import MICROSOFT_GRAPH
 from runtime.webhooks.providers.mux import MUX
+from runtime.webhooks.providers.netlify import NETLIFY
+from runtime.webhooks.providers.okta import OKTA
 from runtime.webhooks.providers.paddle import PADDLE
 from runtime.webhooks.providers.pagerduty import PAGERDUTY
+from runtime.webhooks.providers.paypal import PAYPAL
+from runtime.webhooks.providers.plaid import PLAID
+from runtime.webhooks.providers.postmark import POSTMARK
 from runtime.webhooks.providers.razorpay import RAZORPAY
+from runtime.webhooks.providers.sendgrid import SENDGRID
 from runtime.webhooks.providers.sentry import SENTRY
 from runtime.webhooks.providers.shopify import SHOPIFY
 from runtime.webhooks.providers.slack import SLACK
@@ -48,6 +65,9 @@ from runtime.webhooks.providers.standard_webhooks import (
 )
 from runtime.webhooks.providers.stripe import STRIPE
 from runtime.webhooks.providers.swarmlet import SWARMLET
+from runtime.webhooks.providers.telegram import TELEGRAM
+from runtime.webhooks.providers.telnyx import TELNYX
+from runtime.webhooks.providers.token import TOKEN
 from runtime.webhooks.providers.trello import TRELLO
 from runtime.webhooks.providers.twilio import TWILIO
 from runtime.webhooks.providers.twitter import TWITTER
@@ -111,6 +131,28 @@ PROVIDERS: Mapping[str, Provider] = by_name(
         WORKOS,
         ZENDESK,
         ZOOM,
+        AWS_SNS,
+        AZURE_EVENT_GRID,
+        BASIC,
+        CHARGEBEE,
+        DISCORD,
+        DISCORD_EVENTS,
+        FIGMA,
+        FUSIONAUTH,
+        GITLAB,
+        GITLAB_SIGNING,
+        GOOGLE_PUBSUB,
+        JWT,
+        MICROSOFT_GRAPH,
+        NETLIFY,
+        OKTA,
+        PAYPAL,
+        PLAID,
+        POSTMARK,
+        SENDGRID,
+        TELEGRAM,
+        TELNYX,
+        TOKEN,
     ),
 )
 

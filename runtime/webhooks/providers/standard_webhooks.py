@@ -9,8 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from runtime.webhooks.answer import Answer
+from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.public_key_scheme import PublicKey
+from runtime.webhooks.public_keys import ed25519_key
 from runtime.webhooks.secret_key import base64_key, text_key
 from runtime.webhooks.signature_header import Listed
 
@@ -34,12 +37,22 @@ def _openai_key(secret: bytes) -> bytes:
     return base64_key(secret) if secret.strip().startswith(b"whsec_") else text_key(secret)
 
 
+_ASYMMETRIC = PublicKey(
+    key=ed25519_key,
+    header="webhook-signature",
+    form=Listed("v1a,", " "),
+    payload="{id}.{timestamp}.{body}",
+    timestamp_header="webhook-timestamp",
+    id_header="webhook-id",
+)
+
 STANDARD_WEBHOOKS = Provider(
     name="standard-webhooks",
     title="Standard Webhooks",
-    doc="Any sender that keeps to the Standard Webhooks specification.",
+    doc="Any sender that keeps to the Standard Webhooks specification: the secret is `whsec_…`, or the public key "
+    "`whpk_…` of a sender that signs with Ed25519.",
     doc_url="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
-    scheme=_symmetric(),
+    scheme=BySecret(tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), _symmetric()),
     event=("$.type",),
     delivery_id=("header:webhook-id",),
 )
@@ -100,6 +113,7 @@ REPLICATE = replace(
     title="Replicate",
     doc="Predictions and trainings at Replicate.",
     doc_url="https://replicate.com/docs/topics/webhooks/verify-webhook",
+    scheme=_symmetric(),
     event=("$.status",),
     facts=(
         Fact("prediction", ("$.id",)),
@@ -116,6 +130,7 @@ SUPABASE = replace(
     title="Supabase Auth",
     doc="Supabase's hooks of Auth, whose secret is shown as `v1,whsec_…`. Its database webhooks are not signed.",
     doc_url="https://supabase.com/docs/guides/auth/auth-hooks",
+    scheme=_symmetric(),
     event=("$.email_data.email_action_type",),
     # Auth waits for the answer: an object, empty when nothing is to be changed.
     answer=Answer(200, "application/json", b"{}"),

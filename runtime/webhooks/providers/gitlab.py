@@ -1,0 +1,56 @@
+"""GitLab."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runtime.webhooks.by_secret import BySecret
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.secret_key import base64_key
+from runtime.webhooks.signature_header import Listed
+from runtime.webhooks.token_scheme import Token
+
+_SIGNED = Hmac(
+    header="webhook-signature",
+    form=Listed("v1,", " "),
+    encoding="base64",
+    payload="{id}.{timestamp}.{body}",
+    timestamp_header="webhook-timestamp",
+    id_header="webhook-id",
+    tolerance=300,
+    key=base64_key,
+)
+
+GITLAB = Provider(
+    name="gitlab",
+    title="GitLab",
+    doc="GitLab's webhooks. A secret that begins with `whsec_` is a signing token; any other one is the secret token, "
+    "which GitLab shows and does not sign with.",
+    doc_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
+    scheme=BySecret(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
+    event=("header:X-Gitlab-Event",),
+    sample_event="Push Hook",
+    # The same for every attempt, and both the same; the first one is signed where there is a signature.
+    delivery_id=("header:webhook-id", "header:Idempotency-Key"),
+    facts=(
+        Fact("project", ("$.project.path_with_namespace",)),
+        Fact("ref", ("$.ref", "$.object_attributes.ref")),
+        Fact("action", ("$.object_attributes.action", "$.object_attributes.status")),
+        Fact("number", ("$.object_attributes.iid",)),
+        Fact("title", ("$.object_attributes.title", "$.name")),
+        Fact("note", ("$.object_attributes.note",)),
+        Fact("commit", ("$.commits[0].title",)),
+        Fact("user", ("$.user.username", "$.user_username")),
+    ),
+)
+
+GITLAB_SIGNING = replace(
+    GITLAB,
+    name="gitlab-signing",
+    title="GitLab (signed)",
+    doc="GitLab's webhooks with a signing token (`whsec_…`), and with nothing less.",
+    doc_url="https://gitlab.com/gitlab-org/gitlab/-/merge_requests/230944",
+    scheme=_SIGNED,
+    delivery_id=("header:webhook-id",),
+)
