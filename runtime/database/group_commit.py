@@ -47,9 +47,10 @@ class Stage(Generic[Item, Result]):
 
     rank: int
     apply: Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
-    plain: Callable[[Sequence[Item]], Plain[Result]] | None = None
+    plain: Callable[[Sequence[Item]], Plain[Result] | None] | None = None
     """For work that nearly always only inserts: the same for SQLite as statements that are made beforehand, which hold
-    good when each makes the rows it should. Otherwise they are rolled back and `apply` decides."""
+    good when each makes the rows it should. Otherwise they are rolled back and `apply` decides, as it does when there
+    are none."""
 
 
 class Transact(Protocol):

@@ -72,6 +72,7 @@ deliveries = Table(
     Column("run_id", String(36)),
     Column("finished_at", BigInteger),
     Column("last_error", Text),
+    Column("lane", String(64)),  # the webhook whose turn it waits for, see `runtime.webhooks.lanes`; NULL: for none
     UniqueConstraint("user_id", "webhook", "provider_delivery_id", name="uq_deliveries_provider_delivery_id"),
 )
 """What was accepted: the inbox, and its own audit."""
@@ -79,8 +80,16 @@ deliveries = Table(
 Index(
     "ix_deliveries_due",
     deliveries.c.next_attempt_at,
-    sqlite_where=text("state = 'queued'"),
-    postgresql_where=text("state = 'queued'"),
+    sqlite_where=text("state = 'queued' AND lane IS NULL"),
+    postgresql_where=text("state = 'queued' AND lane IS NULL"),
+)
+Index(
+    "ix_deliveries_lane",
+    deliveries.c.lane,
+    deliveries.c.id,
+    deliveries.c.next_attempt_at,
+    sqlite_where=text("state = 'queued' AND lane IS NOT NULL"),
+    postgresql_where=text("state = 'queued' AND lane IS NOT NULL"),
 )
 Index(
     "ix_deliveries_running",
@@ -135,8 +144,9 @@ attempts = Table(
     Column("verified", Boolean, nullable=False),
     Column("received_at", BigInteger, nullable=False),  # the newest one, where several are rolled up
     Column("count", Integer, nullable=False),
+    Column("secret_index", Integer),
     Index("ix_attempts_received_at", "received_at"),
-    Index("ix_attempts_reason", "verdict", "reason", "id"),
+    Index("ix_attempts_group", "user_id", "webhook", "verdict", "reason", "id"),
 )
 """The audit of what was not accepted; bounded, and never a body."""
 
@@ -249,9 +259,8 @@ rates = Table(
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("scope", String(16), primary_key=True),  # `webhook`, or `user` for all of a user's together
     Column("name", String(64), primary_key=True),
-    Column("window_start", BigInteger, nullable=False),  # Unix milliseconds
-    Column("count", Integer, nullable=False),
-    Column("previous_count", Integer, nullable=False),
+    Column("newest", BigInteger, nullable=False),  # Unix seconds
+    Column("counts", Text, nullable=False),  # JSON: [5, 0, 2], the last one is that of the second `newest`
     sqlite_with_rowid=False,
 )
-"""How many deliveries were accepted in this window and in the one before it, where a limit asks for it."""
+"""How many deliveries were accepted in each of the last seconds, where a limit asks for it."""

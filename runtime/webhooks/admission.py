@@ -1,15 +1,19 @@
-"""Admission: all deliveries that wait at a moment are decided and stored in one transaction, and answered after it."""
+"""Admission: all deliveries that wait at a moment are decided and stored in one transaction, and answered after it.
+
+What is stored of one delivery is stored together: its row, its body, its replay key and what counts towards its
+limits. Whatever is not accepted leaves nothing.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
-import msgspec
 from sqlalchemy import Connection
 
-from runtime.clock import Clock, milliseconds, uuid7
+from runtime.clock import Clock
 from runtime.database import Database, bulk
 from runtime.database.failure import Collision
 from runtime.database.group_commit import Plain, Stage
@@ -17,7 +21,10 @@ from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
 from runtime.webhooks.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
+from runtime.webhooks.entry import COLUMNS, Entry, entry_of
 from runtime.webhooks.kept import pack
+from runtime.webhooks.rates import Key, Rates
+from runtime.webhooks.space import Space
 
 CAPACITY = 1024
 """Deliveries that may wait for a transaction."""
@@ -25,25 +32,26 @@ CAPACITY = 1024
 CAPACITY_BYTES = 64 * 1024 * 1024
 """Bytes of their bodies."""
 
-LONGEST_ID = 200
-"""Characters of a sender's delivery id as it stands; a longer one is kept as its hash."""
-
 _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
 _KEY_COLUMNS = (*_KEY, "expires_at", "delivery_id")
 _BODY_COLUMNS = ("delivery_id", "user_id", "body", "headers_size")
-_COLUMNS = (
-    *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
-    *("size", "body_sha256", "content_type", "headers", "verified", "secret_index", "keep_body"),
-    *("state", "attempt", "tries", "next_attempt_at"),
-)
-_json = msgspec.json.Encoder()
+NO_RATES: Final = Rates({})
+"""For a group of deliveries without limits."""
 
 
 class Busy(Retry):
-    """Too many deliveries wait already; `retry_after` is in seconds."""
+    """Too many deliveries wait already; `retry_after` is in seconds, `reason` one of `refusal.REASONS`."""
 
     retry_after = 1
+    reason = "overloaded"
+
+
+class Full(Busy):
+    """So much that was accepted is not handled yet that the disk would fill up."""
+
+    retry_after = 60
+    reason = "inbox_full"
 
 
 class First(NamedTuple):
@@ -51,17 +59,6 @@ class First(NamedTuple):
 
     delivery_id: str
     state: str
-
-
-class _Entry(NamedTuple):
-    """A candidate on its way into a transaction."""
-
-    candidate: Candidate
-    delivery_id: str
-    identity: tuple[str, str, str] | None
-    key: tuple[str, str, bytes] | None
-    row: tuple[Any, ...]
-    now: int
 
 
 class Admission:
@@ -76,120 +73,152 @@ class Admission:
         clock: Clock,
         *,
         capacity: int = CAPACITY,
+        space: Space | None = None,
         on_admitted: Callable[[], None] = lambda: None,
     ) -> None:
         self._commits = database.commits
         self._clock = clock
         self._capacity = capacity
+        self._space = space or Space()
         self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
         self._stage = Stage(1, self._admit, self._plainly)
+        self._rates: dict[Key, tuple[int, str]] = {}
 
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
 
         Raises `Busy` when too much waits, and `runtime.database.Unavailable` when nothing could be stored.
         """
+        return await self.put(candidate)
+
+    def put(self, candidate: Candidate) -> asyncio.Future[Decision]:
+        """Like `admit`, without waiting: the future is done after the commit. Raises `Busy` here and now."""
         size = len(candidate.body)
         if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
             raise Busy("too many deliveries wait to be stored")
-        entry = self._entry(candidate)
+        if self._space.full:
+            raise Full("too many deliveries wait to be handled")
+        answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry_of(candidate, self._clock, self._space))
         self._bytes += size
-        try:
-            decision: Decision = await self._commits.store(self._stage, entry)
-        finally:
-            self._bytes -= size
-        if decision.verdict == "accepted" or decision.queued_again:
+        answer.add_done_callback(partial(self._done, size))
+        return answer
+
+    def _done(self, size: int, answer: asyncio.Future[Decision]) -> None:
+        self._bytes -= size
+        if answer.cancelled() or answer.exception() is not None:
+            return
+        decision = answer.result()
+        if decision.verdict == "accepted":
+            self._space.add(size)
             self.on_admitted()
-        return decision
+        elif decision.queued_again:
+            self.on_admitted()
 
     async def close(self) -> None:
         """Take no more; what waits is stored before the database is closed."""
         self._capacity = 0
 
-    def _entry(self, candidate: Candidate) -> _Entry:
-        delivery_id, now = uuid7(self._clock), milliseconds(self._clock)
-        user, webhook = candidate.user_id, candidate.webhook
-        provider_id = _storable_id(candidate.provider_delivery_id)
-        row = (
-            *(delivery_id, user, webhook, candidate.agent, candidate.provider, provider_id),
-            *(storable(candidate.event), now, storable(candidate.source), len(candidate.body), candidate.body_sha256),
-            *(storable(candidate.content_type), headers_json(candidate.headers)),
-            *(candidate.verified, candidate.secret_index, candidate.keep_body),
-            *(QUEUED, 0, 0, now),
-        )
-        identity = None if provider_id is None else (user, webhook, provider_id)
-        key = None if candidate.replay_key is None else (user, webhook, candidate.replay_key)
-        return _Entry(candidate, delivery_id, identity, key, row, now)
-
-    def _admit(self, connection: Connection, entries: Sequence[_Entry]) -> list[Decision]:
+    def _admit(self, connection: Connection, entries: Sequence[Entry]) -> list[Decision]:
         """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
-        if self._all_new(connection, entries):
-            return [Decision("accepted", entry.delivery_id) for entry in entries]
+        keys = [limit.key for entry in entries for limit in entry.limits]
+        # The counters before anything else, in every daemon alike.
+        rates = Rates.locked(connection, keys, entries[0].now) if keys else NO_RATES
+        decisions = self._all_new(connection, entries, rates.copy())
+        if decisions is None:
+            decisions = self._one_by_one(connection, entries, rates)
+        return decisions
+
+    def _one_by_one(self, connection: Connection, entries: Sequence[Entry], rates: Rates) -> list[Decision]:
+        """Decide about each entry, knowing what is stored and what the ones before it did."""
         # Of a commit whose answer was lost with the connection: these are here already, and they are these very ones.
         wanted = [(entry.delivery_id,) for entry in entries]
         stored = {row[0] for row in bulk.find(connection, deliveries, ("id",), (), wanted)}
         firsts = _firsts(connection, entries)
         seen = _seen(connection, entries)
         decisions: list[Decision] = []
-        accepted: list[_Entry] = []
-        again: list[tuple[str, _Entry]] = []
+        accepted: list[Entry] = []
+        again: list[tuple[str, Entry]] = []
         for entry in entries:
             if entry.delivery_id in stored:
-                decisions.append(Decision("accepted", entry.delivery_id))
+                decisions.append(entry.accepted())
                 continue
             first = firsts.get(entry.identity) if entry.identity else None
-            verdict = decide(first, seen=entry.key in seen)
+            verdict = decide(first, seen=entry.forgotten or entry.key in seen)
             if verdict == "accepted":
-                accepted.append(entry)
-                decision = Decision("accepted", entry.delivery_id)
-                if entry.identity:
-                    firsts[entry.identity] = First(entry.delivery_id, QUEUED)
-                if entry.key:
-                    seen[entry.key] = entry.delivery_id
+                decision = _within_limits(entry, rates)
+                if decision.verdict == "accepted":
+                    accepted.append(entry)
+                    if entry.identity:
+                        firsts[entry.identity] = First(entry.delivery_id, QUEUED)
+                    if entry.key:
+                        seen[entry.key] = entry.delivery_id
             elif verdict == "repeated" and first is not None:
                 decision = Decision("repeated", first.delivery_id, first.state == DEAD)
                 if first.state == DEAD and entry.identity:
                     again.append((first.delivery_id, entry))
                     firsts[entry.identity] = first._replace(state=QUEUED)
             else:
-                decision = Decision("replayed", seen[entry.key] if entry.key else "")
+                decision = Decision("replayed", seen.get(entry.key, ""))
             decisions.append(decision)
         self._insert(connection, accepted)
+        self._count(connection, rates)
         if again:
             self._queue_again(connection, again)
         return decisions
 
-    def _plainly(self, entries: Sequence[_Entry]) -> Plain[Decision]:
-        """The statements that store all entries, when not one of them is a repeat or a replay."""
+    def _plainly(self, entries: Sequence[Entry]) -> Plain[Decision] | None:
+        """The statements that store all entries, when not one of them is a repeat, a replay or too much; None when
+        that is known not to be so."""
+        decisions = [entry.accepted() for entry in entries]
+        counting: list[bulk.Statement] = []
+        if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
+            # This process alone writes to SQLite: its counters are what it last wrote, and the statement makes sure.
+            rates = Rates.known(self._rates, (limit.key for entry in entries for limit in entry.limits))
+            taken = None if rates is None else _all_within_limits(entries, rates)
+            if rates is None or taken is None:
+                return None
+            decisions = taken
+            counting = rates.writing()
+            self._rates.update(rates.states())
         statements = [
-            *bulk.inserting("sqlite", deliveries, _COLUMNS, [entry.row for entry in entries]),
+            *counting,
+            *bulk.inserting("sqlite", deliveries, COLUMNS, [entry.row for entry in entries]),
             *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
             *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies((e.delivery_id, e) for e in entries)),
         ]
-        return Plain(statements, [Decision("accepted", entry.delivery_id) for entry in entries])
+        return Plain(statements, decisions)
 
-    def _all_new(self, connection: Connection, entries: Sequence[_Entry]) -> bool:
-        """Store all entries when not one of them is a repeat or a replay, as is nearly always so: the unique keys say
-        it without a look beforehand. Otherwise store nothing."""
+    def _all_new(self, connection: Connection, entries: Sequence[Entry], rates: Rates) -> list[Decision] | None:
+        """Store all entries when not one of them is a repeat, a replay or too much, as is nearly always so: the unique
+        keys say it without a look beforehand. Otherwise store nothing; None."""
+        decisions = _all_within_limits(entries, rates)
+        if decisions is None:
+            return None
         attempt = connection.begin_nested()
         try:
             self._insert(connection, list(entries))
+            self._count(connection, rates)
         except Collision:
             attempt.rollback()
-            return False
+            return None
         attempt.commit()
-        return True
+        return decisions
 
-    def _insert(self, connection: Connection, accepted: list[_Entry]) -> None:
+    def _count(self, connection: Connection, rates: Rates) -> None:
+        rates.write(connection)
+        # Should the transaction fail after all, the next plain statement finds the rows different, and is not used.
+        self._rates.update(rates.states())
+
+    def _insert(self, connection: Connection, accepted: list[Entry]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
 
         Two daemons may store one id or key at the same time; both insert in the order of the keys, so that one
         waits for the other, finds a row missing, and decides again.
         """
         accepted.sort(key=lambda entry: entry.identity or ())
-        made = bulk.insert(connection, deliveries, _COLUMNS, [entry.row for entry in accepted], ignore=True)
+        made = bulk.insert(connection, deliveries, COLUMNS, [entry.row for entry in accepted], ignore=True)
         if made != len(accepted):
             raise Collision
         keys = _keys(accepted)
@@ -198,10 +227,10 @@ class Admission:
             raise Collision
         self._insert_bodies(connection, ((entry.delivery_id, entry) for entry in accepted))
 
-    def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, _Entry]]) -> None:
+    def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, Entry]]) -> None:
         bulk.insert(connection, bodies, _BODY_COLUMNS, self._bodies(of), ignore=True)
 
-    def _bodies(self, of: Iterable[tuple[str, _Entry]]) -> list[tuple[Any, ...]]:
+    def _bodies(self, of: Iterable[tuple[str, Entry]]) -> list[tuple[Any, ...]]:
         """Rows of sealed bodies, each with the delivery that it belongs to."""
         rows = []
         for row, entry in of:
@@ -210,7 +239,7 @@ class Admission:
             rows.append((row, user, self._seal.close(piece, row=row, user_id=user), headers_size))
         return rows
 
-    def _queue_again(self, connection: Connection, again: list[tuple[str, _Entry]]) -> None:
+    def _queue_again(self, connection: Connection, again: list[tuple[str, Entry]]) -> None:
         """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""
         again.sort(key=lambda pair: pair[0])
         for delivery_id, entry in again:
@@ -222,7 +251,26 @@ class Admission:
         self._insert_bodies(connection, again)
 
 
-def _keys(entries: Sequence[_Entry]) -> list[tuple[Any, ...]]:
+def _within_limits(entry: Entry, rates: Rates) -> Decision:
+    """Count the entry, or say how long to wait."""
+    if not entry.limits:
+        return entry.accepted()
+    wait, quotas = rates.take(entry.limits, entry.now)
+    return Decision("limited", "", retry_after=wait, quotas=quotas) if wait else entry.accepted(quotas)
+
+
+def _all_within_limits(entries: Sequence[Entry], rates: Rates) -> list[Decision] | None:
+    """Count all entries; None when one is too much, or cannot be known to be new."""
+    decisions = []
+    for entry in entries:
+        decision = _within_limits(entry, rates)
+        if decision.verdict != "accepted" or entry.forgotten:
+            return None
+        decisions.append(decision)
+    return decisions
+
+
+def _keys(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
     """Rows of replay keys, in the order of the keys."""
     return sorted(
         (*entry.key, int(entry.candidate.replay_until * 1000), entry.delivery_id) for entry in entries if entry.key
@@ -239,31 +287,13 @@ def decide(first: First | None, *, seen: bool) -> Verdict:
     return "replayed" if seen else "accepted"
 
 
-def storable(text: str | None) -> str | None:
-    """`text` without what a database refuses: NUL, and halves of surrogate pairs, become U+FFFD."""
-    if text is None or (text.isascii() and "\x00" not in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
-
-
-def headers_json(headers: Sequence[tuple[str, str]]) -> str:
-    """Headers as they are stored."""
-    return _json.encode([(name, storable(value)) for name, value in headers]).decode()
-
-
-def _storable_id(provider_id: str | None) -> str | None:
-    if provider_id is not None and len(provider_id) > LONGEST_ID:
-        return "sha256:" + hashlib.sha256(provider_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return storable(provider_id)
-
-
-def _firsts(connection: Connection, entries: Sequence[_Entry]) -> dict[tuple[str, str, str] | None, First]:
+def _firsts(connection: Connection, entries: Sequence[Entry]) -> dict[tuple[str, str, str] | None, First]:
     wanted = [entry.identity for entry in entries if entry.identity]
     rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state"), wanted)
     return {(row[0], row[1], row[2]): First(row[3], row[4]) for row in rows}
 
 
-def _seen(connection: Connection, entries: Sequence[_Entry]) -> dict[tuple[str, str, bytes] | None, str]:
+def _seen(connection: Connection, entries: Sequence[Entry]) -> dict[tuple[str, str, bytes] | None, str]:
     wanted = [entry.key for entry in entries if entry.key]
     rows = bulk.find(connection, replay_keys, _KEY, ("delivery_id",), wanted)
     return {(row[0], row[1], bytes(row[2])): row[3] for row in rows}

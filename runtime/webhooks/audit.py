@@ -19,8 +19,8 @@ from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, runs
 from runtime.database.sealed import Seal
-from runtime.webhooks.admission import headers_json, storable
 from runtime.webhooks.delivery import Attempt, Headers
+from runtime.webhooks.entry import headers_json, storable
 from runtime.webhooks.headers import Headers as Received
 from runtime.webhooks.kept import body_of
 

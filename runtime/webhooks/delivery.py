@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ DEAD: Final = "dead"
 AGENT_GONE: Final = "agent_gone"
 """The agent it is for is not declared any more; can be sent again."""
 
-Verdict = Literal["accepted", "repeated", "replayed"]
+Verdict = Literal["accepted", "repeated", "replayed", "limited"]
 
 
 class AgentGone(SymbiontError):  # noqa: N818 - it says where the delivery waits
@@ -69,14 +69,31 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """The same for all of the user's webhooks that have such a limit, together."""
 
 
+class Quota(NamedTuple):
+    """How one limit stands for a candidate."""
+
+    name: str
+    """`webhook` or `user`."""
+    quota: int
+    """Deliveries in a minute."""
+    remaining: int
+    seconds: int
+    """For so long no more than `remaining` are accepted."""
+
+
 class Decision(Struct, frozen=True):
     """What became of a candidate; it is committed."""
 
     verdict: Verdict
     delivery_id: str
-    """The accepted delivery's id; for a repeat or a replay that of the first one (not for the sender of a replay)."""
+    """The accepted delivery's id; for a repeat or a replay that of the first one (not for the sender of a replay).
+    Empty for one that was limited, and for a replay of one that is forgotten."""
     queued_again: bool = False
     """A repeat of a dead letter, which will run once more."""
+    retry_after: int = 0
+    """Seconds to wait when limited; nothing of the candidate was kept."""
+    quotas: tuple[Quota, ...] = ()
+    """How the candidate's limits stand, when it was accepted or limited."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -99,6 +116,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The accepted delivery that this one repeated."""
     headers: Headers = ()
     verified: bool = True
+    """False unless a signature held: for what failed before it, and for webhooks that ask for none."""
+    secret_index: int | None = None
+    """Which of the webhook's secrets matched, from 0."""
     user_id: str = OWNER
 
 

@@ -36,6 +36,8 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "malformed_id": _WRONG,
         "signature_mismatch": _WRONG,
         "unknown_key": _WRONG,  # the sender publishes no key of the name in the request
+        "untrusted_certificate": _WRONG,  # not the sender's, not valid now, or too weak
+        "outdated_signature": _WRONG,  # a version of the signature that rests on a broken hash
         "unwanted_sender": _WRONG,  # the proof holds, but is somebody else's: issuer, audience, account or topic
         "wrong_verify_token": Reason(403, "wrong_verify_token", "the verify token is not the one of this webhook"),
         "stale": Reason(401, "stale", "the request's timestamp is too old"),
@@ -49,12 +51,15 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "duplicate_key": Reason(400, "duplicate_key", "the body has a key twice in one object"),
         "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
         "incomplete_body": Reason(400, "incomplete_body", "the body ended too early"),
+        "address_not_allowed": Reason(403, "forbidden", "this address may not send here"),
         "not_found": Reason(404, "not_found", "nothing is here"),
         "method_not_allowed": Reason(405, "method_not_allowed", "the method is not allowed here"),
         "timeout": Reason(408, "timeout", "the request took too long to arrive"),
         "body_too_large": Reason(413, "body_too_large", "the body is too large"),
         "compressed_body": Reason(415, "compressed_body", "a compressed body is not accepted"),
         "rate_limited": Reason(429, "rate_limited", "too many requests"),
+        "address_limited": Reason(429, "rate_limited", "too many requests"),  # before anything of them was read
+        "inbox_full": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "overloaded": Reason(503, "overloaded", "too many deliveries wait; try again"),
         "unavailable": Reason(503, "unavailable", "deliveries cannot be stored now; try again"),
         "key_unavailable": Reason(503, "unavailable", "the sender's key cannot be fetched now; try again"),
@@ -64,12 +69,16 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
 
 
 class Refused(Exception):  # noqa: N818 - named for what happened to the request
-    """A request that is not taken. `reason` is a key of `REASONS`; anything else is a KeyError here and now."""
+    """A request that is not taken. `reason` is a key of `REASONS`; anything else is a KeyError here and now.
 
-    def __init__(self, reason: str) -> None:
+    `fields`: header lines for the answer, each with its line end.
+    """
+
+    def __init__(self, reason: str, *, fields: bytes = b"") -> None:
         known = REASONS[reason]
         super().__init__(reason)
         self.reason = reason
         self.status = known.status
         self.shown = known.shown
         self.message = known.message
+        self.fields = fields

@@ -14,9 +14,11 @@ from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
-from runtime.webhooks.admission import Admission, Busy, First, decide, storable
+from runtime.webhooks.admission import Admission, Busy, First, decide
 from runtime.webhooks.delivery import Decision
+from runtime.webhooks.entry import entry_of, storable
 from runtime.webhooks.kept import body_of
+from runtime.webhooks.space import Space
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
 
@@ -252,7 +254,7 @@ async def test_a_delivery_whose_commit_was_not_heard_of_is_accepted_once(
     database: Database, clock: ManualClock, given: dict[str, Any]
 ) -> None:
     admission = Admission(database, clock)
-    entry = admission._entry(candidate(**given))
+    entry = entry_of(candidate(**given), clock, Space())
     for _ in range(2):
         [decision] = await database.transact(lambda connection: admission._admit(connection, [entry]))
         assert decision == Decision("accepted", entry.delivery_id)

@@ -16,7 +16,18 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.add_column("deliveries", sa.Column("lane", sa.String(64), nullable=True))
+    op.drop_index("ix_deliveries_due", "deliveries")
+    for name, columns, line in (
+        ("ix_deliveries_due", ["next_attempt_at"], "lane IS NULL"),
+        ("ix_deliveries_lane", ["lane", "id", "next_attempt_at"], "lane IS NOT NULL"),
+    ):
+        waiting = sa.text(f"state = 'queued' AND {line}")
+        op.create_index(name, "deliveries", columns, sqlite_where=waiting, postgresql_where=waiting)
     op.add_column("bodies", sa.Column("headers_size", sa.Integer(), server_default="0", nullable=False))
+    op.add_column("attempts", sa.Column("secret_index", sa.Integer(), nullable=True))
+    op.drop_index("ix_attempts_reason", "attempts")
+    op.create_index("ix_attempts_group", "attempts", ["user_id", "webhook", "verdict", "reason", "id"])
     op.add_column("secrets", sa.Column("previous", sa.LargeBinary(), nullable=True))
     op.add_column("secrets", sa.Column("previous_until", sa.BigInteger(), nullable=True))
     op.create_table(
@@ -59,9 +70,8 @@ def upgrade() -> None:
         sa.Column("user_id", sa.String(64), server_default="owner", nullable=False),
         sa.Column("scope", sa.String(16), nullable=False),
         sa.Column("name", sa.String(64), nullable=False),
-        sa.Column("window_start", sa.BigInteger(), nullable=False),
-        sa.Column("count", sa.Integer(), nullable=False),
-        sa.Column("previous_count", sa.Integer(), nullable=False),
+        sa.Column("newest", sa.BigInteger(), nullable=False),
+        sa.Column("counts", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("user_id", "scope", "name"),
         sqlite_with_rowid=False,
     )
