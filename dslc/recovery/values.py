@@ -127,7 +127,8 @@ def sign(mender: Mender, token: Token) -> bool:
         mender.seek(end)
         no_value(mender)
         return True
-    known = not unknown or nearest(scene.head[0], scene.legal()) is not None  # else the word is the mistake
+    legal = scene.legal()
+    known = not unknown or not legal or nearest(scene.head[0], legal) is not None  # else the word is the mistake
     key = "this word" if unknown else f"`{mender.shown_head(scene.head)}`"  # it may be a part of a secret
     after = (
         end + len(mender.text[end : end + 80]) - len(mender.text[end : end + 80].lstrip(" \t"))

@@ -293,6 +293,7 @@ _X = "agent x {}\n"
           for line in ("TODO write this", "TODO: write this", "keep body true", "let keep_body true", "x \"a\" \"b\"")),
         *((f"{_WEBHOOK}    {line}\n}}\n", ["S109"]) for line in ("; a b", "% a b", "<!-- a -->")),
         (f"{_WEBHOOK}    foo: bar\n}}\n", ["N202"]),
+        ("memry m {\n    path= \"x\"\n}\n", ["N201", "S105"]),
         (f"{_WEBHOOK}    if true {{\n    keep_body true\n}}\n", ["S103"]),
         (f"{_WEBHOOK}    keep_body true {{\n    limits {{}}\n}}\n", ["S109"]),
         # Values in brackets, quotes and behind words that are another language's.
