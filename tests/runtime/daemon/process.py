@@ -135,8 +135,13 @@ class Daemon:
         headers = sign("github", SECRET, body, now=time.time(), delivery_id=delivery_id, event=event)
         return self.request("POST", path, body, headers)
 
-    def symbi(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return symbi(*arguments, root=self.root, **extra)
+    def symbi(
+        self,
+        *arguments: str,
+        input: str | None = None,  # noqa: A002
+        **extra: str,
+    ) -> subprocess.CompletedProcess[str]:
+        return symbi(*arguments, root=self.root, input=input, **extra)
 
     def attempts(self, *arguments: str) -> list[dict[str, Any]]:
         """What `symbi webhook logs --json` shows."""

@@ -21,6 +21,7 @@ from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.signing import sign
 from tests.clocks import ManualClock, until
+from tests.conftest import KEY
 
 BODY = b'{"a":1}'
 
@@ -143,10 +144,9 @@ async def test_the_limits_of_the_design_are_on_the_route(table: Table, database:
     assert route.verifier.tolerance == 300
 
 
-async def test_changes_of_another_daemon_are_seen_within_a_second(
-    database: Database, clock: ManualClock, table: Table
-) -> None:
-    other = Table(database, clock)
+async def test_changes_of_another_daemon_are_seen_within_a_second(postgres_url: str, clock: ManualClock) -> None:
+    mine, theirs = [await Database.open(postgres_url, KEY) for _ in range(2)]
+    table, other = Table(mine, clock), Table(theirs, clock)
     running = asyncio.create_task(other.routes.run())
     webhook_id, secret = await table.make()
     second_id, _ = await table.make()
@@ -161,6 +161,8 @@ async def test_changes_of_another_daemon_are_seen_within_a_second(
     clock.advance(1)
     await until(lambda: set(other.routes.mounts) == {webhook_id, third_id})
     running.cancel()
+    await mine.close()
+    await theirs.close()
 
 
 async def test_a_look_without_a_change_changes_nothing(table: Table) -> None:

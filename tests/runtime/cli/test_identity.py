@@ -1,0 +1,139 @@
+"""`symbi user`, `symbi token`, `symbi webhook create|delete`: with a daemon and without one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.v1 import Made, ask, make_token
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    root = tmp_path_factory.mktemp("identity")
+    write_program(root)
+    with running(root, "program") as started:
+        yield started
+
+
+def shown(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for text in said:
+        assert text in done.stderr, done.stderr
+
+
+def test_only_the_token_is_on_standard_output(daemon: Daemon) -> None:
+    done = daemon.symbi("token", "create", "--label", "ci", "--expires", "90d")
+    assert done.returncode == 0
+    token = done.stdout.removesuffix("\n")
+    assert token.startswith("symbi_")
+    assert token.isprintable()
+    assert "not shown again" in done.stderr
+    assert token not in done.stderr
+    assert ask(daemon, token, "GET", "/v1/webhooks").status == 200
+
+
+def test_a_revoked_token_is_refused_at_once(daemon: Daemon) -> None:
+    made = shown(daemon.symbi("token", "create", "--json"))
+    assert ask(daemon, made["token"], "GET", "/v1/webhooks").status == 200
+    assert shown(daemon.symbi("token", "revoke", made["id"], "--json")) == {"id": made["id"]}
+    assert ask(daemon, made["token"], "GET", "/v1/webhooks").status == 401
+    rows = shown(daemon.symbi("token", "list", "--json"))["tokens"]
+    (row,) = [row for row in rows if row["id"] == made["id"]]
+    assert row["state"] == "revoked"
+    assert row["used_at"] is not None
+    assert "token" not in row
+
+
+def test_scopes_of_a_token_are_what_was_asked_for(daemon: Daemon) -> None:
+    made = [
+        shown(daemon.symbi("token", "create", "--json", *arguments))["id"]
+        for arguments in ((), ("--scope", "write"), ("--scope", "admin", "--scope", "read"))
+    ]
+    rows = {row["id"]: row["scopes"] for row in shown(daemon.symbi("token", "list", "--json"))["tokens"]}
+    assert [rows[token_id] for token_id in made] == [["read"], ["write"], ["read", "admin"]]
+
+
+def test_a_user_is_added_listed_and_removed_with_all_it_has(daemon: Daemon) -> None:
+    assert shown(daemon.symbi("user", "add", "carol", "--json")) == {"user": "carol"}
+    token = make_token(daemon, "--user", "carol", "--scope", "write")
+    answer = ask(daemon, token, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}).json()
+    made = Made(daemon, answer["webhook_id"], answer["secret"])
+    assert made.post(b'{"n":1}').status == 202
+    users = {row["user"]: row["tokens"] for row in shown(daemon.symbi("user", "list", "--json"))["users"]}
+    assert users["carol"] == 1
+    done = daemon.symbi("user", "remove", "carol", input="n\n")
+    assert done.returncode == 130
+    assert made.post(b'{"n":2}').status == 202
+    removed = shown(daemon.symbi("user", "remove", "carol", "--yes", "--json"))
+    assert removed == {"user": "carol", "tokens": 1, "webhooks": 1}
+    assert made.post(b'{"n":3}').status == 404
+    assert ask(daemon, token, "GET", "/v1/webhooks").status == 401
+
+
+def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
+    refused(daemon.symbi("user", "add", "Ada Lovelace"), 2, "'Ada Lovelace' cannot be a user's name", "help:")
+    refused(daemon.symbi("user", "add", "owner"), 1, "there is a user owner already")
+    refused(daemon.symbi("user", "remove", "owner", "--yes"), 2, "cannot be removed")
+    refused(daemon.symbi("user", "remove", "nobody", "--yes"), 2, "no user is called 'nobody'")
+    assert daemon.symbi("user", "add", "dave").returncode == 0
+    refused(daemon.symbi("token", "create", "--user", "dav"), 2, "no user is called 'dav'", "did you mean dave?")
+    refused(daemon.symbi("token", "list", "--user", "dav"), 2, "did you mean dave?")
+    refused(daemon.symbi("token", "create", "--expires", "soon"), 2, "expires:", "such as 90d")
+    refused(daemon.symbi("token", "create", "--expires", "0d"), 2, "expires:")
+    refused(daemon.symbi("token", "create", "--expires", "900years"), 2, "expires:")
+    refused(daemon.symbi("token", "create", "--scope", "root"), 2, "'root' is not one of")
+    refused(daemon.symbi("token", "create", "--label", "a\nb"), 2, "a label is one line")
+    refused(daemon.symbi("token", "create", "--label", "x" * 65), 2, "a label is one line")
+    refused(daemon.symbi("token", "revoke", "nothing"), 2, "no token's id begins with 'nothing'")
+    refused(daemon.symbi("webhook", "create", "x", "--agent", "reviewr"), 2, "did you mean reviewer?")
+    refused(daemon.symbi("webhook", "create", " x", "--agent", "reviewer"), 2, "title:")
+    refused(daemon.symbi("webhook", "delete", "x"), 2, "webhook_id:", "a UUID")
+    refused(daemon.symbi("webhook", "delete", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "you have no webhook")
+
+
+def test_a_webhook_made_by_command_is_listed_tested_and_deleted(daemon: Daemon) -> None:
+    made = shown(daemon.symbi("webhook", "create", "By hand", "--agent", "reviewer", "--json"))
+    done = daemon.symbi("webhook", "list")
+    assert "By hand (owner)" in done.stdout
+    assert "github-events" in done.stdout
+    assert "made at run time, sealed" in done.stdout
+    assert made["secret"] not in done.stdout
+    # What takes a declared webhook's name takes the id of one that was made.
+    assert daemon.symbi("webhook", "test", made["webhook_id"], "--payload", '{"by":"hand"}').returncode == 0
+    assert daemon.attempts("--name", made["webhook_id"])[-1]["verdict"] == "accepted"
+    assert daemon.symbi("webhook", "delete", made["webhook_id"]).returncode == 0
+    assert "By hand" not in daemon.symbi("webhook", "list").stdout
+
+
+def test_without_a_daemon_the_same_commands_work(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program"):
+        pass
+    assert symbi("user", "add", "ada", root=tmp_path).returncode == 0
+    token = symbi("token", "create", "--user", "ada", root=tmp_path).stdout.strip()
+    made = shown(symbi("webhook", "create", "x", "--agent", "reviewer", "--json", root=tmp_path))
+    assert made["url"].endswith(f"/webhooks/{made['webhook_id']}")
+    with running(tmp_path, "program") as daemon:
+        assert ask(daemon, token, "GET", "/v1/webhooks").json()["webhooks"] == []
+        assert Made(daemon, made["webhook_id"], made["secret"]).post().status == 202
+
+
+def test_the_url_is_what_senders_see(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program", SYMBIONT_PUBLIC_URL="https://hooks.example.com/in/") as daemon:
+        made = shown(daemon.symbi("webhook", "create", "x", "--agent", "reviewer", "--json"))
+    assert made["url"] == f"https://hooks.example.com/in/webhooks/{made['webhook_id']}"
