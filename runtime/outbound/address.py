@@ -11,6 +11,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
+# What the registries have and older Pythons don't know yet.
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20", "5f00::/16")))
+
 
 def is_public(text: str) -> bool:
     """Whether an address is one of the public internet (IANA's special-purpose registries): not loopback, private,
@@ -27,6 +30,8 @@ def is_public(text: str) -> bool:
             held = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if held is not None:
             return is_public(str(held))
+    if any(address in network for network in _SPECIAL):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

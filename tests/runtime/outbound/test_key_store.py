@@ -1,0 +1,252 @@
+"""The fetcher of keys, against a real HTTPS server."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+from structlog.testing import capture_logs
+
+from runtime.outbound import KeyStore
+from runtime.outbound import key_store as limits
+from tests.clocks import ManualClock, until
+from tests.runtime.outbound.https import authority, serving
+
+KEYS = b'{"keys": []}'
+
+
+class Names(AbstractResolver):
+    """Gives this machine for every name, and counts how often it was asked."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses or ("127.0.0.1",)
+        self.asked = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        # Every time another answer, as a name that is being rebound gives.
+        self.asked += 1
+        address = self.addresses[min(self.asked, len(self.addresses)) - 1]
+        return [ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        pass
+
+
+class Sender:
+    """A server that answers as it is told to, and the store that asks it."""
+
+    def __init__(self, clock: ManualClock, tls: ssl.SSLContext) -> None:
+        self.names = Names()
+        self.clock = clock
+        self.store = KeyStore(clock, tls=tls, resolver=lambda: self.names)
+        self.answer = web.Response(body=KEYS)
+        self.asked: list[str] = []
+        self.hold: asyncio.Event | None = None
+        self.port = 0
+
+    def url(self, path: str = "/keys", host: str = "keys.example") -> str:
+        return f"https://{host}:{self.port}{path}"
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(request.path)
+        if self.hold is not None:
+            await self.hold.wait()
+        return web.Response(status=self.answer.status, body=self.answer.body, headers=dict(self.answer.headers))
+
+    async def get(self, path: str = "/keys", *, outdated: bool = False) -> bytes | None:
+        await self.store.fetch(self.url(path), outdated=outdated, configured=True)
+        return self.store.find(self.url(path))
+
+
+@pytest.fixture
+async def sender(clock: ManualClock, tmp_path: Path) -> AsyncIterator[Sender]:
+    server, client = authority(tmp_path)
+    sender = Sender(clock, client)
+    async with serving(server, sender.handle) as port:
+        sender.port = port
+        yield sender
+    await sender.store.close()
+
+
+async def test_a_document_is_fetched_once_and_then_here(sender: Sender) -> None:
+    assert sender.store.find(sender.url()) is None
+    assert await sender.get() == KEYS
+    assert await sender.get() == KEYS
+    assert sender.asked == ["/keys"]
+
+
+async def test_all_who_wait_for_one_document_share_one_fetch(sender: Sender) -> None:
+    sender.hold = asyncio.Event()
+    waiting = [asyncio.create_task(sender.get()) for _ in range(20)]
+    await until(lambda: bool(sender.asked))
+    waiting[0].cancel()
+    sender.hold.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert found[1:] == [KEYS] * 19
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert len(sender.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "seconds"),
+    [
+        ("public, max-age=600, must-revalidate", 600), ("max-age=0", 300), ("no-store", 3600),
+        ("max-age=99999999", 86400),
+        ('MAX-AGE="700"', 700), ("s-maxage=7", 3600), ("max-age=-1", 3600), ("max-age=9e9", 300),
+    ],
+)  # fmt: skip
+async def test_a_document_is_kept_as_long_as_it_says_within_bounds(
+    sender: Sender, cache_control: str, seconds: int
+) -> None:
+    sender.answer.headers["Cache-Control"] = cache_control
+    await sender.get()
+    sender.clock.advance(seconds - 1)
+    assert sender.store.find(sender.url()) == KEYS
+    sender.clock.advance(2)
+    assert sender.store.find(sender.url()) is None
+    assert await sender.get() == KEYS
+
+
+async def test_an_outdated_document_is_fetched_again_unless_it_is_quite_new(sender: Sender) -> None:
+    await sender.get()
+    await sender.get(outdated=True)
+    assert len(sender.asked) == 1
+    sender.clock.advance(61)
+    sender.answer = web.Response(body=b'{"keys": [1]}')
+    assert await sender.get(outdated=True) == b'{"keys": [1]}'
+    assert len(sender.asked) == 2
+
+
+async def test_a_document_that_cannot_be_renewed_stays_until_it_is_too_old(sender: Sender) -> None:
+    await sender.get()
+    sender.clock.advance(61)
+    sender.answer = web.Response(status=500)
+    assert await sender.get(outdated=True) == KEYS
+
+
+async def test_a_failure_is_remembered_for_half_a_minute(sender: Sender) -> None:
+    sender.answer = web.Response(status=404)
+    assert await sender.get() is None
+    assert await sender.get() is None
+    assert len(sender.asked) == 1
+    sender.clock.advance(31)
+    sender.answer = web.Response(body=KEYS)
+    assert await sender.get() == KEYS
+
+
+@pytest.mark.parametrize("status", [201, 204, 301, 302, 307, 401, 500])
+async def test_only_200_is_an_answer_and_no_redirect_is_followed(sender: Sender, status: int) -> None:
+    sender.answer = web.Response(status=status, headers={"Location": sender.url("/elsewhere")})
+    assert await sender.get() is None
+    assert sender.asked == ["/keys"]
+
+
+async def test_a_document_of_just_the_largest_size_is_taken_and_a_larger_one_is_not(sender: Sender) -> None:
+    sender.answer = web.Response(body=b"x" * limits.BYTES)
+    assert await sender.get("/1") == b"x" * limits.BYTES
+    sender.answer = web.Response(body=b"x" * (limits.BYTES + 1))
+    assert await sender.get("/2") is None
+
+
+async def test_nothing_is_unpacked(sender: Sender) -> None:
+    sender.answer = web.Response(body=gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"})
+    assert await sender.get() is None
+
+
+async def test_a_slow_answer_is_given_up(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 0.05)
+    sender.hold = asyncio.Event()
+    with capture_logs() as lines:
+        assert await sender.get() is None
+    assert lines[0]["reason"] == "it took too long"
+    sender.hold.set()
+
+
+async def test_one_host_is_asked_a_few_times_a_minute(sender: Sender) -> None:
+    for number in range(20):
+        await sender.get(f"/{number}")
+    assert len(sender.asked) == limits.PER_HOST
+    sender.clock.advance(61)
+    assert await sender.get("/one-more") == KEYS
+
+
+async def test_many_hosts_are_asked_a_bounded_number_of_times_a_minute(sender: Sender) -> None:
+    sender.names.addresses = ("10.0.0.1",)
+    for number in range(100):
+        await sender.store.fetch(f"https://{number}.keys.example/keys")
+    assert sender.names.asked == limits.PER_MINUTE
+
+
+async def test_the_number_of_documents_is_bounded(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_KEPT", 3)
+    for number in range(5):
+        await sender.get(f"/{number}")
+    assert [sender.store.find(sender.url(f"/{number}")) is not None for number in range(5)] == [False] * 2 + [True] * 3
+
+
+async def test_a_request_does_not_bring_the_daemon_to_call_a_private_address(sender: Sender) -> None:
+    await sender.store.fetch(sender.url())
+    assert sender.store.find(sender.url()) is None
+    assert sender.asked == []
+    sender.clock.advance(31)
+    assert await sender.get() == KEYS, "an owner may"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "1.1.1.1"])
+async def test_a_bare_address_is_only_called_for_an_owner(sender: Sender, host: str) -> None:
+    with capture_logs() as lines:
+        await sender.store.fetch(sender.url(host=host))
+    assert lines[0]["reason"] == "its host is a bare address"
+    assert sender.asked == []
+
+
+async def test_a_name_that_changes_its_meaning_meanwhile_is_called_where_it_was_judged(sender: Sender) -> None:
+    sender.names.addresses = ("127.0.0.1", "10.255.255.1")
+    assert await sender.get() == KEYS
+    assert sender.names.asked == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["http://keys.example/", "ftp://keys.example/", "https:///keys", "keys.example", "file:///etc/passwd"]
+)
+async def test_only_https_is_spoken(sender: Sender, url: str) -> None:
+    await sender.store.fetch(url, configured=True)
+    assert sender.store.find(url) is None
+    assert sender.names.asked == 0
+
+
+async def test_a_server_of_another_name_or_authority_is_not_believed(sender: Sender) -> None:
+    other = f"https://other.example:{sender.port}/keys"
+    await sender.store.fetch(other, configured=True)
+    assert sender.store.find(other) is None
+    strict = KeyStore(sender.clock, resolver=lambda: sender.names)
+    await strict.fetch(sender.url(), configured=True)
+    assert strict.find(sender.url()) is None
+    assert sender.asked == []
+
+
+async def test_what_is_logged_of_a_url_is_without_its_query(sender: Sender) -> None:
+    sender.answer = web.Response(status=403)
+    with capture_logs() as lines:
+        await sender.get("/keys?token=very-secret")
+    assert lines[0]["url"] == sender.url()
+    assert "very-secret" not in str(lines)
+
+
+async def test_fetches_under_way_end_with_the_daemon(sender: Sender) -> None:
+    sender.hold = asyncio.Event()
+    waiting = asyncio.create_task(sender.get())
+    await until(lambda: bool(sender.asked))
+    await sender.store.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    sender.hold.set()
