@@ -14,7 +14,8 @@ class Row(NamedTuple):
     """One row of a family: what may stand after `provider`, and its options.
 
     `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
-    parts, that decides instead. `extra`: the optional dependency it needs.
+    parts, that decides instead. `event`: where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the
+    option that names a header instead. `extra`: the optional dependency it needs.
     """
 
     name: str
@@ -24,6 +25,8 @@ class Row(NamedTuple):
     extra: str | None = None
     signed: tuple[str, ...] | None = None
     signed_by: str | None = None
+    event: tuple[str, ...] | None = None
+    event_by: str | None = None
     options: tuple[Setting, ...] = ()
 
     @classmethod
@@ -31,7 +34,9 @@ class Row(NamedTuple):
         """A row as the catalogue's file has it. Raises TypeError for anything else."""
         signed = given.get("signed")
         options = tuple(map(Setting.from_json, given.get("options", ())))
-        return cls(**{**given, "signed": None if signed is None else tuple(signed), "options": options})
+        event = given.get("event")
+        lists = {"signed": signed and tuple(signed), "event": event and tuple(event)}
+        return cls(**{**given, **lists, "options": options})
 
 
 class Catalog:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dslc.blocks import Block, Choice, Setting
+from dslc.blocks.setting import field_name
 from dslc.effects import Reload
 from dslc.program import HOMES, Program
 from dslc.report.program import plain
@@ -91,7 +92,7 @@ def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Voc
 
 
 def _get(group: Any, name: str) -> Any:
-    return group.get(name) if isinstance(group, Mapping) else getattr(group, name)
+    return group.get(name) if isinstance(group, Mapping) else getattr(group, field_name(name))
 
 
 def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:

@@ -23,6 +23,8 @@ _BY_TYPE = {
     "url_path": '"/hooks/github"',
     "url": '"https://example.org/hooks"',
     "json_path": '"$.action"',
+    "header_name": '"X-Environment"',
+    "pattern": '"^release-"',
     "event": '"pull_request"',
     "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
@@ -86,7 +88,10 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
             chosen.add(setting.name)
     waiting = list(chosen)
     while waiting:
-        more = [name for name in known[waiting.pop()].needs if name in known and name not in chosen]
+        here = known[waiting.pop()]
+        more = [name for name in here.needs if name in known and name not in chosen]
+        if here.needs_one and chosen.isdisjoint(here.needs_one):
+            more.append(here.needs_one[0])
         chosen.update(more)
         waiting += more
     return [setting for setting in settings if setting.name in chosen]

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dslc.blocks import TABLE, Setting
+from dslc.blocks.header import TOKEN
 from dslc.blocks.names import NAME_RULE
 from dslc.blocks.size import LARGEST, read_size
 from dslc.blocks.url import RESERVED
@@ -44,6 +45,8 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "url_path": {"type": "string", "pattern": _URL_PATH},
         "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+$"},
         "json_path": {"type": "string", "pattern": r"^\$"},
+        "header_name": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": f"^{TOKEN}+$"},
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "event": {"type": "string", "minLength": 1, "maxLength": 255},
         "network": {"type": "string", "pattern": r"^[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?$"},
         "reference": {"$ref": "#/$defs/name"},
@@ -228,6 +231,8 @@ def _secret(vocabulary: Vocabulary) -> Schema:
 
 def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
     """That a setting was given, in a model; None when that cannot be told from its default."""
+    if settings[name].many and settings[name].default == [] and settings[name].min_length != 0:
+        return {"properties": {name: {"minItems": 1}}}
     return {"properties": {name: {"not": {"type": "null"}}}} if _may_be_null(settings[name]) else None
 
 
@@ -246,6 +251,9 @@ def _relations(settings: Sequence[Setting], was_given: Callable[[str, Mapping[st
             there = was_given(other, known)
             if here is not None and there is not None:
                 demands.append({"if": here, "then": there})
+        some = [was_given(name, known) for name in setting.needs_one]
+        if here is not None and some and all(each is not None for each in some):
+            demands.append({"if": here, "then": {"anyOf": some}})
         for other in setting.excludes:
             there = was_given(other, known)
             if here is not None and there is not None:

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 Written = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
-    "url_path", "url", "json_path", "event", "network", "secret", "name", "reference", "variant", "group",
+    "url_path", "url", "json_path", "header_name", "pattern", "event", "network",
+    "secret", "name", "reference", "variant", "group",
 ]  # fmt: skip
 """How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name."""
 
@@ -42,6 +43,7 @@ class Setting(NamedTuple):
     family: str | None = None
     open: bool = False
     needs: tuple[str, ...] = ()
+    needs_one: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
@@ -62,4 +64,4 @@ class Setting(NamedTuple):
         return cls(**{**given, **lists, "settings": inner})
 
 
-_LISTS = {"choices", "needs", "excludes", "one_of"}
+_LISTS = {"choices", "needs", "needs_one", "excludes", "one_of"}

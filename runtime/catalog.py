@@ -47,8 +47,18 @@ def _row(row: Any) -> dict[str, Any]:
         "extra": getattr(row, "extra", None),
         "signed": None if signed is None else list(signed),
         "signed_by": getattr(row, "signed_by", None),
+        **_events(row),
         "options": [] if options is None else _settings(options),
     }
+
+
+def _events(row: Any) -> dict[str, Any]:
+    """Where a provider's event stands; nothing for rows of other families."""
+    if not hasattr(row, "event"):
+        return {}
+    # Options of which nobody else knows may say where it stands.
+    known = row.event or row.event_by or row.configure is None
+    return {"event": list(row.event) if known else None, "event_by": row.event_by}
 
 
 def _settings(model: type[BaseModel]) -> list[dict[str, Any]]:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from dslc.blocks.block import Block as Block
     from dslc.blocks.block import Group as Group
     from dslc.blocks.choice import Choice as Choice
+    from dslc.blocks.filter import AnyOf as AnyOf
+    from dslc.blocks.filter import Condition as Condition
+    from dslc.blocks.filter import Filter as Filter
+    from dslc.blocks.filter import InnerFilter as InnerFilter
     from dslc.blocks.invalid import Invalid as Invalid
     from dslc.blocks.memory import Memory as Memory
     from dslc.blocks.memory import Search as Search
@@ -27,15 +31,16 @@ if TYPE_CHECKING:
     from dslc.blocks.values import As as As
     from dslc.blocks.values import Duration as Duration
     from dslc.blocks.values import Event as Event
+    from dslc.blocks.values import HeaderName as HeaderName
     from dslc.blocks.values import JsonPath as JsonPath
     from dslc.blocks.values import Name as Name
     from dslc.blocks.values import Network as Network
+    from dslc.blocks.values import Pattern as Pattern
     from dslc.blocks.values import Relation as Relation
     from dslc.blocks.values import SecretReference as SecretReference
     from dslc.blocks.values import Size as Size
     from dslc.blocks.values import Url as Url
     from dslc.blocks.values import UrlPath as UrlPath
-    from dslc.blocks.webhook import Filter as Filter
     from dslc.blocks.webhook import Limits as Limits
     from dslc.blocks.webhook import Webhook as Webhook
     from dslc.setting import Setting as Setting
@@ -54,11 +59,24 @@ KINDS: Mapping[str, str] = MappingProxyType(
 _HOMES = {
     **dict.fromkeys(("Agent", "Context"), "dslc.blocks.agent"),
     **dict.fromkeys(("Block", "Group"), "dslc.blocks.block"),
+    **dict.fromkeys(("AnyOf", "Condition", "Filter", "InnerFilter"), "dslc.blocks.filter"),
     **dict.fromkeys(("Memory", "Search"), "dslc.blocks.memory"),
-    **dict.fromkeys(("Filter", "Limits", "Webhook"), "dslc.blocks.webhook"),
+    **dict.fromkeys(("Limits", "Webhook"), "dslc.blocks.webhook"),
     **dict.fromkeys(("HEAD", "SINGLE", "As", "Relation"), "dslc.blocks.values"),
     **dict.fromkeys(
-        ("Duration", "Event", "JsonPath", "Name", "Network", "SecretReference", "Size", "Url", "UrlPath"),
+        (
+            "Duration",
+            "Event",
+            "HeaderName",
+            "JsonPath",
+            "Name",
+            "Network",
+            "Pattern",
+            "SecretReference",
+            "Size",
+            "Url",
+            "UrlPath",
+        ),
         "dslc.blocks.values",
     ),
     "Choice": "dslc.blocks.choice",

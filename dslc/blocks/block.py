@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from dslc.blocks.values import HEAD, Name
 
 # Errors of pydantic would show the value, and it may be a secret.
-_CONFIG = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False)
+_CONFIG = ConfigDict(
+    frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False, validate_by_name=True
+)
 
 
 class Group(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from datetime import timedelta
 from functools import cache
+from keyword import iskeyword
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
@@ -20,6 +21,16 @@ from dslc.setting import Setting, Written
 _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
+def setting_name(field: str) -> str:
+    """The setting of a model's field. One whose name is Python's own has `_` behind it in the model: `not_`."""
+    return field.removesuffix("_")
+
+
+def field_name(setting: str) -> str:
+    """The field of a setting; what `setting_name` undoes."""
+    return f"{setting}_" if iskeyword(setting) else setting
+
+
 @cache
 def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
     """The settings that `model` describes, in the order of its fields.
@@ -27,7 +38,9 @@ def settings_of(model: type[BaseModel]) -> tuple[Setting, ...]:
     Raises TypeError for a field whose type the language cannot write.
     """
     return tuple(
-        _setting(model, name, field) for name, field in model.model_fields.items() if HEAD not in field.metadata
+        _setting(model, setting_name(name), field)
+        for name, field in model.model_fields.items()
+        if HEAD not in field.metadata
     )
 
 
@@ -95,7 +108,12 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
             case MaxLen(max_length=length):
                 found["max_length"] = length
             case Relation():
-                found |= {"needs": item.needs, "excludes": item.excludes, "one_of": item.one_of}
+                found |= {
+                    "needs": item.needs,
+                    "needs_one": item.needs_one,
+                    "excludes": item.excludes,
+                    "one_of": item.one_of,
+                }
             case _ if item is SINGLE:
                 found["single"] = True
     return found

@@ -14,10 +14,12 @@ from pydantic import AfterValidator, BeforeValidator
 
 from dslc.blocks.duration import read_duration
 from dslc.blocks.event import valid_event
+from dslc.blocks.header import valid_header_name
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
 from dslc.blocks.names import valid_name
 from dslc.blocks.network import valid_network
+from dslc.blocks.pattern import valid_pattern
 from dslc.blocks.secret import valid_secret
 from dslc.blocks.size import read_size
 from dslc.blocks.url import valid_url, valid_url_path
@@ -40,9 +42,13 @@ class As:
 
 @dataclass(frozen=True)
 class Relation:
-    """How a setting stands to its siblings: it `needs` each, `excludes` each, or one of `one_of` must be given."""
+    """How a setting stands to its siblings.
+
+    It `needs` each, and one of `needs_one`; it `excludes` each. One of `one_of` must be given, whether it is or not.
+    """
 
     needs: tuple[str, ...] = ()
+    needs_one: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
 
@@ -76,6 +82,8 @@ Name = Annotated[str, AfterValidator(valid_name), As("name")]
 UrlPath = Annotated[str, AfterValidator(valid_url_path), As("url_path")]
 Url = Annotated[str, AfterValidator(valid_url), As("url")]
 JsonPath = Annotated[str, AfterValidator(valid_json_path), As("json_path")]
+HeaderName = Annotated[str, AfterValidator(valid_header_name), As("header_name")]
+Pattern = Annotated[str, AfterValidator(valid_pattern), As("pattern")]
 Event = Annotated[str, AfterValidator(valid_event), As("event")]
 Network = Annotated[str, AfterValidator(valid_network), As("network")]
 SecretReference = Annotated[str, AfterValidator(valid_secret), As("secret")]

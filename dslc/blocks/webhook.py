@@ -4,41 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
+from dslc.blocks.filter import Filter
 from dslc.blocks.values import (
     SINGLE,
     As,
     Event,
-    JsonPath,
     Name,
     Network,
-    Relation,
     SecretReference,
     Size,
     Url,
     UrlPath,
 )
-
-
-class Filter(Group):
-    """What a delivery's body must say to be wanted. Any one of several nodes that the path finds may match."""
-
-    json_path: JsonPath = Field(description="Where to look in the body (JSONPath, RFC 9535).")
-    equals: Annotated[str | int | float | bool | None, As("scalar"), Relation(one_of=("equals", "contains"))] = Field(
-        default=None, description="The node is this value."
-    )
-    contains: str | None = Field(
-        default=None, description="The node is a text or list that holds this text.", examples=["invoice."]
-    )
-
-    @model_validator(mode="after")
-    def _compares(self) -> Filter:
-        if self.equals is None and self.contains is None:
-            raise ValueError("a filter needs `equals` or `contains`")
-        return self
 
 
 class Limits(Group):

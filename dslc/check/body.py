@@ -16,7 +16,7 @@ from dslc.setting import Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
-_TEXTS = {"string", "url_path", "url", "json_path", "secret"}
+_TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
@@ -49,6 +49,7 @@ def _read_entries(context: Context, known: Settings, body: Body, head: Head, giv
             present = present or {str(other.key) for other in body.entries}
             meant = _unknown(context, entry, known, present, head)
             given.misspelt |= {meant} if meant else set()
+            given.unknown = True
             given.good = False
     given.values |= {name: tuple(values) for name, values in repeated.items()}
 
@@ -193,17 +194,34 @@ def _complete(context: Context, settings: Sequence[Setting], given: Given, head:
             hint = f"add `{example(setting)}`"
             context.findings.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
             given.good = False
-        missing = setting.one_of and not any(map(given.perhaps, setting.one_of))
+        missing = setting.one_of and not given.unknown and not any(map(given.perhaps, setting.one_of))
         if missing and setting.one_of not in reported:
             reported.add(setting.one_of)
-            names = " or ".join(f"`{name}`" for name in setting.one_of)
+            names = _either(setting.one_of)
             hint = f"add `{example(setting)}`"
             context.findings.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
             given.good = False
         if entry is not None:
             _related(context, setting, entry, given)
+            if not any(set(setting.needs_one) <= set(names) for names in reported):
+                _accompanied(context, setting, by_name(settings), entry, given)
         elif setting.type == "variant" and setting.default is not None:
             _default_variant(context, setting, given, head)
+
+
+def _accompanied(context: Context, setting: Setting, known: Settings, entry: Entry, given: Given) -> None:
+    """One of the settings that it needs is there."""
+    wanted = setting.needs_one
+    if wanted and not given.unknown and not any(map(given.perhaps, wanted)):
+        hint = f"add `{example(known[wanted[0]])}`"
+        context.findings.add("T405", f"`{setting.name}` needs {_either(wanted)}", entry.key, hint=hint)
+        given.good = False
+
+
+def _either(names: Sequence[str]) -> str:
+    """`a`, `b` or `c`."""
+    *first, last = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _default_variant(context: Context, setting: Setting, given: Given, head: Head) -> None:

@@ -36,6 +36,7 @@ class Given:
     """What a body gives: values of the settings that are right, and the entries of all, groups that repeat each.
 
     `good`: it is all right. `damaged`: part of it could not be read. `misspelt`: settings that were probably meant.
+    `unknown`: some key is none that is known, and may be meant for one of those that could have been given.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class Given:
         self.entries: dict[str, list[Entry]] = {}
         self.good = True
         self.damaged = False
+        self.unknown = False
         self.misspelt: set[str] = set()
 
     def perhaps(self, name: str) -> bool:

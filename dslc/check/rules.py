@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from dslc.blocks.chosen import Chosen
 from dslc.check.context import Context, Given, Head
+from dslc.check.signed import known_event, signed_filters
 from dslc.diagnostic import Severity
 from dslc.tree import Entry, Value
 
@@ -64,27 +63,24 @@ def _value(entry: Entry) -> Value:
     return entry.value if entry.value is not None else entry.key
 
 
-def _signed_filters(context: Context, given: Given, _: Head) -> None:
-    """A filter reads the body: whoever can change an unsigned body decides what passes."""
-    provider = given.values.get("provider")
-    if provider is None and not given.perhaps("provider"):
-        provider = Chosen(context.vocabulary.kinds["webhook"]["provider"].default, {})
-    if not isinstance(provider, Chosen):
-        return
-    row = context.vocabulary.rows("provider").get(provider.name)
-    parts = None if row is None else row.signed
-    if row is not None and row.signed_by is not None and row.signed_by in provider.options:
-        parts = tuple(_PART.findall(str(provider.options[row.signed_by])))
-    if parts is None or "body" in parts:
-        return
-    signed = ", ".join(parts) or "nothing"
-    for entry in given.entries.get("filter", ()):
-        message = f"`{provider.name}` does not sign the body, on which this filter decides"
-        context.findings.add("P504", message, entry.key, hint=f"it signs {signed}")
+def _compared(context: Context, given: Given, _: Head) -> None:
+    """Nothing can be compared with what does not exist."""
+    waiting = list(given.entries.get("filter", ()))
+    while waiting:
+        inner = waiting.pop(0).body
+        entries = inner.entries if inner is not None else ()
+        waiting += [entry for entry in entries if entry.key in {"any", "filter", "not"}]
+        absent = next((entry for entry in entries if entry.key == "exists" and entry.value == "false"), None)
+        other = next((entry for entry in entries if entry.key in _COMPARISONS), None)
+        if absent is not None and other is not None:
+            label = context.findings.label(f"`{other.key}` is given here", other.key)
+            message = f"`exists false` and `{other.key}` exclude each other"
+            context.findings.add("T405", message, absent.key, hint="remove one", labels=[label])
+            given.good = False
 
 
-_PART = re.compile(r"\{(\w+)\}")
+_COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
     "memory": (_weights,),
-    "webhook": (_verified, _signed_filters),
+    "webhook": (_verified, _compared, signed_filters, known_event),
 }

@@ -9,10 +9,12 @@ from lark import Token
 
 from dslc.blocks.duration import read_duration
 from dslc.blocks.event import valid_event
+from dslc.blocks.header import valid_header_name
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
 from dslc.blocks.names import valid_name
 from dslc.blocks.network import valid_network
+from dslc.blocks.pattern import valid_pattern
 from dslc.blocks.secret import backend_of, is_reference, valid_secret
 from dslc.blocks.size import read_size
 from dslc.blocks.url import valid_url, valid_url_path
@@ -27,6 +29,7 @@ from dslc.tree import Absent, ListValue, Value
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
+_FREE = {"string", "scalar", "event", "header_name", "pattern"}
 _NAMES = {"name", "reference", "word", "variant"}
 
 
@@ -116,7 +119,7 @@ def _lengths(setting: Setting, what: str) -> str:
 
 def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
     if not is_string(token):
-        same = setting.type in {"string", "scalar", "event"}  # else it would not do in quotes either
+        same = setting.type in _FREE  # else it would not do in quotes either
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
         raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
     return text
@@ -243,6 +246,8 @@ _READERS: dict[str, Callable[[Context, Setting, Token, str], Any]] = {
     "url_path": _form(valid_url_path),
     "url": _form(valid_url),
     "json_path": _form(valid_json_path),
+    "header_name": _form(valid_header_name),
+    "pattern": _form(valid_pattern),
     "event": _form(valid_event),
     "network": _form(valid_network),
     "secret": _secret,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dslc.catalog import Row
-from dslc.example import example
+from dslc.example import example, needed
 from dslc.language_server import prose
 from dslc.language_server.spot import Spot
 from dslc.setting import Setting
@@ -146,12 +146,14 @@ def _keys(here: _At) -> Iterator[Offer]:
     settings = spot.settings(here.vocabulary)
     given = {entry.key.text for entry in spot.body.entries if entry is not spot.entry} if spot.body else set()
     excluded = {name for key in given if key in settings for name in settings[key].excludes}
+    wanted = [settings[key].needs_one for key in given if key in settings]
+    missing = {name for names in wanted if given.isdisjoint(names) for name in names}
     alone = spot.entry is None or (spot.entry.value is None and spot.entry.body is None)
     for count, setting in enumerate(settings.values()):
         name, again = setting.name, setting.many and setting.type == "group"
         if (name in given and not again) or name in excluded or given & set(setting.excludes):
             continue
-        needed = setting.required or (len(setting.one_of) > 1 and not given & set(setting.one_of))
+        first = setting.required or name in missing or (len(setting.one_of) > 1 and not given & set(setting.one_of))
         yield here.offer(
             name,
             "group" if setting.type == "group" else "setting",
@@ -159,15 +161,14 @@ def _keys(here: _At) -> Iterator[Offer]:
             snippet=setting_snippet(setting, here.words) if alone else None,
             detail=prose.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
             doc=prose.of_setting(setting),
-            rank=count if needed else count + 100,
+            rank=count if first else count + 100,
         )
 
 
 def setting_snippet(setting: Setting, words: Words) -> str:
     """A setting with a value to fill in, as a snippet."""
     if setting.type == "group":
-        needed = [one for one in setting.settings if one.required or (one.one_of and one.one_of[0] == one.name)]
-        return f"{setting.name} {_body(needed or setting.settings[:1], words, 1)}"
+        return f"{setting.name} {_body(needed(setting.settings) or setting.settings[:1], words, 1)}"
     if setting.type == "secret":
         return f'{setting.name} "secret://$1"'
     if setting.many and not setting.single:
@@ -213,8 +214,8 @@ def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
 
 
 def _row_snippet(here: _At, row: Row) -> str | None:
-    needed = [option for option in row.options if option.required]
-    return f"{_name(here, row.name)} {_body(needed, here.words, 1)}" if needed else None
+    required = [option for option in row.options if option.required]
+    return f"{_name(here, row.name)} {_body(required, here.words, 1)}" if required else None
 
 
 def _references(here: _At, setting: Setting) -> Iterator[Offer]:

@@ -22,6 +22,8 @@ _TYPES = {
     "url_path": "URL path",
     "url": "URL",
     "json_path": "JSONPath",
+    "header_name": "name of a header",
+    "pattern": "pattern (RE2)",
     "event": "event",
     "network": "IP address or network",
     "secret": "secret",
@@ -45,6 +47,7 @@ def of_setting(setting: Setting) -> str:
         f"One of {_listed(setting.choices)}" if setting.choices else "",
         _bounds(setting),
         f"Needs {_listed(setting.needs)}" if setting.needs else "",
+        f"Needs one of {_listed(setting.needs_one)}" if setting.needs_one else "",
         f"Excludes {_listed(setting.excludes)}" if setting.excludes else "",
         f"One of {_listed(setting.one_of)} is needed" if len(setting.one_of) > 1 else "",
     ]

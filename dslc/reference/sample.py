@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dslc.example import Line, line, needed
+from dslc.example import Line, line, needed, row_line
 from dslc.format import canonical
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary, by_name
 
 _DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}
+_SENDERS = {("webhook", "event"): ("provider", "provider")}
+"""By kind and setting: the setting, and its family, of which a row must name events."""
 """By kind: a setting that a rule demands and not its type, and the one that may stand in its place."""
 
 
 def sample(vocabulary: Vocabulary, kind: str, *given: Line) -> str:
     """A program with one block of `kind` that has the settings `given`, and what it cannot be without."""
     settings = tuple(vocabulary.kinds[kind].values())
+    given = (*given, *_beside(vocabulary, kind, given))
     lines = complete(vocabulary, settings, given, demanded=_demanded(kind, given))
     names = [
         (setting.block, written.value)
@@ -37,6 +40,16 @@ def complete(
         for setting in needed(settings, wanted)
         if written.keys().isdisjoint(setting.excludes) or setting.name in written
     ]
+
+
+def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> Iterator[Line]:
+    """What must stand beside a setting for a rule's sake: who sends events, beside `event`."""
+    keys = {each.key for each in given}
+    for (of, name), (setting, family) in _SENDERS.items():
+        rows = vocabulary.rows(family).values()
+        row = next((row for row in rows if row.event and not row.options and "body" in (row.signed or ())), None)
+        if of == kind and name in keys and setting not in keys and row is not None:
+            yield row_line(vocabulary.kinds[kind][setting], row, vocabulary)
 
 
 def _demanded(kind: str, given: Sequence[Line]) -> list[str]:

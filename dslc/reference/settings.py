@@ -24,6 +24,8 @@ _TYPES = {
     "url_path": f"[URL path]({_VALUES}#url-paths)",
     "url": f"[URL]({_VALUES}#urls)",
     "json_path": f"[JSONPath]({_VALUES}#jsonpath)",
+    "header_name": f"[header]({_VALUES}#headers)",
+    "pattern": f"[pattern]({_VALUES}#patterns)",
     "event": f"[event]({_VALUES}#events)",
     "network": f"[network]({_VALUES}#networks)",
     "secret": f"[secret]({_VALUES}#secrets)",
@@ -51,20 +53,37 @@ def first_of(setting: Setting) -> str:
     return sentence(setting.doc)
 
 
-def sections(settings: Sequence[Setting], vocabulary: Vocabulary, level: int, prefix: str = "") -> list[str]:
-    """A section for each setting, and below it one for each setting of a group."""
+def sections(
+    settings: Sequence[Setting],
+    vocabulary: Vocabulary,
+    level: int,
+    prefix: str = "",
+    around: Sequence[tuple[str, Setting]] = (),
+) -> list[str]:
+    """A section for each setting, and below it one for each setting of a group. A group inside another one that has the
+    same settings only says so. `around`: the groups it stands in, by their headings."""
     parts = []
     for setting in settings:
         name = f"{prefix}{setting.name}"
+        same = same_as(setting, around)
         facts = [
             *_facts(setting, vocabulary),
+            ("Settings", f"those of [{code(same)}](#{anchor(same)}), nested less deep" if same else ""),
             *_relations(setting, settings),
             ("Example", _example(setting, vocabulary)),
         ]
         lines = "\n".join(f"- {label}: {text}" for label, text in facts if text)
         parts += [f"{'#' * level} {name}", setting.doc, lines]
-        parts += sections(setting.settings, vocabulary, level + 1, f"{name}.")
+        if not same:
+            parts += sections(setting.settings, vocabulary, level + 1, f"{name}.", [*around, (name, setting)])
     return parts
+
+
+def same_as(setting: Setting, around: Sequence[tuple[str, Setting]]) -> str | None:
+    """The heading of the group round `setting` that has all settings of it, when it is one itself."""
+    names = {inner.name for inner in setting.settings}
+    fits = (name for name, group in around if names <= {inner.name for inner in group.settings})
+    return next(fits, None) if len(names) > 1 else None
 
 
 def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
@@ -84,6 +103,7 @@ def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str,
     one_of = next((other.one_of for other in siblings if setting.name in other.one_of), ())
     return [
         ("Needs", listing(setting.needs, "and") if setting.needs else ""),
+        ("Needs", f"one of {listing(setting.needs_one)}" if setting.needs_one else ""),
         ("Excludes", listing(sorted(excluded), "and") if excluded else ""),
         ("Needed", f"{listing(one_of)} must be given" if one_of else ""),
     ]
@@ -139,6 +159,7 @@ def _bounds(setting: Setting) -> str:
         f"at most {code(str(high))}" if high is not None else "",
     ]
     what = "items" if setting.many else "characters"
+    what = what[:-1] if (setting.max_length or setting.min_length) == 1 else what
     if setting.min_length is not None and setting.max_length is not None:
         parts.append(f"{setting.min_length} to {setting.max_length} {what}")
     elif setting.min_length is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from dslc.blocks import size, url
+from dslc.blocks import pattern, size, url
 from dslc.blocks.duration import LENGTHS, write_duration
 from dslc.blocks.event import LONGEST
 from dslc.blocks.names import NAME_RULE
@@ -63,6 +63,21 @@ A query of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535) in quotes: `"$.act
 `"$.labels[*].name"`.
 """
 
+_HEADERS = """
+## Headers
+
+The name of an HTTP header in quotes, in upper or lower case: `"X-GitHub-Event"`.
+"""
+
+_PATTERNS = f"""
+## Patterns
+
+A regular expression in quotes, as [RE2](https://github.com/google/re2/wiki/Syntax) writes them, of at most
+{pattern.LONGEST} characters: `"^release-"`, `"(?i)urgent"`. It is found anywhere in a text, unless `^` and `$` say
+where. It takes time in proportion to the text, whatever the text is; in return there is no look-around and there are no
+back references. A backslash is written twice: `"^v\\\\d+$"`.
+"""
+
 _EVENTS = f"""
 ## Events
 
@@ -92,6 +107,8 @@ def values(vocabulary: Vocabulary) -> str:
         _LISTS,
         _urls(),
         _JSON_PATH,
+        _HEADERS,
+        _PATTERNS,
         _EVENTS,
         _NETWORKS,
         _secrets(vocabulary),

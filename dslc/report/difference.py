@@ -95,7 +95,11 @@ class _Prose:
         return f"{name} {self._body(value['options'], by_name(row.options))}" if row and value["options"] else name
 
     def _body(self, values: dict[str, Any], settings: Settings) -> str:
-        inner = [f"{name} {self.value(value, settings[name])}" for name, value in values.items() if value is not None]
+        inner = []
+        for name, value in values.items():
+            setting = settings[name]
+            several = value if setting.many and setting.type == "group" else [value]
+            inner += [f"{name} {self.value(each, setting)}" for each in several if each not in (None, [])]
         return f"{{ {' '.join(inner)} }}" if inner else "{}"
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from dslc.blocks import Choice, Setting, is_reference
 from dslc.blocks.duration import write_duration
+from dslc.blocks.setting import setting_name
 from dslc.program import HOMES, Program
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
@@ -31,7 +32,7 @@ def render(program: Program, vocabulary: Vocabulary) -> str:
 
 
 def _plain(group: BaseModel | Mapping[str, Any], settings: Settings, vocabulary: Vocabulary) -> dict[str, Any]:
-    items = dict(group) if isinstance(group, BaseModel) else group
+    items = {setting_name(field): value for field, value in group} if isinstance(group, BaseModel) else group
     return {name: plain(value, settings.get(name), vocabulary) for name, value in items.items()}
 
 

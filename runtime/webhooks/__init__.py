@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.webhooks.answer import Answer
-from runtime.webhooks.filter import Wanted, compile_filters
+from runtime.webhooks.filter import Filters, compile_filters
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Fact, Provider
@@ -19,6 +19,7 @@ __all__ = [
     "REASONS",
     "Answer",
     "Fact",
+    "Filters",
     "Headers",
     "Payload",
     "Provider",
@@ -27,7 +28,6 @@ __all__ = [
     "Summary",
     "Verified",
     "Verifier",
-    "Wanted",
     "compile_filters",
     "describe",
     "find_provider",

@@ -1,83 +1,136 @@
-"""Filters: which deliveries a webhook wants, decided on the decoded payload. Compiled once per webhook."""
+"""Filters: which deliveries a webhook wants, decided on what was verified. Compiled once per webhook."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+import re
+from collections.abc import Callable, Iterable, Sequence
 
+from dslc.blocks import Condition
+from runtime.webhooks.comparison import as_texts, compile_tests
+from runtime.webhooks.headers import Headers
 from runtime.webhooks.json_path import compile_path
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.source import Read
 
-Wanted = Callable[[object], bool]
-"""Takes the decoded payload, says whether the delivery is wanted. Raises `Refused` `too_deep` and nothing else."""
+Holds = Callable[[Headers, Payload], bool]
+"""Says whether a filter holds of a request. Raises `Refused`: `ambiguous_header` for a header it looks at that was sent
+twice, and whatever keeps the payload it looks into from being read (`invalid_json`, `duplicate_key`, `too_deep`)."""
 
-_Test = Callable[[Any], bool]
-
-
-class FilterRule(Protocol):
-    """What a filter says: `dslc.blocks.Filter` is one."""
-
-    @property
-    def json_path(self) -> str: ...
-    @property
-    def equals(self) -> str | int | float | bool | None: ...
-    @property
-    def contains(self) -> str | None: ...
+_MORE = re.compile(r"[.:/]")
+"""What an event's name goes on with below its beginning: `invoice.paid`, `pullrequest:created`, `orders/create`."""
 
 
-def compile_filters(rules: Iterable[FilterRule]) -> Wanted | None:
-    """One predicate for all rules, which must all hold; None when there are none and no payload is needed.
+class Filters:
+    """All that must hold of a delivery before it is run."""
 
-    Raises ValueError when a path is not a JSONPath or a rule asks for nothing.
-    """
-    each = [compile_filter(rule) for rule in rules]
-    if not each:
+    def __init__(self, events: Sequence[str], action: Read | None, filters: Sequence[Holds]) -> None:
+        """`action` reads what an event of `events` may be followed by, `pull_request.opened`; None when the provider
+        says it in the event itself."""
+        self._events = frozenset(events)
+        self._action = action
+        self._filters = tuple(enumerate(filters, start=1))
+
+    def refusing(self, event: str | None, headers: Headers, payload: Payload) -> str | None:
+        """Who does not want the delivery: `event`, or `filter_2` for the second filter; None when all want it.
+
+        `event`: as the provider's row identified it. Raises `Refused` as `Holds` does.
+        """
+        if self._events and not self.wants(event, headers, payload):
+            return "event"
+        for number, holds in self._filters:
+            if not holds(headers, payload):
+                return f"filter_{number}"
         return None
-    return each[0] if len(each) == 1 else lambda payload: all(wanted(payload) for wanted in each)
+
+    def wants(self, event: str | None, headers: Headers, payload: Payload) -> bool:
+        """Whether the event is one of those asked for, or begins with one up to a `.`, `:` or `/`."""
+        if event is None:
+            return False
+        if any(name in self._events for name in beginnings(event)):
+            return True
+        if not any(name.startswith(f"{event}.") for name in self._events):
+            return False  # whatever the action is, which stands in the payload
+        return any(name in self._events for name in beginnings(self.name_of(event, headers, payload)))
+
+    def name_of(self, event: str, headers: Headers, payload: Payload) -> str:
+        """The event with its action behind it, where the provider says that apart: `pull_request.opened`."""
+        action = None if self._action is None else self._action(headers, payload)
+        return event if action is None else f"{event}.{action}"
 
 
-def compile_filter(rule: FilterRule) -> Wanted:
-    """Of the nodes that the path finds, one is enough; it passes `equals` and `contains` both, where both stand."""
-    find = compile_path(rule.json_path)
-    tests: list[_Test] = []
-    if rule.equals is not None:
-        tests.append(_equals(rule.equals))
-    if rule.contains is not None:
-        tests.append(_contains(rule.contains))
+class JsonOnly(Filters):
+    """Wants every delivery whose payload can be read."""
+
+    def __init__(self) -> None:
+        super().__init__((), None, (lambda headers, payload: (payload.value(), True)[1],))
+
+
+def compile_filters(
+    rules: Iterable[Condition], events: Sequence[str] = (), action: Read | None = None
+) -> Filters | None:
+    """One decision of all rules and events, in their order; None when there are none and no payload is needed.
+
+    Raises ValueError when a path is not a JSONPath or a pattern none of RE2.
+    """
+    filters = [compile_filter(rule) for rule in rules]
+    return Filters(events, action, filters) if filters or events else None
+
+
+def compile_filter(rule: Condition) -> Holds:
+    """All that a rule says: what it compares, each of its `any`, none of its `not`. Raises ValueError as above."""
+    parts: list[Holds] = []
+    if rule.json_path is not None:
+        parts.append(_on_path(rule.json_path, rule))
+    if rule.header is not None:
+        parts.append(_on_header(rule.header, rule))
+    parts += [_any([compile_filter(inner) for inner in group.filter]) for group in getattr(rule, "any", ())]
+    parts += [_not(compile_filter(inner)) for inner in getattr(rule, "not_", ())]
+    if not parts:
+        raise ValueError("a filter says nothing")
+    return parts[0] if len(parts) == 1 else _all(parts)
+
+
+def beginnings(event: str) -> Iterable[str]:
+    """The event's name, and what stands before each `.`, `:` or `/` in it."""
+    yield event
+    for sign in _MORE.finditer(event):
+        yield event[: sign.start()]
+
+
+def _on_path(path: str, rule: Condition) -> Holds:
+    """Of the nodes that the path finds, one is enough; it passes all tests. Nothing exists that the path does not find,
+    and null exists."""
+    find, tests = compile_path(path), compile_tests(rule)
+    if rule.exists is False:
+        return lambda headers, payload: not find(payload.value())
     if not tests:
-        raise ValueError(f"the filter on {rule.json_path} needs `equals` or `contains`")
+        return lambda headers, payload: bool(find(payload.value()))
     if len(tests) == 1:
         test = tests[0]
-        return lambda payload: any(map(test, find(payload)))
-    return lambda payload: any(all(test(node) for test in tests) for node in find(payload))
+        return lambda headers, payload: any(map(test, find(payload.value())))
+    return lambda headers, payload: any(all(test(node) for test in tests) for node in find(payload.value()))
 
 
-def _equals(wanted: str | float | bool) -> _Test:
-    """JSON numbers and truth values compare as written.
+def _on_header(name: str, rule: Condition) -> Holds:
+    """The header's exact value, without the white space around it; an empty one exists."""
+    lower, tests, absent = name.lower(), compile_tests(as_texts(rule)), rule.exists is False
 
-    Text equals a JSON string of the same characters, and a number or truth value that is written so: `"42"` finds 42
-    and `"true"` finds true. A number equals numbers of its value (1 and 1.0 are one), and nothing else; `true` equals
-    true alone. null, objects and arrays equal nothing.
-    """
-    if isinstance(wanted, bool):
-        return lambda node: node is wanted
-    if isinstance(wanted, str):
-        return lambda node: node == wanted if isinstance(node, str) else _written(node) == wanted
-    return lambda node: isinstance(node, int | float) and not isinstance(node, bool) and node == wanted
+    def holds(headers: Headers, payload: Payload) -> bool:
+        value = headers.one(lower, repeated="ambiguous_header")
+        if value is None:
+            return absent
+        return not absent and all(test(value) for test in tests)
 
-
-def _contains(wanted: str) -> _Test:
-    """A string with this text in it, or an array with a member that equals it."""
-    member = _equals(wanted)
-
-    def test(node: Any) -> bool:
-        if isinstance(node, str):
-            return wanted in node
-        return isinstance(node, list) and any(map(member, node))
-
-    return test
+    return holds
 
 
-def _written(node: object) -> str | None:
-    """How JSON writes a number or a truth value: `true`, `1`, `1.5`; None for anything else."""
-    return json.dumps(node) if isinstance(node, bool | int | float) else None
+def _all(parts: Sequence[Holds]) -> Holds:
+    return lambda headers, payload: all(holds(headers, payload) for holds in parts)
+
+
+def _any(parts: Sequence[Holds]) -> Holds:
+    return lambda headers, payload: any(holds(headers, payload) for holds in parts)
+
+
+def _not(holds: Holds) -> Holds:
+    return lambda headers, payload: not holds(headers, payload)

@@ -16,6 +16,7 @@ from runtime.database import Database, Unavailable
 from runtime.database.schema import meta, webhooks
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
+from runtime.webhooks.filter import JsonOnly
 from runtime.webhooks.made import PROVIDER, VERSION, MadeWebhooks
 from runtime.webhooks.request import Request
 from runtime.webhooks.route import Mount, Route
@@ -133,7 +134,7 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
         verifier=verifier,
         secrets=secrets,
         # Whatever is JSON; asking for the payload is what refuses the rest.
-        wanted=lambda payload: True,
+        wanted=JsonOnly(),
         noted_headers=noted_names(),
         body_limit=BODY_LIMIT,
         public_url=None,

@@ -31,7 +31,9 @@ class Provider:
     `name`: how a file names it. `title`: how a person does. `doc`: one sentence. `doc_url`: where the
     sender says how it signs.
     `event`, `delivery_id`: sources, `header:NAME` or a JSONPath, first found first. A delivery id is the same for
-    every attempt at one delivery. `methods`: what deliveries come by. `content_type`: what the sender usually sends.
+    every attempt at one delivery. `action`: sources of what happened, where the event only says to what: `event` of a
+    webhook may then be `EVENT.ACTION`. `event_by`: the option that names the event's header.
+    `methods`: what deliveries come by. `content_type`: what the sender usually sends.
     `answer`: what an accepted delivery is answered when it can't be 202 with its id.
     `sample_event`: what a test delivery says it is, where the event stands in a header and nobody names one.
     `options`: the model of the row's own settings, frozen; `configure(row, options)` gives the row they make of this
@@ -46,6 +48,8 @@ class Provider:
     doc: str
     scheme: Scheme
     event: tuple[str, ...] = ()
+    event_by: str | None = None
+    action: tuple[str, ...] = ()
     sample_event: str | None = None
     delivery_id: tuple[str, ...] = ()
     doc_url: str | None = None

@@ -160,8 +160,10 @@ class Receiver:
             return self._greeted(arrival, greeting)
         verified = verifier.identify(match, request, payload)
         arrival.event, arrival.id = verified.event, verified.delivery_id
-        if route.wanted is not None and not route.wanted(payload.value()):
-            self._audit.put(arrival.attempt("filtered", "filtered", 200))
+        wanted = route.wanted
+        refusing = None if wanted is None else wanted.refusing(verified.event, headers, payload)
+        if refusing is not None:
+            self._audit.put(arrival.attempt("filtered", refusing, 200))
             return answered(_FILTERED)
         decision = await self._admission.admit(_candidate(arrival, route, verified))
         self._on_stored(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 
@@ -11,9 +11,10 @@ from dslc.blocks import Webhook
 from runtime.database.schema import OWNER
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
-from runtime.webhooks.filter import Wanted, compile_filters
+from runtime.webhooks.filter import Filters, compile_filters
+from runtime.webhooks.provider import Provider
 from runtime.webhooks.signing import sign
-from runtime.webhooks.source import header_name
+from runtime.webhooks.source import Read, compile_sources, header_name
 from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
 
 
@@ -27,7 +28,7 @@ class Route:
     methods: frozenset[str]
     verifier: Verifier
     secrets: tuple[Secret, ...]
-    wanted: Wanted | None
+    wanted: Filters | None
     noted_headers: tuple[str, ...]
     body_limit: int
     public_url: str | None
@@ -42,6 +43,8 @@ class Route:
     """Accepted deliveries in a minute of all webhooks of `user_id` together; None: any number."""
     concurrency: int | None = None
     """Deliveries of this webhook that run at the same time; None: any number."""
+    shown_secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Secrets that the sender shows in a header instead of signing with them, to be left out of what is kept."""
 
     def signed(self, body: bytes, now: float, delivery_id: str, event: str | None) -> list[tuple[str, str]]:
         """The headers with which this webhook's sender would send `body` at `now` (Unix seconds)."""
@@ -119,7 +122,7 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Map
         methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
         secrets=tuple(secrets),
-        wanted=compile_filters(webhook.filter),
+        wanted=compile_filters(webhook.filter, webhook.event, _action(row)),
         noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
         body_limit=webhook.limits.body,
         public_url=webhook.public_url,
@@ -128,7 +131,16 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Map
         allow_from=tuple(map(ip_network, webhook.allow_from)),
         per_minute=webhook.limits.per_minute,
         concurrency=webhook.concurrency,
+        shown_secrets=() if row.scheme.signed else tuple(_text(secret) for secret in secrets),
     )
+
+
+def _action(row: Provider) -> Read | None:
+    return compile_sources(row.action, malformed="malformed_event") if row.action else None
+
+
+def _text(secret: Secret) -> str:
+    return secret.reveal().decode("utf-8", "surrogateescape").strip()
 
 
 @dataclass(frozen=True, slots=True)

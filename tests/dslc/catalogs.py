@@ -17,6 +17,7 @@ class Custom(BaseModel):
     header: str = Field(default="X-Signature", min_length=1, max_length=100)
     encoding: Literal["hex", "base64"] = "hex"
     timestamp_header: str | None = None
+    event_header: str | None = None
     payload: str = "{body}"
     tolerance: Annotated[Duration, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))] = timedelta(minutes=5)
     max_age: Annotated[Duration | None, Relation(needs=("timestamp_header",), excludes=("tolerance",))] = None
@@ -45,11 +46,19 @@ class Remote(BaseModel):
 CATALOG = Catalog(
     families={
         "provider": (
-            Row(name="custom", options=settings_of(Custom), signed_by="payload"),
-            Row(name="github", signed=("body",)),
-            Row(name="stripe", signed=("timestamp", "body")),
+            Row(
+                name="custom",
+                options=settings_of(Custom),
+                signed=("body",),
+                signed_by="payload",
+                event=(),
+                event_by="event_header",
+            ),
+            Row(name="github", signed=("body",), event=("header:X-GitHub-Event",)),
+            Row(name="headed", signed=("body", "header:X-Environment"), event=("$.type",)),
+            Row(name="stripe", signed=("timestamp", "body"), event=()),
             Row(name="strict", options=settings_of(Strict)),
-            Row(name="token", signed=()),
+            Row(name="token", signed=(), event=("$.type",)),
         ),
         "store": (Row(name="markdown"), Row(name="records", options=settings_of(Records))),
         "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),

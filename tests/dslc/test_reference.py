@@ -16,6 +16,7 @@ from dslc.example import Line, line, needed, row_line
 from dslc.reference import pages
 from dslc.reference.markdown import anchors, code, sentence
 from dslc.reference.sample import complete, sample
+from dslc.reference.settings import same_as
 from dslc.reference.titles import family_page
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
@@ -66,6 +67,7 @@ EVERY_SETTING = [
 def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str, lines: list[Line]) -> None:
     text = sample(vocabulary, kind, *lines)
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []
+    warned += ["P504"] if re.search(r"^ {8,}header ", text, re.MULTILINE) and "filter" in text else []
     assert [problem[:4] for problem in problems(text, vocabulary)] == warned, text
 
 
@@ -94,9 +96,21 @@ def test_every_setting_row_and_code_has_its_heading(vocabulary: Vocabulary) -> N
     assert set(CODES) <= set(headings["diagnostics.md"])
 
 
-def _named(settings: tuple[Setting, ...], prefix: str = "") -> set[str]:
-    inner = [_named(setting.settings, f"{prefix}{setting.name}.") for setting in settings]
+def _named(settings: tuple[Setting, ...], prefix: str = "", around: tuple[tuple[str, Setting], ...] = ()) -> set[str]:
+    inner = [
+        _named(setting.settings, f"{prefix}{setting.name}.", (*around, (prefix + setting.name, setting)))
+        for setting in settings
+        if same_as(setting, around) is None
+    ]
     return {prefix + setting.name for setting in settings}.union(*inner)
+
+
+def test_a_group_like_the_one_round_it_refers_to_that_one() -> None:
+    page = pages(INSTALLED)["webhook.md"]
+    section = re.search(r"^#+ filter.not\n(.*?)(?=^#+ |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    assert "- Settings: those of [`filter`](#filter), nested less deep" in section[1]
+    assert "filter.not.equals" not in page
 
 
 def test_a_family_without_rows_has_no_page() -> None:
@@ -125,7 +139,7 @@ def test_bounds_choices_and_relations_are_told() -> None:
     assert "- Choices: `hex` or `base64`" in page
     assert "- Needs: `timestamp_header`\n- Excludes: `tolerance`" in page
     assert "- Excludes: `max_age`" in page, "an exclusion is told on both sides"
-    assert "- Needed: `equals` or `contains` must be given" in pages(INSTALLED)["webhook.md"]
+    assert "- Needed: `json_path`, `header`, `any` or `not` must be given" in pages(INSTALLED)["webhook.md"]
 
 
 @pytest.mark.parametrize("name", CODES)

@@ -18,6 +18,7 @@ from tests.dslc.language_server.programs import accepted, labels, offers
 KINDS = ["memory", "webhook", "agent"]
 WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
            "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
+TESTS = ["equals", "contains", "one_of", "exists", "matches"]
 BACKENDS = [f"secret://{name}/" for name in ("credential", "env", "file", "generated", "vault")]
 
 
@@ -57,13 +58,16 @@ def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
         ("webhook w {\n    filter { }\n    |\n}\n", WEBHOOK),  # it may be given again
         ("webhook w {\n    limits { | }\n}\n", ["body", "per_minute"]),
         ("webhook w {\n    limits {\n        body 1MB\n        |\n", ["per_minute"]),
-        ('webhook w {\n    filter {\n    json_path "$.a"\n    |\n    }\n}\n', ["equals", "contains"]),
-        ('webhook w {\n    filter { json_path "$" equals 1 | }\n}\n', ["contains"]),
+        ('webhook w {\n    filter {\n    json_path "$.a"\n    |\n    }\n}\n', [*TESTS, "any", "not"]),
+        ('webhook w {\n    filter { json_path "$" equals 1 | }\n}\n', [*TESTS[1:], "any", "not"]),
+        ("webhook w {\n    filter { not { | } }\n}\n", ["json_path", "header", *TESTS, "any", "not"]),
+        ("webhook w {\n    filter { not { not { | } } }\n}\n", ["json_path", "header", *TESTS]),
+        ("webhook w {\n    filter { any { | } }\n}\n", ["filter"]),
         ("webhook w\n{\n    |\n}\n", WEBHOOK),
         ("webhook w {\n    provider custom {\n        |\n    }\n}\n",
-         ["header", "encoding", "timestamp_header", "payload", "tolerance", "max_age"]),
+         ["header", "encoding", "timestamp_header", "event_header", "payload", "tolerance", "max_age"]),
         ("webhook w {\n    provider custom { tolerance 5m | }\n}\n",
-         ["header", "encoding", "timestamp_header", "payload"]),
+         ["header", "encoding", "timestamp_header", "event_header", "payload"]),
         ("webhook w {\n    provider github { | }\n}\n", []),
         ("memory m {\n    store records { | }\n}\n", ["gates", "segment"]),
         ("memory m {\n    embedding remote { u| }\n}\n", ["url", "api_key"]),
@@ -78,7 +82,8 @@ def test_settings_that_are_free_stand_in_a_body(text: str, expected: list[str]) 
 
 def test_what_a_body_needs_comes_first() -> None:
     assert labels("webhook w { | }")[0] == "path"
-    assert labels("webhook w { filter { | } }") == ["json_path", "equals", "contains"]
+    assert labels("webhook w { filter { | } }")[0] == "json_path"
+    assert labels('webhook w { filter { header "X-A" | } }')[: len(TESTS)] == TESTS
 
 
 @pytest.mark.parametrize(
@@ -86,8 +91,8 @@ def test_what_a_body_needs_comes_first() -> None:
     [
         ("webhook w { keep_body | }", ["false", "true"]),  # what differs from the default first
         ("webhook w { insecure_allow_unverified t|", ["true", "false"]),
-        ("webhook w {\n    provider |\n    path 1\n}", ["custom", "github", "stripe", "strict", "token"]),
-        ("webhook w { provider gi|thub }", ["custom", "github", "stripe", "strict", "token"]),
+        ("webhook w {\n    provider |\n    path 1\n}", ["custom", "github", "headed", "stripe", "strict", "token"]),
+        ("webhook w { provider gi|thub }", ["custom", "github", "headed", "stripe", "strict", "token"]),
         ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
         ("memory m { store | }", ["markdown", "records"]),
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),

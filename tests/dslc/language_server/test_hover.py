@@ -21,7 +21,7 @@ _SECRET = "hunter2Zq"
         ("webhook w { provider str|ipe }", ["**stripe**", "Signs timestamp, body"]),
         ("webhook w { provider custom { encoding| hex } }", ["One of `hex`, `base64`", "Default: `hex`"]),
         ("webhook w { provider custom { max_age| 5m } }", ["Needs `timestamp_header`", "Excludes `tolerance`"]),
-        ("webhook w { filter { eq|uals 1 } }", ["One of `equals`, `contains` is needed"]),
+        ("webhook w { filter { eq|uals 1 } }", ["Needs one of `json_path`, `header`"]),
         ('webhook w { secret "secret://va|ult/x" }', ["**vault**"]),
         ('webhook w { secret "va|ult://x" }', ["**vault**"]),
         ("memory m { store records { gates| [] } }", ["list of word", "At least 1 items, at most 2 items"]),

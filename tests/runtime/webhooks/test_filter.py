@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from dslc.blocks import Filter
-from runtime.webhooks import compile_filters
+from dslc.blocks import AnyOf, Filter, InnerFilter
+from runtime.webhooks import Headers, Payload, Refused, compile_filters
+from runtime.webhooks.payload import decode_json
+from runtime.webhooks.source import compile_sources
 
 BODY: Any = {
     "action": "opened",
@@ -23,10 +26,20 @@ BODY: Any = {
 }
 
 
-def wanted(path: str, **says: Any) -> bool:
-    compiled = compile_filters([Filter(json_path=path, **says)])
+def holds(*filters: Filter, body: Any = BODY, headers: tuple[tuple[str, str], ...] = ()) -> bool:
+    """Whether all filters hold of a body that was sent as JSON."""
+    compiled = compile_filters(filters)
     assert compiled is not None
-    return compiled(BODY)
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return compiled.refusing(None, Headers(headers), Payload(decode_json, sent, None)) is None
+
+
+def wanted(path: str, **says: Any) -> bool:
+    return holds(Filter(json_path=path, **says))
+
+
+def header(value: str | None, **says: Any) -> bool:
+    return holds(Filter(header="X-Where", **says), headers=() if value is None else (("x-where", value),))
 
 
 @pytest.mark.parametrize(
@@ -117,11 +130,8 @@ def test_every_filter_must_match() -> None:
         Filter(json_path="$.merged", equals=True),
         Filter(json_path="$.action", equals="closed"),
     )
-    both, neither = compile_filters([opened, merged]), compile_filters([opened, closed])
-    assert both is not None
-    assert neither is not None
-    assert both(BODY)
-    assert not neither(BODY)
+    assert holds(opened, merged)
+    assert not holds(opened, closed)
 
 
 def test_without_filters_there_is_nothing_to_ask() -> None:
@@ -130,6 +140,214 @@ def test_without_filters_there_is_nothing_to_ask() -> None:
 
 @pytest.mark.parametrize("payload", [None, [], {}, "opened", 1, [{"action": "opened"}]])
 def test_a_payload_of_another_shape_is_not_wanted(payload: object) -> None:
-    compiled = compile_filters([Filter(json_path="$.action", equals="opened")])
+    assert not holds(Filter(json_path="$.action", equals="opened"), body=payload)
+
+
+@pytest.mark.parametrize(
+    ("sent", "equals"),
+    [
+        (b"9007199254740993", 9007199254740993),
+        (b"9007199254740993", "9007199254740993"),
+        (b"123456789012345678901234567890", "123456789012345678901234567890"),
+        (b"1e2", 100),
+        (b"1E2", 100.0),
+        (b"100.0", 100),
+        (b"-0", 0),
+        (b"-0.0", 0),
+        (b"0", "0"),
+        (b"1.50", 1.5),
+        (b"1.50", "1.5"),
+        (b'"\\u0061"', "a"),
+    ],
+)
+def test_numbers_are_compared_by_their_exact_value(sent: bytes, equals: Any) -> None:
+    assert holds(Filter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "equals"),
+    [
+        (b"9007199254740992", 9007199254740993),
+        (b"9007199254740993", 9007199254740992.0),
+        (b"123456789012345678901234567891", "123456789012345678901234567890"),
+        (b"1e2", "1e2"),  # what is written otherwise is compared without quotes
+        (b"-0", "-0"),
+        (b"1", True),
+        (b"true", 1),
+        (b"0", False),
+        (b"null", 0),
+    ],
+)
+def test_numbers_that_are_only_alike_are_not_equal(sent: bytes, equals: Any) -> None:
+    assert not holds(Filter(json_path="$.a", equals=equals), body=b'{"a":%b}' % sent)
+
+
+def test_one_of_several_values_is_enough() -> None:
+    assert wanted("$.action", one_of=("closed", "opened"))
+    assert wanted("$.number", one_of=("closed", 42))
+    assert wanted("$.number", one_of=("42", True))
+    assert wanted("$.merged", one_of=("x", True))
+    assert not wanted("$.merged", one_of=(1, "1", False))
+    assert not wanted("$.one", one_of=(True, "1"))
+    assert not wanted("$.missing", one_of=("", "null"))
+
+
+def test_what_is_null_exists_and_what_is_not_found_does_not() -> None:
+    assert wanted("$.none", exists=True)
+    assert wanted("$.object", exists=True)
+    assert wanted("$.missing", exists=False)
+    assert not wanted("$.missing", exists=True)
+    assert not wanted("$.none", exists=False)
+    assert not wanted("$.items[*].name", exists=False)
+    assert wanted("$.items[*].name", exists=True, equals="a")
+
+
+@pytest.mark.parametrize("pattern", ["pen", "^opened$", "^o", "(?i)OPEN", "o.e", "[a-z]+", "^(opened|closed)$"])
+def test_a_pattern_is_found_anywhere_unless_it_says_where(pattern: str) -> None:
+    assert wanted("$.action", matches=pattern)
+
+
+@pytest.mark.parametrize(("path", "pattern"), [("$.action", "^pen"), ("$.action", "OPEN"), ("$.number", "4"),
+                                               ("$.none", ".*"), ("$.labels", "bug"), ("$.missing", ".*")])  # fmt: skip
+def test_a_pattern_is_found_in_texts_only(path: str, pattern: str) -> None:
+    assert not wanted(path, matches=pattern)
+
+
+def test_a_dot_of_a_pattern_is_no_line_end() -> None:
+    assert not holds(Filter(json_path="$.a", matches="^x.y$"), body={"a": "x\ny"})
+    assert holds(Filter(json_path="$.a", matches="(?s)^x.y$"), body={"a": "x\ny"})
+    assert not holds(Filter(json_path="$.a", matches="^y$"), body={"a": "x\ny"}), "`^` is where the text begins"
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*a){12}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_no_text_makes_a_pattern_take_more_than_linear_time(pattern: str) -> None:
+    # Each of these would take longer than anybody waits, if it were tried one way after the other.
+    assert not holds(Filter(json_path="$.a", matches=pattern), body={"a": "a" * 100_000 + "!"})
+
+
+def test_a_filter_with_a_pattern_that_re2_does_not_take_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a pattern of RE2"):
+        Filter(json_path="$.a", matches="(?=a)")
+
+
+def test_a_headers_exact_value_is_compared() -> None:
+    assert header("live", equals="live")
+    assert header("  live\t", equals="live"), "white space around it is no part of it"
+    assert header("42", equals=42)
+    assert header("true", equals=True)
+    assert header("1.5", one_of=("x", 1.5))
+    assert header("live", one_of=("test", "live"))
+    assert header("a, live, b", contains="live")
+    assert header("live", matches="^l")
+    assert header("", exists=True)
+    assert header(None, exists=False)
+    for value in (None, "Live", "live2", "", '"live"'):
+        assert not header(value, equals="live")
+    assert not header("42.0", equals=42)
+    assert not header(None, exists=True)
+    assert not header("", exists=False)
+    assert not header("\udcff", matches=".")
+
+
+@pytest.mark.parametrize("says", [{"equals": "live"}, {"exists": True}, {"exists": False}])
+def test_a_header_that_was_sent_twice_is_refused(says: dict[str, Any]) -> None:
+    twice = (("X-Where", "live"), ("x-where", "live"))
+    for rule in (Filter(header="X-WHERE", **says), Filter(not_=(InnerFilter(header="x-where", **says),))):
+        with pytest.raises(Refused, match="ambiguous_header") as refused:
+            holds(rule, headers=twice)
+        assert refused.value.status == 400
+
+
+def test_a_filter_on_a_header_needs_no_payload() -> None:
+    assert holds(Filter(header="X-A", exists=False), body=b"no json")
+    with pytest.raises(Refused, match="invalid_json"):
+        holds(Filter(json_path="$", exists=True), body=b"no json")
+
+
+@pytest.mark.parametrize("body", [b'{"action":"opened","action":"closed"}', b'{"a":[{"b":1,"b":2}],"action":"opened"}'])
+def test_a_body_with_a_key_twice_is_refused_by_whoever_reads_it(body: bytes) -> None:
+    with pytest.raises(Refused, match="duplicate_key"):
+        holds(Filter(json_path="$.action", equals="opened"), body=body)
+    assert holds(Filter(header="X-A", exists=False), body=body), "nothing is read of it"
+
+
+def test_alternatives_and_their_opposites() -> None:
+    opened, closed = (
+        InnerFilter(json_path="$.action", equals="opened"),
+        InnerFilter(json_path="$.action", equals="shut"),
+    )
+    merged = InnerFilter(json_path="$.merged", equals=True)
+    assert holds(Filter(any=(AnyOf(filter=(closed, opened)),)))
+    assert not holds(Filter(any=(AnyOf(filter=(closed,)),)))
+    assert not holds(Filter(any=(AnyOf(filter=(opened,)), AnyOf(filter=(closed,))))), "each `any` must hold"
+    assert holds(Filter(not_=(closed,)))
+    assert not holds(Filter(not_=(closed, merged))), "no `not` may hold"
+    assert holds(Filter(json_path="$.action", equals="opened", not_=(closed,)))
+    assert not holds(Filter(json_path="$.action", equals="opened", not_=(merged,)))
+    assert holds(Filter(not_=(InnerFilter(json_path="$.missing", equals="x"),))), "what is not there equals nothing"
+    assert not holds(Filter(not_=(InnerFilter(json_path="$.labels[*]", equals="bug"),))), "no label may be it"
+
+
+def test_the_first_that_does_not_hold_is_named() -> None:
+    rules = [Filter(json_path="$.action", equals=value) for value in ("opened", "closed", "shut")]
+    compiled = compile_filters(rules)
     assert compiled is not None
-    assert not compiled(payload)
+    assert compiled.refusing(None, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "filter_2"
+    assert compiled.refusing(None, Headers(()), Payload(decode_json, b"{}", None)) == "filter_1"
+
+
+ACTION = compile_sources(("$.action",), malformed="malformed_event")
+
+
+@pytest.mark.parametrize(
+    ("asked", "event"),
+    [
+        (["pull_request"], "pull_request"),
+        (["pull_request.opened"], "pull_request"),
+        (["issues", "pull_request.opened"], "pull_request"),
+        (["invoice"], "invoice.paid"),
+        (["invoice.payment"], "invoice.payment.failed"),
+        (["pullrequest"], "pullrequest:created"),
+        (["orders"], "orders/create"),
+        (["orders/create"], "orders/create"),
+    ],
+)
+def test_an_event_is_wanted_by_its_name_or_its_beginning(asked: list[str], event: str) -> None:
+    compiled = compile_filters([], asked, ACTION)
+    assert compiled is not None
+    assert compiled.refusing(event, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "event"),
+    [
+        (["pull_request"], "pull_request_review"),
+        (["pull_request.closed"], "pull_request"),
+        (["pull_request.opened.now"], "pull_request"),
+        (["Pull_request"], "pull_request"),
+        (["invoice.paid"], "invoice"),
+        (["invoice.paid"], "invoice.paid_out"),
+        (["voice"], "invoice"),
+        (["opened"], "pull_request"),
+        (["pull_request"], None),
+    ],
+)
+def test_another_event_is_not_wanted(asked: list[str], event: str | None) -> None:
+    compiled = compile_filters([], asked, ACTION)
+    assert compiled is not None
+    assert compiled.refusing(event, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "event"
+
+
+def test_an_action_is_no_part_of_an_event_whose_provider_does_not_say_so() -> None:
+    compiled = compile_filters([], ["pull_request.opened"])
+    assert compiled is not None
+    assert compiled.refusing("pull_request", Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "event"
+
+
+def test_the_payload_is_not_read_for_an_event_that_needs_no_action() -> None:
+    compiled = compile_filters([], ["push", "pull_request.opened"], ACTION)
+    assert compiled is not None
+    assert compiled.refusing("push", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None)) is None
+    assert compiled.refusing("issues", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None)) == "event"
+    with pytest.raises(Refused, match="duplicate_key"):
+        compiled.refusing("pull_request", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None))

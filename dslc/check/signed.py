@@ -1,0 +1,117 @@
+"""What a webhook decides on, and whether its scheme signs that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lark import Token
+
+from dslc.blocks.chosen import Chosen
+from dslc.catalog import Row
+from dslc.check.context import Context, Given, Head
+from dslc.tree import Entry
+
+_PART = re.compile(r"\{(\w+)\}")
+_HEADER = "header:"
+
+
+class _Signer(NamedTuple):
+    """The provider of a webhook as its options make it.
+
+    `parts`: what is signed; None when nobody knows. `events`: where the event stands; None when nobody knows. `chosen`:
+    the author of the program says where the event stands, not the vendor.
+    """
+
+    name: str
+    parts: frozenset[str] | None
+    events: tuple[str, ...] | None
+    chosen: bool
+
+    def signs(self, part: str) -> bool:
+        """Whether `body`, or `header:NAME`, is covered; yes when nobody knows."""
+        return self.parts is None or part in self.parts
+
+    def said(self) -> str:
+        return f"it signs {', '.join(sorted(self.parts or ())) or 'nothing'}"
+
+
+def signed_filters(context: Context, given: Given, _: Head) -> None:
+    """A filter reads the body or a header: whoever can change what is not signed decides what passes."""
+    signer = _signer(context, given)
+    if signer is None or len(given.entries.get("filter", ())) != len(_values(given)):
+        return
+    for entry in given.entries.get("filter", ()):
+        for key, part in _read(entry):
+            if not signer.signs(part):
+                what = "the body" if part == "body" else f"the header `{part.removeprefix(_HEADER)}`"
+                message = f"`{signer.name}` does not sign {what}, on which this filter decides"
+                context.findings.add("P504", message, key, hint=signer.said())
+                break  # one filter, one warning
+
+
+def known_event(context: Context, given: Given, _: Head) -> None:
+    """`event` needs a sender that names its events.
+
+    It is no mistake to go by a vendor's own unsigned event header: the vendor has no other, and signs the payload that
+    is sent with it. Where the author chose the header, or nothing that tells the event is signed, it is worth warning.
+    """
+    entry, signer = given.entry("event"), _signer(context, given)
+    if entry is None or signer is None or signer.events is None:
+        return
+    if not signer.events:
+        message = f"`event` needs a sender that names its events, and `{signer.name}` does not say where"
+        hint = 'add `event_header "X-Event"` to `provider custom`' if signer.chosen else "use a `filter` on the body"
+        context.findings.add("T405", message, entry.key, hint=hint)
+        given.good = False
+        return
+    vendors = not signer.chosen and signer.signs("body")
+    if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
+        message = f"`{signer.name}` does not sign the event, on which `event` decides"
+        context.findings.add("P504", message, entry.key, hint=signer.said())
+
+
+def _values(given: Given) -> Sequence[object]:
+    """The filters that are right; what is wrong has been told, and is not worth a warning too."""
+    filters = given.values.get("filter", ())
+    return filters if isinstance(filters, tuple) else ()
+
+
+def _signer(context: Context, given: Given) -> _Signer | None:
+    provider = given.values.get("provider")
+    if provider is None and not given.perhaps("provider"):
+        provider = Chosen(context.vocabulary.kinds["webhook"]["provider"].default, {})
+    row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, Chosen) else None
+    if row is None or not isinstance(provider, Chosen):
+        return None
+    return _Signer(provider.name, _signed(row, provider), _events(row, provider), row.event_by is not None)
+
+
+def _signed(row: Row, provider: Chosen) -> frozenset[str] | None:
+    if row.signed_by is not None and row.signed_by in provider.options:
+        return frozenset(_PART.findall(str(provider.options[row.signed_by])))
+    return None if row.signed is None else frozenset(map(str.lower, row.signed))
+
+
+def _events(row: Row, provider: Chosen) -> tuple[str, ...] | None:
+    if row.event_by is not None and row.event_by in provider.options:
+        return (f"{_HEADER}{provider.options[row.event_by]}",)
+    return row.event
+
+
+def _part_of(source: str) -> str:
+    """The part of a request that a source of the event reads."""
+    return source.lower() if source.startswith(_HEADER) else "body"
+
+
+def _read(group: Entry) -> Iterator[tuple[Token, str]]:
+    """What a filter reads, however deep, and the key of the group that reads it. The parser bounds the depth."""
+    for entry in group.body.entries if group.body is not None else ():
+        if entry.key == "json_path":
+            yield group.key, "body"
+        elif entry.key == "header" and isinstance(entry.value, Token):
+            name = entry.value.strip('"').lower()
+            yield group.key, f"{_HEADER}{name}"
+        elif entry.key in {"any", "filter", "not"}:
+            yield from _read(entry)
