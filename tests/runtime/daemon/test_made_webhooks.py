@@ -43,7 +43,8 @@ def audit(daemon: Daemon, token: str, made: Made) -> list[dict[str, Any]]:
 def test_made_posted_to_run_and_audited_on_either_database(tmp_path: Path, environ: dict[str, str]) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program", wait=True, **environ) as daemon:
-        token = make_token(daemon, "--scope", "write", **environ)
+        assert daemon.symbi("user", "add", "ada", **environ).returncode == 0
+        token = make_token(daemon, "--user", "ada", "--scope", "write", **environ)
         made = make_webhook(daemon, token)
         answer = made.post(b'{"number":"first"}')
         assert answer.status == 202
@@ -110,6 +111,21 @@ def test_one_that_is_switched_off_or_deleted_is_answered_as_one_that_never_was(d
     gone = made.post()
     assert (off.status, off.body) == (gone.status, gone.body) == (never.status, never.body)
     assert never.status == 404
+
+
+def test_everything_kept_of_a_users_webhook_is_that_users(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        assert daemon.symbi("user", "add", "ada").returncode == 0
+        token = make_token(daemon, "--user", "ada", "--scope", "write")
+        made = make_webhook(daemon, token)
+        assert made.post().status == 202
+        assert made.post(secret="whsec_wrong").status == 401
+        until(lambda: audit(daemon, token, made)[1]["run_state"] == "done", what="the run")
+    database = sqlite3.connect(tmp_path / ".symbi/symbiont.db")
+    for table in ("webhooks", "deliveries", "bodies", "replay_keys", "attempts", "runs", "rates"):
+        assert database.execute(f"SELECT DISTINCT user_id FROM {table}").fetchall() == [("ada",)], table
+    database.close()
 
 
 def test_one_user_neither_sees_nor_changes_anothers(daemon: Daemon) -> None:
