@@ -72,8 +72,9 @@ class Hmac:
     keys: any of them will do. `payload` says what is signed. A timestamp is written in `unit` and signed: it comes
     from the signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the
     signed body. `id_header` holds the `{id}` of the payload. `begins`: what every body begins with, for a sender whose
-    key signs other texts too, that must never pass for a body. `url`: how the sender writes the `{url}`. `key` makes
-    the key of a secret.
+    key signs other texts too, that must never pass for a body. `url`: how the sender writes the `{url}`. `rewritten`:
+    the body as the sender sometimes signs it instead of as it sends it; no two bodies may have the same. `key` makes
+    the key of a secret, `other_key` another one that the sender may sign with instead, or None.
     """
 
     header: str
@@ -89,7 +90,9 @@ class Hmac:
     tolerance: float | None = None
     begins: bytes = b""
     url: Callable[[str], str] = str
+    rewritten: Callable[[bytes], bytes] | None = None
     key: Callable[[bytes], bytes] = text_key
+    other_key: Callable[[bytes], bytes | None] = lambda secret: None
 
     def __post_init__(self) -> None:
         fields = Template(self.payload).fields
@@ -116,24 +119,29 @@ class Hmac:
         return tuple(name for name in (first, self.timestamp_header, self.id_header) if name is not None)
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        keys = tuple(self.key(secret) for secret in secrets)
+        made = ((index, key(secret)) for index, secret in enumerate(secrets) for key in (self.key, self.other_key))
+        owners, keys = zip(*((index, key) for index, key in made if key is not None), strict=True)
         form, signing, tolerance = self.form, Signing(self.algorithm, self.encoding), self.tolerance
         names = tuple(name.lower() for name in (self.header, *self.more_headers))
         fill, unit, begins = Template(self.payload).compile(), self.unit, self.begins
+        rewritten = self.rewritten
         in_body = None if self.timestamp_path is None else compile_path(self.timestamp_path)
 
         def verify(request: Request, now: float) -> Match:
             signatures, sent = _read(request.headers, names, form)
             signed = self._signed(request, sent)
             time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
-            mac, index = signing.match(keys, (fill(signed),), signatures)
+            messages: tuple[bytes, ...] = (fill(signed),)
+            if rewritten is not None:
+                messages += (fill(signed._replace(body=rewritten(signed.body))),)
+            mac, index = signing.match(keys, messages, signatures)
             if not request.body.startswith(begins):
                 raise Refused("signature_mismatch")
             if in_body is not None:
                 time = _body_time(in_body(decode_json(request.body)), unit)
             if time is not None and tolerance is not None:
                 check_fresh(time, now, tolerance)
-            return Match(mac, None if time is None else int(time), index)
+            return Match(mac, None if time is None else int(time), owners[index])
 
         return verify
 

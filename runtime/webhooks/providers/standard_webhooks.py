@@ -46,6 +46,14 @@ _ASYMMETRIC = PublicKey(
     id_header="webhook-id",
 )
 
+def _decoded(secret: bytes) -> bytes | None:
+    """What else Polar's own library takes for the key."""
+    try:
+        return base64_key(secret)
+    except ValueError:
+        return None
+
+
 STANDARD_WEBHOOKS = Provider(
     name="standard-webhooks",
     title="Standard Webhooks",
@@ -146,9 +154,9 @@ POLAR = replace(
     STANDARD_WEBHOOKS,
     name="polar",
     title="Polar",
-    doc="Events of Polar. The whole secret is the key, and no base64.",
+    doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
     doc_url="https://polar.sh/docs/integrate/webhooks/delivery",
-    scheme=_symmetric(key=text_key),
+    scheme=replace(_symmetric(key=text_key), other_key=_decoded),
     facts=(
         Fact("id", ("$.data.id",)),
         Fact("status", ("$.data.status",)),
