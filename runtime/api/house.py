@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from runtime.identity import Tokens
@@ -19,6 +19,8 @@ class House(ToolsHouse, Protocol):
     tokens: Tokens
     addresses: dict[str, str]
     """The listeners' addresses by name (`public`, `admin`); empty when no daemon runs."""
+    on_queued: Callable[[], None]
+    """What to call when an operation queued deliveries."""
     mounts: Mapping[str, Mount]
     """Every webhook, declared ones by name and those made at run time by id."""
 

@@ -34,6 +34,8 @@ class Generation:
     folders: tuple[Path, ...]
     """Where memories are kept: never watched as programs."""
     resolved: Mapping[str, Secret]
+    concurrency: Mapping[str, int]
+    """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
     _pool: Pool[Store]
     _held: list[Hashable]
@@ -115,6 +117,9 @@ async def build(
         memories=MappingProxyType(memories),
         folders=tuple(path_of(block, root) for block in declared.values()),
         resolved=MappingProxyType(resolved),
+        concurrency=MappingProxyType(
+            {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
+        ),
         warnings=tuple(warnings),
         _pool=pool,
         _held=held,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +50,8 @@ class House:
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
         self.storage_problem: str | None = None
+        self.on_queued: Callable[[], None] = lambda: None
+        """What to call when an operation queued deliveries."""
         self.tokens = Tokens(database, clock)
         self.made = MadeWebhooks(database, clock)
         self.made_routes = MadeRoutes(database, clock, self.made, on_change=self._join)

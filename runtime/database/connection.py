@@ -106,11 +106,9 @@ class Database:
         """
         if self.kind == "sqlite" or (self._claim is not None and not self._claim.is_closed()):
             return True
-        import asyncpg
-
+        # A session's lock ends with its connection, so this one is for nothing else.
+        connection = await self.session()
         with self._translated():
-            # A session's lock ends with its connection, so this one is for nothing else.
-            connection = await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
             try:
                 if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM):
                     self._claim, connection = connection, None
@@ -119,6 +117,16 @@ class Database:
                 if connection is not None:
                     await connection.close()
         return False
+
+    async def session(self) -> Any:
+        """A new asyncpg connection to PostgreSQL, for what lives as long as a connection; the caller closes it.
+
+        Raises `Unavailable`.
+        """
+        import asyncpg
+
+        with self._translated():
+            return await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
 
     async def keep_claim(self) -> bool:
         """Claim again what was claimed and went with a lost connection; False when another process was quicker.

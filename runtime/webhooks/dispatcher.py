@@ -13,7 +13,7 @@ from runtime.errors import GiveUp, SymbiontError
 from runtime.threads import RunLog, Superseded
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
-from runtime.webhooks.inbox import LEASE_SECONDS, Inbox, Outcome
+from runtime.webhooks.inbox import LEASE_SECONDS, NO_LANES, Concurrency, Inbox, Outcome
 from runtime.webhooks.replay import send_again
 from runtime.webhooks.retention import prune
 
@@ -46,9 +46,12 @@ class Dispatcher:
         workers: int = WORKERS,
         lease: float = LEASE_SECONDS,
         poll: float = POLL_SECONDS,
+        concurrency: Concurrency = lambda: NO_LANES,
+        on_full: Callable[[], None] = lambda: None,
     ) -> None:
-        """`lease` and `poll`: seconds."""
-        self.inbox = Inbox(database, clock, lease=lease)
+        """`lease` and `poll`: seconds. `on_full` is called when more may wait than there are free places here."""
+        self.inbox = Inbox(database, clock, lease=lease, concurrency=concurrency)
+        self._on_full = on_full
         self._database = database
         self._clock = clock
         self._run = run
@@ -122,6 +125,7 @@ class Dispatcher:
         await self._give_way()
         free = self._workers - len(self._running)
         if free <= 0:
+            self._on_full()
             return False
         since = self._clock.monotonic()
         async with self._claiming:
@@ -136,6 +140,8 @@ class Dispatcher:
                 task = asyncio.create_task(self._attempt(work), name=f"run {work.run_id}")
                 self._running[task] = (work, since)
                 task.add_done_callback(self._ended)
+        if self.inbox.again is not None:
+            asyncio.get_running_loop().call_later(self.inbox.again, self.wake)
         return len(works) == free
 
     def _ended(self, task: asyncio.Task[None]) -> None:

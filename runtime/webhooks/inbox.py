@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +18,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.threads import Superseded, run
+from runtime.webhooks import lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
 from runtime.webhooks.kept import body_of
@@ -24,6 +27,23 @@ LEASE_SECONDS = 30.0
 """How long a claim on PostgreSQL holds without being renewed."""
 
 _ERROR_LENGTH = 500
+
+LINED_UP = 256
+"""Deliveries that are put into their lanes at a time."""
+
+ROUNDS = 8
+"""How many times that in one claim."""
+
+LANES_SECONDS = 30.0
+"""How often the lanes are looked at when no webhook has one: what a program before this one put there."""
+
+SOON_SECONDS = 0.02
+"""When to look again at lanes that another daemon was serving."""
+
+NO_LANES: Mapping[str, int] = MappingProxyType({})
+
+Concurrency = Callable[[], Mapping[str, int]]
+"""How many deliveries of a webhook may run at the same time, for those that say so."""
 
 
 class Outcome(NamedTuple):
@@ -53,9 +73,21 @@ class Inbox:
     claimed again by another.
     """
 
-    def __init__(self, database: Database, clock: Clock, *, lease: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        lease: float = LEASE_SECONDS,
+        concurrency: Concurrency = lambda: NO_LANES,
+    ) -> None:
         """`lease`: seconds."""
         self.lease = lease
+        self.again: float | None = None
+        """Seconds after which the last claim wants to be followed by another, whatever it brought; None: it is enough
+        when something happens."""
+        self._concurrency = concurrency
+        self._lanes_seen = -LANES_SECONDS
         self.shared = database.kind == "postgresql"
         self._database = database
         self._clock = clock
@@ -94,7 +126,7 @@ class Inbox:
 
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[Work]]:
         now = milliseconds(self._clock)
-        rows = connection.execute(_DUE[self.shared], {"now": now, "limit": sum(limits)}).all()
+        rows = self._due(connection, now, sum(limits))
         found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), [(row.id,) for row in rows])
         sealed = {row[0]: (row[1], row[2]) for row in found}
         works: list[Work] = []
@@ -111,8 +143,8 @@ class Inbox:
             connection,
             deliveries,
             ("id",),
-            ("state", "attempt", "tries", "run_id", "lease_until"),
-            [(work.delivery_id, RUNNING, work.attempt, work.tries, work.run_id, until) for work in works],
+            ("state", "attempt", "tries", "run_id", "lease_until", "lane"),
+            [(work.delivery_id, RUNNING, work.attempt, work.tries, work.run_id, until, None) for work in works],
         )
         known = {row.run_id for row in rows}
         run.begin(
@@ -124,6 +156,39 @@ class Inbox:
         )
         rest = iter(works)
         return [list(islice(rest, limit)) for limit in limits]
+
+    def _due(self, connection: Connection, now: int, limit: int) -> list[Any]:
+        """Up to `limit` deliveries whose time and turn has come, those that waited longest first."""
+        concurrency = self._concurrency()
+        self.again = None
+        if self.shared and concurrency and not lanes.turn(connection):
+            self.again = SOON_SECONDS
+            others = {"now": now, "limit": limit, "limited": list(concurrency)}
+            return list(connection.execute(_DUE_OF_OTHERS, others).all())
+        found: list[Any] = []
+        wanted = limit
+        for _ in range(ROUNDS):
+            rows = connection.execute(_DUE[self.shared], {"now": now, "limit": wanted}).all()
+            found = [row for row in rows if row.webhook not in concurrency]
+            lanes.line_up(connection, [row for row in rows if row.webhook in concurrency])
+            if len(found) >= limit or len(rows) < wanted:
+                break
+            wanted = limit + LINED_UP
+        else:
+            self.again = 0.0
+        chosen = [(row.next_attempt_at, row.id, row) for row in found]
+        # In its lane a delivery has the place that it came with, also when it is tried again.
+        chosen += [(row.received_at, row.id, row) for row in self._in_lanes(connection, concurrency, now, limit)]
+        return [row for *_, row in sorted(chosen, key=itemgetter(0, 1))[:limit]]
+
+    def _in_lanes(self, connection: Connection, concurrency: Mapping[str, int], now: int, limit: int) -> list[Any]:
+        looked = self._clock.monotonic()
+        if not concurrency and looked - self._lanes_seen < LANES_SECONDS:
+            return []
+        rows = lanes.take(connection, concurrency, now, limit, shared=self.shared)
+        if not concurrency and not rows:
+            self._lanes_seen = looked
+        return rows
 
     def _work(self, row: Any, sealed: tuple[bytes, int] | None) -> Work | str:
         """The claimed row as work, or why it never will be."""
@@ -184,19 +249,18 @@ class Inbox:
 
 _DATABASE_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
 
-_WANTED = """
-    SELECT id, user_id, webhook, agent, provider, provider_delivery_id, event, received_at, source, content_type,
-           headers, verified, attempt, tries, run_id
-    FROM deliveries WHERE state = 'queued' AND next_attempt_at <= :now
-"""
+_WANTED = f"""
+    SELECT {lanes.COLUMNS} FROM deliveries WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now
+"""  # noqa: S608 - constants
+_BROKEN_OFF = "state = 'running' AND lease_until < extract(epoch FROM clock_timestamp()) * 1000"
+_FIRST = "ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED"
 # The states stand in the text: an index over a part of the table is not used for a parameter.
 _DUE = {
     False: text(f"{_WANTED} ORDER BY next_attempt_at LIMIT :limit"),
-    True: text(
-        f"{_WANTED} OR state = 'running' AND lease_until < extract(epoch FROM clock_timestamp()) * 1000 "
-        "ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED"
-    ),
+    True: text(f"{_WANTED} OR {_BROKEN_OFF} {_FIRST}"),
 }
+_OTHERS = "webhook <> ALL(CAST(:limited AS TEXT[]))"
+_DUE_OF_OTHERS = text(f"{_WANTED} AND {_OTHERS} OR {_BROKEN_OFF} AND {_OTHERS} {_FIRST}")
 
 
 def _requeue_running(connection: Connection, now: int) -> None:
@@ -211,8 +275,8 @@ def _requeue_running(connection: Connection, now: int) -> None:
 
 def _bury(connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int) -> None:
     """Make dead letters of deliveries that cannot be run, each for its reason."""
-    dead = [(row.id, DEAD, None, now, error) for row, error in hopeless]
-    bulk.update(connection, deliveries, ("id",), ("state", "lease_until", "finished_at", "last_error"), dead)
+    dead = [(row.id, DEAD, None, None, now, error) for row, error in hopeless]
+    bulk.update(connection, deliveries, ("id",), ("state", "lane", "lease_until", "finished_at", "last_error"), dead)
     run.end(
         connection, [run.End(row.run_id, row.attempt, run.DEAD, now, error) for row, error in hopeless if row.run_id]
     )

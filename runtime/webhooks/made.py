@@ -1,7 +1,8 @@
 """Webhooks made at run time: the rows of the table `webhooks`, each its user's own.
 
 Every change renews the version that stands in `meta`, last and in the same transaction: whoever knows the version knows
-whether its routes are those of the table, with one small query, whichever daemon on the database made the change.
+whether its routes are those of the table, with one small query, whichever daemon on the database made the change. On
+PostgreSQL the others are woken too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from runtime.clock import Clock, milliseconds
 from runtime.database import Database, bulk
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
+from runtime.database.wakeup import WEBHOOKS, notify
+from runtime.database.wakeup import WEBHOOKS, notify
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 
@@ -180,6 +183,8 @@ def delete_all(connection: Connection, user_id: str) -> int:
 
 def _renew(connection: Connection) -> None:
     connection.execute(_RENEW, {"name": VERSION, "value": uuid4().hex})
+    notify(connection, WEBHOOKS)
+    notify(connection, WEBHOOKS)
 
 
 def _later(now: int) -> Any:

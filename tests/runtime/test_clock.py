@@ -27,6 +27,13 @@ def test_identifiers_begin_with_their_time_and_sort_by_it() -> None:
     assert made == sorted(made)
 
 
+def test_identifiers_of_one_millisecond_are_in_the_order_in_which_they_were_made() -> None:
+    clock = ManualClock()
+    made = [uuid7(clock) for _ in range(2000)]
+    assert made == sorted(made)
+    assert len(set(made)) == 2000
+
+
 @given(st.integers(0, 253402300799))
 def test_a_time_is_written_in_utc_to_the_second(seconds: int) -> None:
     text = rfc3339(seconds)

@@ -1,0 +1,233 @@
+"""A webhook with `concurrency` has so many places and a line before them; nobody else waits in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from sqlalchemy import update
+
+from runtime.clock import SYSTEM
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.database.schema import bodies, deliveries, runs
+from runtime.errors import Retry
+from runtime.threads import RunLog
+from runtime.webhooks import inbox as inbox_module
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.delivery import Work
+from runtime.webhooks.dispatcher import Dispatcher
+from runtime.webhooks.inbox import Inbox, Outcome
+from runtime.webhooks.replay import send_again
+from tests.clocks import ManualClock
+from tests.runtime.webhooks.deliveries import candidate, rows
+
+ONE = {"github-events": 1}
+
+
+class Places:
+    """An agent that notes how many deliveries of each webhook it works on at the same time."""
+
+    def __init__(self, seconds: float = 0.003) -> None:
+        self.seconds = seconds
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.order: list[str] = []
+
+    async def __call__(self, work: Work, log: RunLog) -> None:
+        self.now[work.webhook] += 1
+        self.most[work.webhook] = max(self.most[work.webhook], self.now[work.webhook])
+        self.order.append(work.delivery_id)
+        await asyncio.sleep(self.seconds)
+        self.now[work.webhook] -= 1
+
+
+def limited(database: Database, clock: ManualClock, places: Mapping[str, int]) -> Inbox:
+    return Inbox(database, clock, concurrency=lambda: places)
+
+
+async def admitted(database: Database, clock: ManualClock, count: int, webhook: str = "github-events") -> list[str]:
+    """The ids of so many new deliveries, oldest first."""
+    ids = []
+    for _ in range(count):
+        ids.append((await Admission(database, clock).admit(candidate(webhook=webhook))).delivery_id)
+        clock.advance(0.001)
+    return ids
+
+
+def ids(works: list[Work]) -> list[str]:
+    return [work.delivery_id for work in works]
+
+
+async def all_done(database: Database) -> None:
+    async with asyncio.timeout(30):
+        while {row.state for row in await rows(database, deliveries, "state")} != {"done"}:
+            await asyncio.sleep(0.01)
+
+
+async def test_no_more_than_its_places_are_claimed(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 5)
+    inbox = limited(database, clock, {"github-events": 2})
+    first = await inbox.claim(10)
+    assert ids(first) == mine[:2]
+    assert await inbox.claim(10) == []
+    await inbox.finish(first[0], Outcome("done"))
+    assert ids(await inbox.claim(10)) == mine[2:3]
+
+
+async def test_a_long_line_does_not_keep_others_waiting(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_module, "LINED_UP", 4)
+    monkeypatch.setattr(inbox_module, "ROUNDS", 3)
+    mine = await admitted(database, clock, 30)
+    others = await admitted(database, clock, 3, "payments")
+    inbox = limited(database, clock, ONE)
+    claimed = await inbox.claim(2)
+    while inbox.again is not None:
+        claimed += await inbox.claim(2)
+    claimed += await inbox.claim(2)
+    assert sorted(ids(claimed)) == sorted([mine[0], *others])
+
+
+async def test_with_one_place_the_order_is_that_of_arrival(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 4)
+    inbox = limited(database, clock, ONE)
+    order = []
+    for _ in range(4):
+        [work] = await inbox.claim(10)
+        order.append(work.delivery_id)
+        await inbox.finish(work, Outcome("done"))
+    assert order == mine
+
+
+async def test_one_that_failed_lets_others_pass_and_is_then_the_first_again(
+    database: Database, clock: ManualClock
+) -> None:
+    mine = await admitted(database, clock, 4)
+    inbox = limited(database, clock, ONE)
+    [failed] = await inbox.claim(10)
+    await inbox.finish(failed, Outcome("queued", "busy", wait=10))
+    [second] = await inbox.claim(10)
+    clock.advance(11)
+    await inbox.finish(second, Outcome("done"))
+    [again] = await inbox.claim(10)
+    assert (second.delivery_id, again.delivery_id, again.tries) == (mine[1], mine[0], 2)
+
+
+async def test_a_dead_letter_sent_again_has_its_old_place(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 3)
+    inbox = limited(database, clock, ONE)
+    [first] = await inbox.claim(10)
+    await inbox.finish(first, Outcome("dead", "no"))
+    await send_again(database, clock, first.delivery_id)
+    assert ids(await inbox.claim(10)) == mine[:1]
+
+
+async def test_a_limit_that_is_taken_back_frees_the_line(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 5)
+    places = dict(ONE)
+    inbox = limited(database, clock, places)
+    await inbox.claim(10)
+    places.clear()
+    clock.advance(31)
+    assert ids(await inbox.claim(10)) == mine[1:]
+    assert [row.lane for row in await rows(database, deliveries, "lane", "id")] == [None] * 5
+
+
+async def test_a_line_outlives_the_daemon(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 3)
+    [work] = await limited(database, clock, ONE).claim(10)
+    next_one = Inbox(database, clock)
+    if not next_one.shared:
+        await next_one.recover()
+        assert sorted(ids(await next_one.claim(10))) == mine
+    else:
+        assert ids(await next_one.claim(10)) == mine[1:]
+    assert work.delivery_id == mine[0]
+
+
+async def test_one_whose_body_is_gone_leaves_the_line_as_a_dead_letter(database: Database, clock: ManualClock) -> None:
+    mine = await admitted(database, clock, 2)
+    inbox = limited(database, clock, ONE)
+    [work] = await inbox.claim(1)
+    async with database.write() as connection:
+        await connection.execute(bodies.delete())
+    await inbox.finish(work, Outcome("done"))
+    assert await inbox.claim(10) == []
+    [_, row] = await rows(database, deliveries, "id", "state", "lane", "last_error")
+    assert (row.id, row.state, row.lane) == (mine[1], "dead", None)
+    assert row.last_error == "its body is not kept any more"
+
+
+async def test_at_no_time_do_more_run_than_there_are_places(database: Database) -> None:
+    agent = Places()
+    await asyncio.gather(*(Admission(database, SYSTEM).admit(candidate()) for _ in range(40)))
+    await asyncio.gather(*(Admission(database, SYSTEM).admit(candidate(webhook="payments")) for _ in range(40)))
+    dispatcher = Dispatcher(database, SYSTEM, agent, poll=0.05, concurrency=lambda: {"github-events": 3})
+    task = asyncio.create_task(dispatcher.run())
+    await all_done(database)
+    await dispatcher.stop(0)
+    await task
+    assert agent.most["github-events"] == 3
+    assert agent.most["payments"] > 3
+
+
+@pytest.mark.parametrize("places", [1, 3])
+async def test_several_daemons_together_keep_to_the_places(
+    postgres_url: str, master_key: MasterKey, places: int
+) -> None:
+    agent = Places()
+    databases = [await Database.open(postgres_url, master_key) for _ in range(3)]
+    await asyncio.gather(*(Admission(databases[0], SYSTEM).admit(candidate()) for _ in range(60)))
+    dispatchers = [
+        Dispatcher(database, SYSTEM, agent, poll=0.05, concurrency=lambda: {"github-events": places})
+        for database in databases
+    ]
+    tasks = [asyncio.create_task(dispatcher.run()) for dispatcher in dispatchers]
+    await all_done(databases[0])
+    for dispatcher in dispatchers:
+        await dispatcher.stop(0)
+    await asyncio.gather(*tasks)
+    assert agent.most["github-events"] == places
+    assert len(agent.order) == len(set(agent.order)) == 60
+    if places == 1:
+        assert agent.order == sorted(agent.order)
+    for database in databases:
+        await database.close()
+
+
+async def test_a_place_whose_lease_has_run_out_is_free_again(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock
+) -> None:
+    database = await Database.open(postgres_url, master_key)
+    mine = await admitted(database, clock, 2)
+    inbox = limited(database, clock, ONE)
+    [lost] = await inbox.claim(10)
+    async with database.write() as connection:
+        await connection.execute(update(deliveries).where(deliveries.c.state == "running").values(lease_until=1))
+    [again] = await inbox.claim(10)
+    assert (again.delivery_id, again.attempt, again.run_id) == (mine[0], 2, lost.run_id)
+    assert await inbox.claim(10) == []
+    assert [row.state for row in await rows(database, runs)] == ["running"]
+    await database.close()
+
+
+async def test_a_failing_agent_does_not_hold_its_place_while_it_waits(database: Database, clock: ManualClock) -> None:
+    calls: list[str] = []
+
+    async def run(work: Work, log: RunLog) -> None:
+        calls.append(work.delivery_id)
+        raise Retry("busy")
+
+    mine = await admitted(database, clock, 3)
+    dispatcher = Dispatcher(database, clock, run, concurrency=lambda: ONE)
+    task = asyncio.create_task(dispatcher.run())
+    async with asyncio.timeout(20):
+        while len(calls) < 3:
+            await asyncio.sleep(0.005)
+    assert calls == mine
+    await dispatcher.stop(5)
+    await task
