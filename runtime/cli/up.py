@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     metavar="URL",
     help="postgresql://… instead of SQLite in the root; one with a password belongs in SYMBIONT_DATABASE.",
 )
+@click.option(
+    "--trusted-proxies",
+    metavar="N",
+    help="How many proxies of yours stand before the listener: whose X-Forwarded-For to believe.  [default: 0]",
+)
+@click.option("--keep-days", metavar="N", help="Days that finished deliveries are kept.  [default: 30]")
+@click.option("--keep-mb", metavar="N", help="Megabytes of bodies kept of finished deliveries.  [default: 256]")
 @click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
 @root_option
-def up(
-    paths: tuple[Path, ...],
-    listen: str | None,
-    admin_listen: str | None,
-    database: str | None,
-    log_format: str | None,
-    root: Path | None,
-) -> None:
+def up(paths: tuple[Path, ...], root: Path | None, **flags: str | None) -> None:
     """Start the daemon on the programs under each PATH (default: the current folder).
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
@@ -48,9 +48,7 @@ def up(
     from runtime.daemon.root import make
     from runtime.daemon.settings import Settings
 
-    settings = Settings.read(
-        {"listen": listen, "admin_listen": admin_listen, "database": database, "log_format": log_format}
-    )
+    settings = Settings.read(flags)
     given = paths or (Path(),)
     for path in given:
         if not path.exists():

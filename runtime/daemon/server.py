@@ -37,17 +37,19 @@ from runtime.database import Unavailable
 from runtime.http import Limits, Server
 from runtime.memory import FsyncFailed
 from runtime.threads import RunLog
+from runtime.webhooks.address_limit import AddressLimit
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
 from runtime.webhooks.receiver import Receiver
+from runtime.webhooks.retention import Retention
+from runtime.webhooks.space import Space
 
 log = structlog.get_logger("symbiont.daemon")
 
 DAEMON_FILE = "daemon.json"
 GUARD_SECONDS = 1
-PRUNE_SECONDS = 600
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager."""
 
@@ -97,11 +99,19 @@ class Daemon:
         database.on_fatal = lambda error: self._tasks.fail(str(error))
         self._audit = house.audit = Audit(database, clock)
         self._dispatcher = Dispatcher(database, clock, self._run_agent, workers=settings.workers)
+        space = Space(settings.keep_mb * 1024 * 1024)
+        self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
-            database, clock, capacity=settings.inbox_capacity, on_admitted=self._dispatcher.wake
+            database, clock, capacity=settings.inbox_capacity, space=space, on_admitted=self._dispatcher.wake
         )
+        addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._receiver = Receiver(
-            lambda: house.table, self._admission, self._audit, clock, on_stored=self._note_storage
+            lambda: house.table,
+            self._admission,
+            self._audit,
+            clock,
+            on_stored=self._note_storage,
+            addresses=addresses,
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Callable[[House], None]) -> bool:
@@ -113,6 +123,7 @@ class Daemon:
         async with AsyncExitStack() as stack:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)
+            await self._retention.open()
             runner = web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
@@ -126,7 +137,7 @@ class Daemon:
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", self._watch())
             tasks.start("guard", self._guard())
-            tasks.start("prune", self._prune())
+            tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", house.made_routes.run())
             tasks.start("tokens", house.tokens.run())
             tasks.start("watchdog", self._notifier.watch())
@@ -201,11 +212,6 @@ class Daemon:
                     self._tasks.fail(f"another daemon took the database {house.database.shown}")
             if house.problem is not None and house.problem.file is None:
                 await house.reload()
-
-    async def _prune(self) -> None:
-        while True:
-            await self._dispatcher.prune(keep_seconds=self._house.settings.keep_days * 86_400)
-            await self._house.clock.sleep(PRUNE_SECONDS)
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()

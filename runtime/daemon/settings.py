@@ -59,6 +59,11 @@ class Settings(BaseSettings):
     workers: int = Field(8, ge=1, le=256, description="runs at the same time")
     drain_seconds: float = Field(20, ge=0, description="how long a stop waits for what is under way")
     keep_days: int = Field(30, ge=1, description="days that finished deliveries and their bodies are kept")
+    keep_mb: int = Field(256, ge=1, description="megabytes of bodies that are kept of finished deliveries")
+    trusted_proxies: int = Field(0, ge=0, le=16, description="how many proxies of ours stand before the listener")
+    address_per_minute: int = Field(
+        120, ge=0, description="refused requests of one address in a minute before it has to wait; 0: any number"
+    )
 
     @classmethod
     def read(cls, flags: dict[str, Any]) -> Settings:

@@ -77,7 +77,12 @@ class WriterThread:
         self._checkpoints = Checkpoints(path)
 
     async def run(self, function: Callable[[Connection], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, function)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, self._transaction, function)
+        finally:
+            # A large deletion makes the log as long as many deliveries do.
+            self._checkpoints.look(loop)
 
     async def series(self, commits: GroupCommit) -> None:
         """Transactions one after the other, for at most TURN_SECONDS.
@@ -142,8 +147,18 @@ class WriterThread:
         self._thread.shutdown()
 
     def _transaction(self, function: Callable[[Connection], Result]) -> Result:
-        with self._engine.begin() as connection:
-            return function(connection)
+        with self._engine.connect() as connection:
+            if self._checkpoints.overdue:
+                self._restart(connection.connection.driver_connection)
+            with connection.begin():
+                return function(connection)
+
+    def _restart(self, driver: Any) -> None:
+        driver.execute("PRAGMA busy_timeout=0")
+        try:
+            self._checkpoints.restart(driver)
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
 
 class Checkpoints:

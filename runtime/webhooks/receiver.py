@@ -16,10 +16,12 @@ from runtime import http
 from runtime.clock import Clock
 from runtime.database import Unavailable
 from runtime.database.schema import OWNER
+from runtime.webhooks import kept, rates
+from runtime.webhooks.address_limit import AddressLimit, Origin
 from runtime.webhooks.admission import Admission, Busy
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.audit import Audit, chosen_headers, noted_names
-from runtime.webhooks.delivery import Attempt, Candidate
+from runtime.webhooks.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
@@ -50,7 +52,7 @@ async def _no_fetch(_needed: KeyNeeded) -> None:
 class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
-    __slots__ = ("body", "digest", "event", "headers", "id", "incoming", "route", "verified")
+    __slots__ = ("body", "digest", "event", "headers", "id", "incoming", "origin", "route", "secret_index", "verified")
 
     def __init__(self, incoming: http.Request) -> None:
         head = incoming.head
@@ -59,7 +61,9 @@ class _Arrival:
         self.route: Route | None = None
         self.body = b""
         self.digest: str | None = None
+        self.origin = Origin(incoming.peer, False)
         self.verified = False
+        self.secret_index: int | None = None
         self.event: str | None = None
         self.id: str | None = None
 
@@ -79,12 +83,13 @@ class _Arrival:
             size=len(self.body),
             webhook=route.name if route else None,
             body_sha256=self.body_sha256() if self.body else None,
-            source=self.incoming.peer,
+            source=self.origin.address,
             event=self.event,
             provider_delivery_id=self.id,
             delivery_id=delivery_id,
             headers=chosen_headers(self.headers, route.noted_headers if route else noted_names()),
             verified=self.verified,
+            secret_index=self.secret_index,
             user_id=route.user_id if route else OWNER,
         )
 
@@ -102,6 +107,7 @@ class Receiver:
         on_stored: Callable[[str | None], None] = lambda problem: None,
         keys: Keys = no_keys,
         fetch: Fetch = _no_fetch,
+        addresses: AddressLimit | None = None,
     ) -> None:
         """`on_stored` is told None after each delivery that was stored, and the reason when one could not be."""
         self._on_stored = on_stored
@@ -111,21 +117,23 @@ class Receiver:
         self._clock = clock
         self._keys = keys
         self._fetch = fetch
+        self._addresses = addresses or AddressLimit(clock)
 
     async def handle(self, incoming: http.Request) -> http.Response:
         """Answer one request; whatever is not accepted goes to the audit."""
         arrival = _Arrival(incoming)
+        arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
         try:
             return await self._receive(arrival)
         except Refused as reason:
-            self._audit.put(arrival.attempt("refused", reason.reason, reason.status))
+            self._note_refusal(arrival, reason.reason, reason.status)
             return refused(reason, arrival.route)
         except http.Problem as problem:
-            self._audit.put(arrival.attempt("refused", problem.error, problem.status))
+            self._note_refusal(arrival, problem.error, problem.status)
             return http.failure(problem)
         except Busy as busy:
-            self._audit.put(arrival.attempt("refused", "overloaded", 503))
-            return refused(Refused("overloaded"), arrival.route, retry_after=busy.retry_after)
+            self._audit.put(arrival.attempt("refused", busy.reason, 503))
+            return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
         except Unavailable as error:
             self._on_stored(str(error))
             self._audit.put(arrival.attempt("refused", "unavailable", 503))
@@ -142,7 +150,9 @@ class Receiver:
         if route is None:
             if path == HEALTH_PATH and method in {"GET", "HEAD"}:
                 return answered(_HEALTHY)
+            self._addresses.check(arrival.origin, None)
             raise Refused("not_found")
+        self._addresses.check(arrival.origin, route)
         _refuse_unread(route, method, headers)
         arrival.body = await arrival.incoming.read(route.body_limit)
         verifier = route.verifier
@@ -154,7 +164,9 @@ class Receiver:
         if method not in verifier.provider.methods:
             raise Refused("method_not_allowed")
         match = await self._check(arrival, verifier, request)
-        arrival.verified = True
+        if route.verified:
+            arrival.verified, arrival.secret_index = True, match.secret_index
+            self._addresses.verified(arrival.origin, route)
         greeting = verifier.greet(request, payload, signed=True)
         if greeting is not None:
             return self._greeted(arrival, greeting)
@@ -167,12 +179,22 @@ class Receiver:
             return answered(_FILTERED)
         decision = await self._admission.admit(_candidate(arrival, route, verified))
         self._on_stored(None)
+        return self._decided(arrival, verifier.provider.answer, decision)
+
+    def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> http.Response:
+        """The answer to what was admitted, or not. Raises `Refused`."""
+        if decision.verdict == "limited":
+            raise Refused("rate_limited", fields=rates.fields(decision.quotas, decision.retry_after))
         if decision.verdict == "replayed":
             raise Refused("replayed")
         if decision.verdict == "repeated":
             self._audit.put(arrival.attempt("repeated", "repeated", 202, decision.delivery_id))
-        answer = verifier.provider.answer
-        return accepted(decision.delivery_id) if answer is None else answered(answer)
+        response = accepted(decision.delivery_id) if answer is None else answered(answer)
+        return response._replace(extra=rates.fields(decision.quotas)) if decision.quotas else response
+
+    def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
+        self._audit.put(arrival.attempt("refused", reason, status))
+        self._addresses.refused(arrival.origin, status)
 
     async def _check(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
         """The match; keys that it needs are fetched, once. Raises `Refused`."""
@@ -230,9 +252,12 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
         content_type=arrival.headers.get("content-type"),
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        source=arrival.incoming.peer,
+        received=kept.hidden(arrival.headers.pairs, route.shown_secrets),
+        source=arrival.origin.address,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,
         keep_body=route.keep_body,
         user_id=route.user_id,
+        per_minute=route.per_minute,
+        user_per_minute=route.user_per_minute,
     )

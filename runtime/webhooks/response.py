@@ -26,4 +26,4 @@ def refused(reason: Refused, route: Route | None, *, retry_after: int | None = N
         extra = f"Allow: {', '.join(sorted(route.methods))}\r\n"
     if retry_after is not None:
         extra += f"Retry-After: {retry_after}\r\n"
-    return Response(reason.status, JSON, refusal(reason.shown, reason.message), extra.encode())
+    return Response(reason.status, JSON, refusal(reason.shown, reason.message), extra.encode() + reason.fields)

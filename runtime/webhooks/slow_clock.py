@@ -1,0 +1,49 @@
+"""The time by which things are forgotten: it does not run ahead with a clock that somebody set forward."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from runtime.clock import Clock
+
+log = structlog.get_logger("symbiont.retention")
+
+SLACK_SECONDS: Final = 3600.0
+"""A step forward that is not worth a word: clocks drift, machines sleep."""
+
+DOUBT_SECONDS: Final = 86_400.0
+"""How long a larger step is doubted."""
+
+
+class SlowClock:
+    """Unix milliseconds, for deciding what is old.
+
+    A clock that jumps ahead would make everything old at once, and what was forgotten does not come back with it. So
+    a step forward by more than an hour counts only after it has stood for a day of real time; until then time goes on
+    from before it. A step back counts at once: then nothing is old. Before this process nothing is known but when the
+    newest delivery came in, so after a long silence a day passes before the silence counts.
+    """
+
+    def __init__(self, clock: Clock, newest: float | None = None) -> None:
+        """`newest`: when the newest thing that is known happened, Unix seconds; None when nothing is."""
+        self._clock = clock
+        now = clock.now()
+        self._base = now if newest is None else min(now, newest)
+        self._since = clock.monotonic()
+        self._doubted: float | None = None
+
+    def milliseconds(self) -> int:
+        """The time to go by. Ask now and then: a step is noticed by asking."""
+        wall, real = self._clock.now(), self._clock.monotonic()
+        slow = self._base + real - self._since
+        if wall > slow + SLACK_SECONDS:
+            if self._doubted is None:
+                self._doubted = real
+                log.warning("the clock is ahead of what is known; nothing is forgotten for it within a day")
+            if real - self._doubted < DOUBT_SECONDS:
+                return int(slow * 1000)
+        self._doubted = None
+        self._base, self._since = wall, real
+        return int(wall * 1000)

@@ -1,0 +1,167 @@
+"""Who is refused again and again has to wait; who sends much and is accepted never does."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+from structlog.testing import capture_logs
+
+from dslc.blocks import Webhook
+from runtime.secrets import Secret
+from runtime.webhooks.address_limit import AddressLimit, Origin
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.route import Route, mount
+from tests.clocks import ManualClock
+
+SENDER = Origin("192.0.2.1", False)
+
+
+@pytest.fixture
+def limit(clock: ManualClock) -> AddressLimit:
+    return AddressLimit(clock, per_minute=3)
+
+
+@pytest.fixture
+def route() -> Route:
+    block = Webhook.model_validate(
+        {"name": "github", "path": "/hooks/github", "provider": "github", "secret": ["secret://env/SECRET"]}
+    )
+    made = mount(block, origin="x", secrets=[Secret(b"It's a secret", "env SECRET")], problem=None).route
+    assert made is not None
+    return made
+
+
+def refuse(limit: AddressLimit, origin: Origin = SENDER, *, times: int = 3, status: int = 401) -> None:
+    for _ in range(times):
+        limit.refused(origin, status)
+
+
+def waits(limit: AddressLimit, origin: Origin = SENDER, route: Route | None = None) -> bytes:
+    """The header lines of the refusal; empty when there is none."""
+    with contextlib.suppress(Refused):
+        limit.check(origin, route)
+        return b""
+    with pytest.raises(Refused, match="address_limited") as refused:
+        limit.check(origin, route)
+    return refused.value.fields
+
+
+def test_after_so_many_refusals_an_address_waits_for_the_rest_of_the_minute(
+    limit: AddressLimit, clock: ManualClock
+) -> None:
+    refuse(limit, times=2)
+    assert not waits(limit)
+    clock.advance(12.5)
+    refuse(limit, times=1)
+    assert waits(limit) == b"Retry-After: 48\r\n"
+    assert not waits(limit, Origin("192.0.2.2", False))
+    clock.advance(47.4)
+    assert waits(limit) == b"Retry-After: 1\r\n"
+    clock.advance(0.1)
+    assert not waits(limit)
+    refuse(limit, times=2)
+    assert not waits(limit)
+
+
+def test_setting_the_clock_does_not_help(limit: AddressLimit, clock: ManualClock) -> None:
+    refuse(limit)
+    clock.step(3600)
+    assert waits(limit)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_is_not_the_senders_doing_does_not_count(limit: AddressLimit, status: int) -> None:
+    refuse(limit, times=10, status=status)
+    assert not waits(limit)
+
+
+def test_an_address_is_known_where_a_request_from_it_was_verified(
+    limit: AddressLimit, clock: ManualClock, route: Route
+) -> None:
+    limit.verified(SENDER, route)
+    refuse(limit)
+    assert not waits(limit, SENDER, route)
+    assert waits(limit, SENDER, replace(route, name="other"))
+    assert waits(limit, SENDER, None)
+    clock.advance(3600)
+    refuse(limit)
+    assert waits(limit, SENDER, route)
+
+
+def test_who_accepts_everything_knows_nobody(limit: AddressLimit, route: Route) -> None:
+    route = replace(route, verified=False)
+    limit.verified(SENDER, route)
+    refuse(limit)
+    assert waits(limit, SENDER, route)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2", True),
+    ],
+)
+def test_addresses_of_one_customer_are_one(limit: AddressLimit, one: str, other: str, alike: bool) -> None:
+    refuse(limit, Origin(one, False))
+    assert bool(waits(limit, Origin(other, False))) == alike
+
+
+@pytest.mark.parametrize("address", [None, "", "nonsense"])
+def test_no_address_is_not_limited(limit: AddressLimit, address: str | None) -> None:
+    refuse(limit, Origin(address, False))
+    assert not waits(limit, Origin(address, False))
+
+
+def test_memory_is_bounded_and_the_longest_unheard_of_goes(clock: ManualClock, route: Route) -> None:
+    limit = AddressLimit(clock, per_minute=1, capacity=100)
+    for number in range(1000):
+        origin = Origin(f"192.0.{number // 250}.{number % 250}", False)
+        refuse(limit, origin, times=1)
+        limit.verified(origin, route)
+    assert (len(limit._refused), len(limit._known)) == (100, 100)
+    assert not waits(limit, Origin("192.0.0.0", False))
+    assert waits(limit, Origin("192.0.3.249", False))
+
+
+def test_zero_is_no_limit(clock: ManualClock) -> None:
+    limit = AddressLimit(clock, per_minute=0)
+    refuse(limit, times=500)
+    assert not waits(limit)
+
+
+def test_a_proxy_that_nobody_told_us_of_is_not_limited_and_that_is_said_once(clock: ManualClock) -> None:
+    limit = AddressLimit(clock, per_minute=3)
+    origin = limit.origin("10.0.0.9", Headers([("X-Forwarded-For", "203.0.113.1")]))
+    assert origin == Origin("10.0.0.9", True)
+    with capture_logs() as logs:
+        refuse(limit, origin, times=10)
+    assert not waits(limit, origin)
+    assert [entry["log_level"] for entry in logs] == ["warning"]
+    assert "--trusted-proxies" in logs[0]["event"]
+
+
+def test_behind_a_trusted_proxy_each_sender_is_counted_alone(clock: ManualClock) -> None:
+    limit = AddressLimit(clock, trusted=1, per_minute=3)
+
+    def sender(address: str) -> Origin:
+        return limit.origin("10.0.0.9", Headers([("X-Forwarded-For", f"192.0.2.50, {address}")]))
+
+    refuse(limit, sender("203.0.113.1"))
+    assert waits(limit, sender("203.0.113.1"))
+    assert not waits(limit, sender("203.0.113.2"))
+
+
+def test_only_allowed_networks_may_send(limit: AddressLimit, route: Route) -> None:
+    route = replace(route, allow_from=(ip_network("192.0.2.0/24"),))
+    limit.check(SENDER, route)
+    with pytest.raises(Refused, match="address_not_allowed") as refused:
+        limit.check(Origin("198.51.100.1", False), route)
+    assert (refused.value.status, refused.value.shown) == (403, "forbidden")
