@@ -19,7 +19,6 @@ from runtime.database import Database, bulk
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
 from runtime.database.wakeup import WEBHOOKS, notify
-from runtime.database.wakeup import WEBHOOKS, notify
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 
@@ -183,7 +182,6 @@ def delete_all(connection: Connection, user_id: str) -> int:
 
 def _renew(connection: Connection) -> None:
     connection.execute(_RENEW, {"name": VERSION, "value": uuid4().hex})
-    notify(connection, WEBHOOKS)
     notify(connection, WEBHOOKS)
 
 

@@ -41,3 +41,17 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_password_in_the_database_url_is_not_in_the_repr() -> None:
     assert "hunter2" not in repr(Settings.read({"database": "postgresql://me:hunter2@db/x"}))
+
+
+@pytest.mark.parametrize("url", ["https://hooks.example.com", "https://example.com/in", "http://10.0.0.1:8080/"])
+def test_what_senders_see_is_a_url(url: str) -> None:
+    assert Settings.read({"public_url": url}).public_url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["", "hooks.example.com", "ftp://example.com", "https://me:pw@example.com", "https://a/?b", "https://ü.de"]
+)
+def test_anything_else_is_no_url_that_senders_see(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("SYMBIONT_PUBLIC_URL", url)
+    with pytest.raises(UsageError, match="SYMBIONT_PUBLIC_URL: "):
+        Settings.read({})
