@@ -14,8 +14,9 @@ class Row(NamedTuple):
     """One row of a family: what may stand after `provider`, and its options.
 
     `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
-    parts, that decides instead. `event`: where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the
-    option that names a header instead. `extra`: the optional dependency it needs.
+    parts, that decides instead; one without a default is no template, and signs the body when it is given. `event`:
+    where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the option that names a header instead.
+    `extra`: the optional dependency it needs.
     """
 
     name: str

@@ -20,14 +20,14 @@ _HEADER = "header:"
 class _Signer(NamedTuple):
     """The provider of a webhook as its options make it.
 
-    `parts`: what is signed; None when nobody knows. `events`: where the event stands; None when nobody knows. `chosen`:
-    the author of the program says where the event stands, not the vendor.
+    `parts`: what is signed; None when nobody knows. `events`: where the event stands; None when nobody knows. `by`: the
+    option with which the author of the program says so, where the vendor does not.
     """
 
     name: str
+    by: str | None
     parts: frozenset[str] | None
     events: tuple[str, ...] | None
-    chosen: bool
 
     def signs(self, part: str) -> bool:
         """Whether `body`, or `header:NAME`, is covered; yes when nobody knows."""
@@ -62,11 +62,12 @@ def known_event(context: Context, given: Given, _: Head) -> None:
         return
     if not signer.events:
         message = f"`event` needs a sender that names its events, and `{signer.name}` does not say where"
-        hint = 'add `event_header "X-Event"` to `provider custom`' if signer.chosen else "use a `filter` on the body"
+        option = f'add `{signer.by} "X-Event"` to `provider {signer.name}`'
+        hint = option if signer.by else "use a `filter` on the body"
         context.findings.add("T405", message, entry.key, hint=hint)
         given.good = False
         return
-    vendors = not signer.chosen and signer.signs("body")
+    vendors = signer.by is None and signer.signs("body")
     if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
         message = f"`{signer.name}` does not sign the event, on which `event` decides"
         context.findings.add("P504", message, entry.key, hint=signer.said())
@@ -85,12 +86,13 @@ def _signer(context: Context, given: Given) -> _Signer | None:
     row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, Chosen) else None
     if row is None or not isinstance(provider, Chosen):
         return None
-    return _Signer(provider.name, _signed(row, provider), _events(row, provider), row.event_by is not None)
+    return _Signer(provider.name, row.event_by, _signed(row, provider), _events(row, provider))
 
 
 def _signed(row: Row, provider: Chosen) -> frozenset[str] | None:
     if row.signed_by is not None and row.signed_by in provider.options:
-        return frozenset(_PART.findall(str(provider.options[row.signed_by])))
+        template = any(option.name == row.signed_by and option.default is not None for option in row.options)
+        return frozenset(_PART.findall(str(provider.options[row.signed_by])) if template else ("body",))
     return None if row.signed is None else frozenset(map(str.lower, row.signed))
 
 

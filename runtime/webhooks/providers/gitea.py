@@ -13,6 +13,7 @@ GITEA = Provider(
     doc_url="https://docs.gitea.com/usage/repository/webhooks",
     scheme=Hmac(header="X-Gitea-Signature"),
     event=("header:X-Gitea-Event",),
+    action=("$.action",),
     sample_event="push",
     delivery_id=("header:X-Gitea-Delivery",),
     facts=(

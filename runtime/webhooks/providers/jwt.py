@@ -125,5 +125,6 @@ JWT = Provider(
     options=JwtOptions,
     configure=configure,
     signed_by="body_claim",
+    event_by="event_header",
     keyless_by="jwks_url",
 )

@@ -13,6 +13,7 @@ LINEAR = Provider(
     doc_url="https://linear.app/developers/webhooks",
     scheme=Hmac(header="Linear-Signature", timestamp_path="$.webhookTimestamp", unit="ms", tolerance=60),
     event=("header:Linear-Event", "$.type"),
+    action=("$.action",),
     sample_event="Issue",
     delivery_id=("header:Linear-Delivery",),
     answer=OK,

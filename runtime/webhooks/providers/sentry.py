@@ -13,6 +13,7 @@ SENTRY = Provider(
     # Sentry-Hook-Timestamp is not signed, so it proves nothing.
     scheme=Hmac(header="Sentry-Hook-Signature"),
     event=("header:Sentry-Hook-Resource",),
+    action=("$.action",),
     sample_event="issue",
     delivery_id=("header:Request-ID",),
     facts=(

@@ -49,4 +49,5 @@ TOKEN = Provider(
     decoder=json_or_form("payload", plain=True),
     options=TokenOptions,
     configure=configure,
+    event_by="event_header",
 )

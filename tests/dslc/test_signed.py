@@ -1,0 +1,76 @@
+"""What is warned about, by what the catalogue says of the provider."""
+
+from __future__ import annotations
+
+import pytest
+
+from dslc.catalog import Catalog, Row
+from dslc.compiler import analyse
+from dslc.setting import Setting
+from dslc.source import Source
+
+_OPTIONS = (
+    Setting("payload", "string", default="{body}"),
+    Setting("body_claim", "string"),
+    Setting("event_header", "string"),
+)
+
+
+def warned(filters: str, options: str = "", **row: object) -> list[str]:
+    """The codes for a webhook with these filters, of a provider of this row."""
+    catalog = Catalog({"provider": (Row("them", options=_OPTIONS, **row),), "secret": (Row("env"),)})  # type: ignore[arg-type]
+    text = f'webhook w {{ path "/w" provider them {{ {options} }} secret "secret://env/A" {filters} }}'
+    return [each.code for each in analyse([Source("w", text)], catalog).diagnostics]
+
+
+BODY = 'filter { json_path "$.a" equals 1 }'
+HEADER = 'filter { header "X-A" equals 1 }'
+
+
+@pytest.mark.parametrize(
+    ("filters", "options", "row", "codes"),
+    [
+        (BODY, "", {"signed": ("body",)}, []),
+        (BODY, "", {"signed": ("id", "timestamp")}, ["P504"]),
+        (BODY, "", {"signed": None}, []),
+        (HEADER, "", {"signed": None}, []),
+        (HEADER, "", {"signed": ("body",)}, ["P504"]),
+        (HEADER, "", {"signed": ("header:x-a",)}, []),
+        (HEADER, "", {"signed": ("body", "header:X-A")}, []),
+        # A template says what is signed.
+        (BODY, 'payload "{id}"', {"signed": ("body",), "signed_by": "payload"}, ["P504"]),
+        (BODY, 'payload "{id}{body}"', {"signed": ("body",), "signed_by": "payload"}, []),
+        # An option that is no template says that the body is.
+        (BODY, "", {"signed": (), "signed_by": "body_claim"}, ["P504"]),
+        (BODY, 'body_claim "sha"', {"signed": (), "signed_by": "body_claim"}, []),
+        # However deep, and once a filter.
+        ('filter { any { filter { json_path "$.a" equals 1 } filter { not { header "X-A" exists true } } } }', "",
+         {"signed": ("body",)}, ["P504"]),
+        ('filter { not { header "X-A" exists true } not { header "X-B" exists true } }', "", {"signed": ("body",)},
+         ["P504"]),
+    ],
+)  # fmt: skip
+def test_a_filter_on_what_is_not_signed_is_warned_about(
+    filters: str, options: str, row: dict[str, object], codes: list[str]
+) -> None:
+    assert warned(filters, options, **row) == codes
+
+
+@pytest.mark.parametrize(
+    ("options", "row", "codes"),
+    [
+        ("", {"signed": ("body",), "event": ("header:X-Event",)}, []),  # the vendor's own
+        ("", {"signed": ("body",), "event": ("$.type",)}, []),
+        ("", {"signed": (), "event": ("$.type",)}, ["P504"]),
+        ("", {"signed": (), "event": ("header:X-Event",)}, ["P504"]),
+        ("", {"signed": ("header:x-event",), "event": ("header:X-Event",)}, []),
+        ("", {"signed": None, "event": ("$.type",)}, []),
+        ("", {"signed": ("body",), "event": None}, []),
+        ("", {"signed": ("body",), "event": ()}, ["T405"]),
+        ("", {"signed": ("body",), "event": (), "event_by": "event_header"}, ["T405"]),
+        ('event_header "X-Event"', {"signed": ("body",), "event": (), "event_by": "event_header"}, ["P504"]),
+        ('event_header "X-E"', {"signed": ("header:x-e",), "event": (), "event_by": "event_header"}, []),
+    ],
+)
+def test_an_event_that_nobody_names_or_signs_is_told(options: str, row: dict[str, object], codes: list[str]) -> None:
+    assert warned('event "a"', options, **row) == codes
