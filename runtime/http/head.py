@@ -20,9 +20,11 @@ END: Final = b"\r\n\r\n"
 CHUNKED: Final = -1
 """The `length` of a body that says its length chunk by chunk."""
 
-# Visible ASCII; RFC 3986 has fewer, but an exact look-up finds none of the others. A fragment is never sent.
-_REQUEST_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-\"$-~]+) HTTP/1\.([01])")
-_OTHER_VERSION = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} [!-\"$-~]+ HTTP/[0-9]\.[0-9]")
+# The target in origin-form, absolute-form or asterisk-form (RFC 9112 section 3.2): visible ASCII without a fragment.
+# RFC 3986 has fewer characters, but an exact look-up finds none of the others.
+_LINE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ((?:/|https?://|\*(?= ))[!-\"$-~]*) HTTP/"
+_REQUEST_LINE = re.compile(_LINE + r"1\.([01])")
+_OTHER_VERSION = re.compile(_LINE + r"[0-9]\.[0-9]")
 # A field name is a token (RFC 9110 section 5.1); the value's characters have been checked when this is asked.
 _FIELD_LINE = re.compile(r"\r\n([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r]*)")
 # What a field value is made of (RFC 9110 section 5.5): tab, visible ASCII, and bytes above it.

@@ -20,8 +20,11 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Server:
-    """Serves HTTP/1.1 on a bound socket. `gathered`: bytes of the bodies in hand; `now`: the event loop's time, at
-    most a second old; `draining`: it has been asked to stop."""
+    """Serves HTTP/1.1 on a bound socket.
+
+    `connections`: all that are open. `gathered`: bytes of the bodies in hand. `now`: the event loop's time, at most a
+    second old. `draining`: it has been asked to stop.
+    """
 
     def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
         self.handler = handler
@@ -29,7 +32,7 @@ class Server:
         self.gathered = 0
         self.now = 0.0
         self.draining = False
-        self._connections: set[Connection] = set()
+        self.connections: set[Connection] = set()
         # Those between requests, the one that has been so longest first.
         self._idle: dict[Connection, None] = {}
         self._empty = asyncio.Event()
@@ -48,15 +51,16 @@ class Server:
         self.draining = True
         if self._listening is not None:
             self._listening.close()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.drain()
-        if self._connections:
+        if self.connections:
             try:
                 async with asyncio.timeout(seconds):
                     await self._empty.wait()
             except TimeoutError:
-                for connection in list(self._connections):
+                for connection in list(self.connections):
                     connection.abort()
+                await self._empty.wait()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -64,8 +68,8 @@ class Server:
 
     def admit(self, connection: Connection) -> bool:
         """A new connection; whether there is room for it."""
-        self._connections.add(connection)
-        if len(self._connections) > self.limits.connections:
+        self.connections.add(connection)
+        if len(self.connections) > self.limits.connections:
             oldest = next(iter(self._idle), None)
             if oldest is None:
                 return False
@@ -84,13 +88,13 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         """It is gone."""
-        self._connections.discard(connection)
+        self.connections.discard(connection)
         self._idle.pop(connection, None)
-        if not self._connections:
+        if not self.connections:
             self._empty.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self.now = now = loop.time()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.look(now)
         self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)

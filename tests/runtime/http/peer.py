@@ -1,0 +1,181 @@
+"""A listener for tests, and a peer that sends it bytes as they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from runtime import http
+from runtime.http.server import Handler
+
+SECONDS = 30
+"""How long anything may take here before the test fails."""
+
+LARGEST = 1024 * 1024
+
+Serve = Callable[..., "Serving"]
+
+
+async def echo(request: http.Request) -> http.Response:
+    """Answers with what was asked; refuses with what is wrong."""
+    try:
+        body = await request.read(LARGEST)
+    except http.Problem as problem:
+        return http.failure(problem)
+    said = {
+        "method": request.head.method,
+        "path": request.head.path,
+        "query": request.head.query,
+        "headers": list(request.head.pairs),
+        "peer": request.peer,
+        "body": body.decode("latin-1"),
+    }
+    return http.Response(202, "application/json", msgspec.json.encode(said))
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    @property
+    def error(self) -> str:
+        """The code of a refusal, which always has the same form."""
+        assert self.headers["content-type"] == "application/json", self
+        said = self.json()
+        assert set(said) == {"error", "message"}, said
+        return str(said["error"])
+
+
+class Peer:
+    """One connection."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address, timeout=SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self.socket.makefile("rb")
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def head(self) -> tuple[int, dict[str, str]]:
+        """Status and headers of the next answer. Raises EOFError when the connection ends first."""
+        lines: list[str] = []
+        while (line := self._file.readline()) != b"\r\n":
+            if not line.endswith(b"\r\n"):
+                raise EOFError
+            lines.append(line.decode().removesuffix("\r\n"))
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        return int(lines[0].split(" ")[1]), headers
+
+    def answer(self) -> Answer:
+        """The next answer."""
+        status, headers = self.head()
+        return Answer(status, headers, self._file.read(int(headers["content-length"])))
+
+    def ask(self, data: bytes) -> Answer:
+        """Send `data`; the next answer."""
+        self.send(data)
+        return self.answer()
+
+    def rest(self) -> bytes:
+        """What comes before the listener ends the connection in good order."""
+        return self._file.read()
+
+    def end(self) -> None:
+        """Say that nothing more will be sent."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._file.close()
+        self.socket.close()
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass
+class Serving:
+    """A listener that runs in a thread of its own."""
+
+    server: http.Server
+    address: tuple[str, int]
+    loop: asyncio.AbstractEventLoop
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def started(
+        cls, new_loop: Callable[[], asyncio.AbstractEventLoop], handler: Handler, limits: Mapping[str, Any]
+    ) -> Iterator[Serving]:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        loop = new_loop()
+        server = http.Server(handler, http.Limits(**limits))
+        serving = cls(server, listener.getsockname(), loop)
+        loop.set_exception_handler(lambda _, context: serving.errors.append(context))
+        thread = threading.Thread(target=loop.run_forever, name="listener")
+        thread.start()
+        try:
+            serving.run(server.start(listener)).result(SECONDS)
+            yield serving
+            serving.stop(0).result(SECONDS)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(SECONDS)
+            loop.close()
+            listener.close()
+        assert not serving.errors, serving.errors
+
+    def run(self, coroutine: Any) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def stop(self, seconds: float) -> Future[None]:
+        """Stop, waiting `seconds` for what is under way."""
+        return self.run(self.server.close(seconds))
+
+    def connect(self) -> Peer:
+        return Peer(self.address)
+
+    def ask(self, data: bytes) -> Answer:
+        """The answer to `data`, over a connection of its own."""
+        with self.connect() as peer:
+            return peer.ask(data)
+
+    def expired(self) -> None:
+        """Let so much time pass, as the listener sees it, that every deadline is over."""
+        self.later(3600)
+
+    def later(self, seconds: float) -> None:
+        """Look at the deadlines as they will be in so many seconds."""
+
+        async def look() -> None:
+            now = self.loop.time() + seconds
+            for connection in list(self.server.connections):
+                connection.look(now)
+
+        self.run(look()).result(SECONDS)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Return when it is so; fails when it does not come to be."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.01)
