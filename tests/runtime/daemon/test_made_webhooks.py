@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -253,3 +254,43 @@ def test_the_operators_listener_serves_no_operation_of_the_admin_socket(daemon: 
     for name in ("tokens.create", "secrets.show", "users.add", "webhook_create", "webhooks.list"):
         assert ask(daemon, token, "POST", f"/v1/{name}", {}).status == 404
         assert ask(daemon, None, "POST", f"/v1/{name}", {}).status == 401
+
+
+def raw(daemon: Daemon, request: bytes) -> bytes:
+    """The first line that comes back for `request` on the operators' listener, at least."""
+    host, _, port = str(daemon.addresses["admin"]).rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(request)
+        answer = b""
+        while b"\r\n" not in answer and (part := connection.recv(65_536)):
+            answer += part
+    return answer
+
+
+def test_requests_that_are_hardly_http_do_nothing(daemon: Daemon) -> None:
+    token = make_token(daemon, "--scope", "write").encode()
+    post = b"POST /v1/webhooks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + b"\r\n"
+    body = b'{"title":"smuggled","agent":"reviewer"}'
+    typed = post + b"Content-Type: application/json\r\n"
+    large = b"11170\r\n" + b" " * 0x11170 + b"\r\n0\r\n\r\n"
+    chunked = typed + b"Transfer-Encoding: chunked\r\n"
+    for request, statuses in (
+        (typed + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + body, {400}),
+        (typed + b"Content-Length: 39\r\nContent-Length: 40\r\n\r\n" + body, {400}),
+        (typed + b"Content-Length: -1\r\n\r\n" + body, {400}),
+        (chunked + b"\r\nzz\r\n" + body, {400}),
+        (chunked + b"\r\n" + large, {413}),
+        (typed.replace(b"/v1/webhooks", b"/v1/web\x00hooks") + b"\r\n", {400, 404}),
+        (typed.replace(b"Host: x", b"Host: x\r\nHost: y") + b"Content-Length: 2\r\n\r\n{}", {400, 422}),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", {400}),
+    ):
+        answer = raw(daemon, request)
+        assert int(answer[9:12]) in statuses, (request[:300], answer[:300])
+    host, _, port = str(daemon.addresses["admin"]).rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(typed + b"Content-Length: 39\r\n\r\n" + body[:-1])
+    listed = ask(daemon, token.decode(), "GET", "/v1/webhooks?limit=200").json()["webhooks"]
+    assert "smuggled" not in {webhook["title"] for webhook in listed}
+    # And as it should be, in pieces.
+    pieces = b"".join(b"%x\r\n%b\r\n" % (1, body[place : place + 1]) for place in range(len(body))) + b"0\r\n\r\n"
+    assert raw(daemon, chunked + b"\r\n" + pieces)[9:12] == b"201"
