@@ -37,7 +37,7 @@ class Space:
         """Count a delivery with a body of `size` bytes."""
         self.used += size + EACH_BYTES
         # Not for every delivery beyond it: where nothing has been handled yet there is no room to be made.
-        if self.used > self.keep and self.used - self._measured > self.keep // 8:
+        if self.full or (self.used > self.keep and self.used - self._measured > self.keep // 8):
             self._measured = self.used
             self.wanted.set()
 

@@ -1,0 +1,251 @@
+"""What is old or too large goes; what waits, and whatever a clock may bring back, does not."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+from structlog.testing import capture_logs
+
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.database.schema import bodies, deliveries, rates, replay_keys
+from runtime.webhooks.admission import Admission, Full
+from runtime.webhooks.delivery import Candidate
+from runtime.webhooks.inbox import Inbox, Outcome
+from runtime.webhooks.retention import Retention
+from runtime.webhooks.slow_clock import SlowClock
+from runtime.webhooks.space import Space
+from tests.clocks import ManualClock, until
+from tests.runtime.webhooks.deliveries import candidate, rows, verdicts
+
+DAY = 86_400
+KEEP = 30 * DAY
+BODY = b"x" * 1000
+
+
+class Kept:
+    """The parts that keep and forget, of one daemon."""
+
+    def __init__(self, database: Database, clock: ManualClock, keep: int = 10_000) -> None:
+        self.database = database
+        self.space = Space(keep)
+        self.retention = Retention(database, clock, self.space, keep_seconds=KEEP)
+        self.admission = Admission(database, clock, space=self.space)
+        self.inbox = Inbox(database, clock)
+
+    async def handled(self, *names: str, state: str = "done") -> None:
+        """Accept deliveries and let them end."""
+        for name in names:
+            await self.admission.admit(candidate(name, body=BODY))
+        for work in await self.inbox.claim(len(names)):
+            await self.inbox.finish(work, Outcome(state))
+
+    async def bodies(self) -> list[str | None]:
+        """The ids of deliveries that have their bodies, oldest first."""
+        have = {row.delivery_id for row in await rows(self.database, bodies, "delivery_id")}
+        return [row.provider_delivery_id for row in await rows(self.database, deliveries) if row.id in have]
+
+
+@pytest.fixture
+async def kept(database: Database, clock: ManualClock) -> Kept:
+    kept = Kept(database, clock)
+    await kept.retention.open()
+    return kept
+
+
+def timed(mac: bytes, at: float) -> Candidate:
+    """A request that was signed at `at`, with a tolerance of five minutes."""
+    return candidate(replay_key=mac, replay_until=at + 300)
+
+
+async def both(admission: Admission, many: Sequence[Candidate]) -> list[str]:
+    return verdicts([await admission.admit(each) for each in many])
+
+
+async def test_the_oldest_handled_bodies_go_first_and_their_rows_stay(kept: Kept, clock: ManualClock) -> None:
+    for number in range(20):
+        await kept.handled(str(number))
+        clock.advance(1)
+    await kept.retention.prune()
+    left = await kept.bodies()
+    assert left == [str(number) for number in range(20 - len(left), 20)]
+    assert 8 <= len(left) <= 9
+    assert kept.space.used <= kept.space.keep
+    oldest = (await rows(kept.database, deliveries))[0]
+    assert oldest.body_sha256 == hashlib.sha256(BODY).hexdigest()
+    assert (await kept.admission.admit(candidate("0", body=BODY))).verdict == "repeated"
+
+
+@pytest.mark.parametrize("state", ["dead", "agent_gone"])
+async def test_what_can_be_sent_again_counts_and_is_not_dropped(kept: Kept, state: str, clock: ManualClock) -> None:
+    await kept.handled(*map(str, range(12)), state=state)
+    await kept.handled("done")
+    await kept.admission.admit(candidate("waits", body=BODY))
+    await kept.retention.prune()
+    assert await kept.bodies() == [*map(str, range(12)), "waits"]
+    clock.advance(31 * DAY)
+    await kept.retention.prune()
+    clock.advance(DAY)
+    await kept.retention.prune()
+    assert await kept.bodies() == ["waits"]
+
+
+async def test_more_than_one_transaction_makes_room(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.webhooks.retention.CHUNK_BYTES", 3000)
+    await kept.handled(*map(str, range(20)))
+    await kept.retention.prune()
+    assert len(await kept.bodies()) <= 9
+
+
+async def test_room_is_made_as_soon_as_there_is_none(kept: Kept) -> None:
+    task = asyncio.create_task(kept.retention.run())
+    for number in range(30):
+        await kept.handled(str(number))
+    await until(lambda: kept.space.used <= kept.space.keep)
+    assert len(await kept.bodies()) <= 9
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is_room(
+    kept: Kept,
+) -> None:
+    with capture_logs() as logs:
+        for number in range(8):
+            await kept.admission.admit(candidate(str(number), body=BODY * 5))
+        with pytest.raises(Full):
+            await kept.admission.admit(candidate("8"))
+        await kept.retention.prune()
+        await kept.retention.prune()
+        with pytest.raises(Full):
+            await kept.admission.admit(candidate("8"))
+        for work in await kept.inbox.claim(1000):
+            await kept.inbox.finish(work, Outcome("done"))
+        await kept.retention.prune()
+    assert [(entry["log_level"], entry["event"][:24]) for entry in logs] == [
+        ("error", "deliveries are refused: "),
+        ("info", "there is room for delive"),
+    ]
+    assert (await kept.admission.admit(candidate())).verdict == "accepted"
+
+
+async def test_a_request_whose_key_is_forgotten_is_not_taken_for_new(
+    kept: Kept, database: Database, clock: ManualClock
+) -> None:
+    first = timed(b"first", clock.now())
+    assert await both(kept.admission, [first, first]) == ["accepted", "replayed"]
+    clock.advance(2 * DAY)
+    await kept.retention.prune()
+    assert await rows(database, replay_keys) == []
+    clock.step(-2 * DAY)
+    assert await both(kept.admission, [first]) == ["replayed"]
+    assert await both(kept.admission, [timed(b"other", clock.now() + 1)]) == ["accepted"]
+    again = Kept(database, clock)
+    await again.retention.open()
+    assert await both(again.admission, [first]) == ["replayed"]
+
+
+async def test_a_repeat_by_id_is_answered_as_such_even_then(kept: Kept, clock: ManualClock) -> None:
+    first = candidate("1", replay_key=b"mac", replay_until=clock.now() + 300)
+    await kept.admission.admit(first)
+    clock.advance(2 * DAY)
+    await kept.retention.prune()
+    assert await both(kept.admission, [first]) == ["repeated"]
+
+
+async def test_a_clock_set_far_ahead_makes_nothing_old(kept: Kept, database: Database, clock: ManualClock) -> None:
+    await kept.handled("1")
+    first = timed(b"first", clock.now())
+    await kept.admission.admit(first)
+    clock.step(400 * DAY)
+    for _ in range(3):
+        await kept.retention.prune()
+        clock.advance(3600)
+    clock.step(-400 * DAY)
+    assert len(await rows(database, deliveries)) == 2
+    assert await both(kept.admission, [first, timed(b"other", clock.now())]) == ["replayed", "accepted"]
+
+
+async def test_a_start_with_a_clock_far_ahead_makes_nothing_old(
+    kept: Kept, database: Database, clock: ManualClock
+) -> None:
+    await kept.handled("1")
+    clock.step(400 * DAY)
+    again = Kept(database, clock)
+    await again.retention.open()
+    await again.retention.prune()
+    assert len(await rows(database, deliveries)) == 1
+    clock.advance(DAY + 1)
+    await again.retention.prune()
+    await again.retention.prune()
+    assert await rows(database, deliveries) == []
+
+
+async def test_what_waits_for_a_time_that_a_clock_was_set_back_from_does_not_wait_for_it(
+    kept: Kept, clock: ManualClock
+) -> None:
+    clock.step(10 * DAY)
+    await kept.admission.admit(candidate("1"))
+    clock.step(-10 * DAY)
+    assert await kept.inbox.claim(1) == []
+    await kept.retention.prune()
+    assert len(await kept.inbox.claim(1)) == 1
+
+
+async def test_a_retry_keeps_its_time(kept: Kept, database: Database, clock: ManualClock) -> None:
+    await kept.admission.admit(candidate("1"))
+    soon = int(clock.now() * 1000) + 3_000_000
+    async with database.write() as connection:
+        await connection.execute(update(deliveries).values(next_attempt_at=soon))
+    await kept.retention.prune()
+    assert [row.next_attempt_at for row in await rows(database, deliveries)] == [soon]
+
+
+async def test_counters_of_webhooks_that_are_gone_go_too(kept: Kept, database: Database, clock: ManualClock) -> None:
+    await kept.admission.admit(candidate("1", per_minute=5))
+    clock.advance(DAY)
+    await kept.retention.prune()
+    assert len(await rows(database, rates)) == 1
+    clock.advance(61)
+    await kept.retention.prune()
+    assert await rows(database, rates) == []
+    assert (await kept.admission.admit(candidate("2", per_minute=5))).verdict == "accepted"
+
+
+async def test_a_large_prune_does_not_leave_a_large_log(tmp_path: Path, master_key: MasterKey) -> None:
+    path = tmp_path / "symbiont.db"
+    database = await Database.open(path, master_key)
+    clock = ManualClock()
+    kept = Kept(database, clock, keep=100_000)
+    for turn in range(3):
+        many = [candidate(f"{turn}-{number}", body=b"x" * 20_000) for number in range(300)]
+        await asyncio.gather(*map(kept.admission.admit, many))
+        for work in await kept.inbox.claim(1000):
+            await kept.inbox.finish(work, Outcome("done"))
+        await kept.retention.prune()
+        size = path.stat().st_size
+        await asyncio.sleep(0.25)
+        await kept.retention.prune()
+    assert len(await kept.bodies()) < 10
+    # The room that a prune makes is used again: the third turn takes no more of the disk than the second.
+    assert path.stat().st_size <= size * 1.2
+    await database.close()
+    assert path.stat().st_size < 12_000_000
+
+
+def test_time_for_forgetting_goes_on_from_before_a_step_and_believes_it_after_a_day(clock: ManualClock) -> None:
+    slow = SlowClock(clock)
+    start = slow.milliseconds()
+    clock.step(10 * DAY)
+    assert slow.milliseconds() == start
+    clock.advance(DAY - 1)
+    assert slow.milliseconds() == start + (DAY - 1) * 1000
+    clock.advance(2)
+    assert slow.milliseconds() == int(clock.now() * 1000)
+    clock.step(-20 * DAY)
+    assert slow.milliseconds() == int(clock.now() * 1000)
