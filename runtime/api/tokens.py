@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import structlog
+
 from dslc.blocks.duration import read_duration
 from runtime.api.house import House
 from runtime.api.parameters import optional_text, text, unknown
@@ -13,6 +15,8 @@ from runtime.clock import rfc3339
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import SCOPES, Scope, users
+
+log = structlog.get_logger("symbiont.tokens")
 
 LONGEST_LABEL = 64
 LONGEST_LIFE = timedelta(days=36_500)
@@ -25,9 +29,11 @@ async def create(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if len(label) > LONGEST_LABEL or not label.isprintable():
         raise UsageError(f"a label is one line of {LONGEST_LABEL} characters at most")
     lifetime = _lifetime(optional_text(parameters, "expires"))
-    made = await house.tokens.create(user, label=label, scopes=_scopes(parameters), lifetime_ms=lifetime)
+    scopes = _scopes(parameters)
+    made = await house.tokens.create(user, label=label, scopes=scopes, lifetime_ms=lifetime)
     if made is None:
         raise unknown("user", user, await users.names(house.database))
+    log.info("a token was made", token=made.token_id, user_id=user, scopes=sorted(scopes))
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": _time(made.expires_at)}
 
 
@@ -53,7 +59,9 @@ async def list_tokens(house: House, parameters: Mapping[str, Any]) -> dict[str, 
 
 async def revoke(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke the token whose id begins with `id`."""
-    return {"id": await house.tokens.revoke(text(parameters, "id"))}
+    revoked = await house.tokens.revoke(text(parameters, "id"))
+    log.info("a token was revoked", token=revoked)
+    return {"id": revoked}
 
 
 def _scopes(parameters: Mapping[str, Any]) -> frozenset[Scope]:

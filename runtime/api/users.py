@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection
 
 from runtime.api.house import House
@@ -15,11 +16,14 @@ from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.webhooks import made
 
+log = structlog.get_logger("symbiont.users")
+
 
 async def add(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the user `name`."""
     name = text(parameters, "name")
     await users.add(house.database, name, milliseconds(house.clock))
+    log.info("a user was added", user_id=name)
     return {"user": name}
 
 
@@ -47,6 +51,7 @@ async def remove(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     removed = await house.database.transact(gone)
     if removed is None:
         raise unknown("user", name, await users.names(house.database))
+    log.info("a user was removed", user_id=name, tokens=removed[0], webhooks=removed[1])
     # It is done; should the database not answer now, the routes follow as soon as it does.
     await house.made_routes.look()
     return {"user": name, "tokens": removed[0], "webhooks": removed[1]}

@@ -22,9 +22,9 @@ LARGEST_REQUEST = 64 * 1024 * 1024
 
 def operators(house: House, serving: Callable[[], bool]) -> web.Application:
     """The operators' listener: how the daemon is, to everybody, and `/v1` to whoever has a token."""
-    application = _health(house, serving)
+    application, handler = _health(house, serving), v1(house)
     for path in ("/v1", "/v1/{rest:.*}"):
-        application.router.add_route("*", path, v1(house))
+        application.router.add_route("*", path, handler)
     return application
 
 
