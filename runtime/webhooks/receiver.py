@@ -205,8 +205,8 @@ class Receiver:
             await asyncio.create_task(_awaited(self._fetch(needed)), name="fetch keys")
         try:
             return await self._check_once(arrival, verifier, request)
-        except KeyNeeded:
-            raise Refused("key_unavailable") from None
+        except KeyNeeded as still:
+            raise Refused(still.reason) from None
 
     async def _check_once(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
         now = self._clock.now()

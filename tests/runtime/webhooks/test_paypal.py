@@ -99,7 +99,8 @@ def with_crc(body: bytes, wanted: int) -> bytes:
     [
         URL.replace("https", "http"), URL.replace("api.paypal.com", "evil.example"),
         URL.replace(".com/", ".com.evil.example/"), URL.replace("api.", "x.api."), URL.replace(".com/", ".com:8443/"),
-        URL.replace("https://", "https://a@"), URL + "?x", URL + "/../x", URL.replace("certs/", "certs/../"), URL.replace("notifications/certs", "other"), "x",
+        URL.replace("https://", "https://a@"), URL + "?x",
+        URL + "/../x", URL.replace("certs/", "certs/../"), URL.replace("notifications/certs", "other"), "x",
         URL.replace("api.", "api.sandbox."), URL.replace("api.paypal.com", "api.paypal.com@evil.example"),
     ],
 )  # fmt: skip
