@@ -1,0 +1,143 @@
+"""What a vendor's own library takes is taken, what it refuses is refused; every difference is written down."""
+
+from __future__ import annotations
+
+import importlib
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from runtime.webhooks import Refused
+from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.timestamp import write_time
+from tests.contracts.provider_cases import URL, Case, Pairs, changed, signed_at
+from tests.runtime.webhooks.vendors import LIBRARIES, Attempt, Library
+
+Made = tuple[Pairs, bytes]
+Variation = Callable[[Case, float], Made | None]
+"""A request that is wrong in one way, or right in an unusual one; None where a sender has nothing of the kind."""
+
+
+def proof(change: Callable[[str], str]) -> Variation:
+    """The header with the proof written otherwise."""
+
+    def vary(case: Case, now: float) -> Made | None:
+        headers, body = case.sent(now=now)
+        if not case.in_header:
+            return None
+        at = next(i for i, (one, two) in enumerate(zip(headers, case.sent(now=now, secret=case.other)[0], strict=True))
+                  if one != two)  # fmt: skip
+        made = changed(headers, at, change)
+        return None if made == headers else (made, body)
+
+    return vary
+
+
+def written(change: Callable[[str], str]) -> Variation:
+    """A timestamp that is written otherwise, and signed as it is written."""
+
+    def vary(case: Case, now: float) -> Made | None:
+        scheme = case.row.scheme
+        if not isinstance(scheme, Hmac) or not case.timed or scheme.unit == "rfc3339":
+            return None
+        return signed_at(case, change(write_time(now, scheme.unit)), now)
+
+    return vary
+
+
+def payload(change: Callable[[bytes], bytes]) -> Variation:
+    def vary(case: Case, now: float) -> Made:
+        headers, body = case.sent(now=now)
+        return headers, change(body)
+
+    return vary
+
+
+OTHER_LETTERS = "mådé 😀".encode()
+
+
+def wide(text: str) -> str:
+    return "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in text)
+
+
+VARIATIONS: Mapping[str, Variation] = {
+    "as it is sent": lambda case, now: case.sent(now=now),
+    "a body with other letters": lambda case, now: case.sent(now=now, body=case.body.replace(b"made", OTHER_LETTERS)),
+    "another secret": lambda case, now: case.sent(now=now, secret=case.other),
+    "another address": lambda case, now: case.sent(now=now, url=URL + "x") if "url" in case.row.signed else None,
+    "an hour old": lambda case, now: case.sent(now=now - 3600) if case.timed else None,
+    "from the future": lambda case, now: case.sent(now=now + 3600) if case.timed else None,
+    "a changed digit": payload(lambda body: body.replace(b"1", b"2", 1)),
+    "a shorter body": payload(lambda body: body[:-1]),
+    "a longer body": payload(lambda body: body + b" "),
+    "upper case": proof(lambda value: value.upper()),
+    "no padding": proof(lambda value: value.rstrip("=")),
+    "the other base64": proof(lambda value: value.replace("+", "-").replace("/", "_")),
+    "cut short": proof(lambda value: value[:-2]),
+    "one letter more": proof(lambda value: value + "a"),
+    "another version": proof(lambda value: value.replace("v1", "v9").replace("v0=", "v9=").replace("h1=", "h9=")),
+    "no version": proof(lambda value: value.replace("v1,", "").replace("v1=", "").replace("sha256=", "")),
+    "rubbish behind a comma": proof(lambda value: value + ",v1=junk"),
+    "rubbish behind a space": proof(lambda value: value + " v1,junk"),
+    "rubbish behind a semicolon": proof(lambda value: value + ";h1=junk"),
+    "a fraction": written(lambda text: text + ".0"),
+    "full-width digits": written(wide),
+    "an underscore": written(lambda text: text[:4] + "_" + text[4:]),
+    "a plus sign": written(lambda text: "+" + text),
+    "a leading zero": written(lambda text: "0" + text),
+    "no number": written(lambda text: "soon"),
+}  # fmt: skip
+
+
+def taken_here(case: Case, made: Made, now: float) -> bool:
+    try:
+        case.verify(*made, now=now)
+    except Refused:
+        return False
+    return True
+
+
+def taken_there(library: Library, module: Any, case: Case, made: Made) -> bool:
+    headers = {name.lower(): value for name, value in made[0]}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return bool(library.takes(module, Attempt(headers, made[1], case.secret, URL)))
+    except Exception:
+        return False  # every library has exceptions of its own for what it refuses
+
+
+def loaded(library: Library) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(library.module)
+        except ImportError as error:
+            pytest.skip(f"{library.module} is not installed ({error}); `.[vendors-large]` has it")
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.provider)
+def test_the_verdict_is_the_vendors_own_or_the_difference_is_written_down(library: Library, name: str) -> None:
+    module, case, now = loaded(library), Case(library.provider), int(time.time())
+    made = VARIATIONS[name](case, now)
+    if made is None:
+        return
+    verdicts = taken_there(library, module, case, made), taken_here(case, made, now)
+    expected = {(True, True), (False, False)}
+    if name in library.lax:
+        expected = {(True, False), (False, False)} if library.random else {(True, False)}
+    elif name in library.strict:
+        expected = {(False, True)}
+    assert verdicts in expected, "(theirs, ours)"
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.provider)
+def test_what_is_sent_is_taken_by_both(library: Library) -> None:
+    module, case, now = loaded(library), Case(library.provider), int(time.time())
+    made = case.sent(now=now)
+    assert taken_there(library, module, case, made)
+    assert taken_here(case, made, now)
