@@ -31,7 +31,7 @@ def _row(entry: Mount, house: House) -> dict[str, Any]:
         "declared": entry.origin,
         "mounted": entry.route is not None,
         "problem": entry.problem,
-        "secret": ", ".join(entry.secret_origins) or "none: unverified requests are accepted",
+        "secret": entry.secret_from,
         "url": _url(entry, house) if house.addresses else None,
     }
 
@@ -75,7 +75,8 @@ async def log(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def sign_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The headers with which `name`'s sender would send `body` (base64), and the URL that it would post to."""
+    """The headers and body with which `name`'s sender would send `body` (both base64), and the URL that it would post
+    to."""
     name = text(parameters, "name")
     entry = house.mounts.get(name)
     if entry is None:
@@ -88,8 +89,13 @@ async def sign_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str
         raise UsageError("the parameter body is not base64") from None
     event = optional_text(parameters, "event")
     delivery_id = optional_text(parameters, "delivery_id") or uuid7(house.clock)
+    try:
+        headers, sent = entry.route.signed(body, house.clock.now(), delivery_id, event)
+    except ValueError as error:
+        raise SymbiontError(f"the webhook {name} ({entry.provider}) cannot be tried out: {error}") from None
     return {
         "url": _url(entry, house),
         "provider": entry.provider,
-        "headers": [list(pair) for pair in entry.route.signed(body, house.clock.now(), delivery_id, event)],
+        "headers": [list(pair) for pair in headers],
+        "body": base64.b64encode(sent).decode(),
     }

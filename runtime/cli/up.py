@@ -79,7 +79,7 @@ def _announce(house: House) -> None:
             entry.name,
             entry.provider,
             entry.agent,
-            entry.problem or ", ".join(entry.secret_origins) or "none: unverified requests are accepted",
+            entry.problem or entry.secret_from,
         )
         for entry in sorted(house.mounts.values(), key=lambda entry: entry.path)
     ]

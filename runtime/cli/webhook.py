@@ -74,7 +74,7 @@ def test(name: str, payload: str, event: str | None, delivery_id: str | None, ro
         "delivery_id": delivery_id,
     }
     signed = call_daemon(find_root(root), "webhooks.sign", parameters)
-    status, reason, answer = _post(signed["url"], signed["headers"], body)
+    status, reason, answer = _post(signed["url"], signed["headers"], base64.b64decode(signed["body"]))
     if as_json:
         print_json({"url": signed["url"], "status": status, "answer": answer})
     else:

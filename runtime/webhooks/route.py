@@ -13,7 +13,7 @@ from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import Filters, compile_filters
 from runtime.webhooks.provider import Provider
-from runtime.webhooks.signing import sign
+from runtime.webhooks.signing import sign_request
 from runtime.webhooks.source import Read, compile_sources, header_name
 from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
 
@@ -46,11 +46,17 @@ class Route:
     shown_secrets: tuple[str, ...] = field(default=(), repr=False)
     """Secrets that the sender shows in a header instead of signing with them, to be left out of what is kept."""
 
-    def signed(self, body: bytes, now: float, delivery_id: str, event: str | None) -> list[tuple[str, str]]:
-        """The headers with which this webhook's sender would send `body` at `now` (Unix seconds)."""
+    def signed(
+        self, body: bytes, now: float, delivery_id: str, event: str | None
+    ) -> tuple[list[tuple[str, str]], bytes]:
+        """The headers and the body as this webhook's sender would send `body` at `now` (Unix seconds).
+
+        Raises ValueError, in one line, when only the sender can sign, or its proof has no place in such a body.
+        """
         secret = self.secrets[0] if self.secrets else b"unverified"
         row = self.verifier.provider
-        return sign(row, secret, body, now=now, delivery_id=delivery_id, event=event or row.sample_event)
+        name = event or row.sample_event
+        return sign_request(row, secret, body, now=now, delivery_id=delivery_id, event=name, url=self.public_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,14 @@ class Mount:
     problem: str | None
     user_id: str = OWNER
     title: str | None = None
+
+    @property
+    def secret_from(self) -> str:
+        """Where its secrets are from, or why it has none."""
+        if self.secret_origins:
+            return ", ".join(self.secret_origins)
+        keyless = self.route is not None and self.route.verified
+        return "none: the sender's keys are fetched" if keyless else "none: unverified requests are accepted"
 
 
 def mount(
