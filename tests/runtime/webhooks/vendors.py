@@ -43,10 +43,8 @@ _FUTURE = {"from the future": "it looks at one side only; a clock may be wrong t
 _NUMBER = "one number has one text, so that one signed request has one replay key"
 _INT = dict.fromkeys(("full-width digits", "an underscore", "a plus sign", "a leading zero"), _NUMBER)
 _FLOAT = {**_INT, "a fraction": _NUMBER}
-_BASE64 = dict.fromkeys(
-    ("one letter more", "rubbish behind a semicolon"),
-    "what stands behind the padding is skipped; here one MAC has one text",
-)
+_PADDED = "it skips what stands behind the padding; here one MAC has one text"
+_BASE64 = dict.fromkeys(("one letter more", "rubbish behind a semicolon"), _PADDED)
 _UNLABELLED = {"another version": "it never looks at the label; a later version may mean something else"}
 
 
