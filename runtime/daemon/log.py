@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any, Literal
 
 import structlog
@@ -18,6 +19,7 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _on_one_line,
     ]
     renderer: list[Any] = (
         [
@@ -52,6 +54,15 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # A line for each change would feed itself where the log is written into a watched folder.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
+
+
+def _on_one_line(_logger: object, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """`entry` with its control characters written out: what comes from a request neither begins a line of its own nor
+    speaks to the terminal."""
+    for name, value in entry.items():
+        if isinstance(value, str) and not value.isprintable():
+            entry[name] = "".join([each if each.isprintable() else repr(each)[1:-1] for each in value])
+    return entry
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:

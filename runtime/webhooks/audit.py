@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 import structlog
 from msgspec import Struct
-from sqlalchemy import Connection, case, delete, literal, null, select
+from sqlalchemy import Connection, case, delete, func, literal, null, select
 from sqlalchemy.sql import Select
 
-from runtime.clock import Clock, milliseconds, uuid7
+from runtime.clock import Clock
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, runs
@@ -23,19 +23,17 @@ from runtime.webhooks.delivery import Attempt, Headers
 from runtime.webhooks.entry import headers_json, storable
 from runtime.webhooks.headers import Headers as Received
 from runtime.webhooks.kept import body_of
+from runtime.webhooks.roll_up import WAITING, Group, RollUp, Row
 
 log = structlog.get_logger("symbiont.audit")
 
 KEPT_PER_REASON = 1000
-"""Newest rows kept of each verdict and reason."""
+"""Newest rows kept of each webhook, verdict and reason."""
 
-WAITING = 4096
-"""Attempts that may wait to be written; further ones are only counted."""
+KEPT = 50_000
+"""Rows kept of all together; when there are more, the largest groups give way, and the small ones stay whole."""
 
 FLUSH_SECONDS = 0.5
-ROLL_UP_MS = 60_000
-ONE_BY_ONE = 20
-"""Alike refusals of one minute that have a row each; the rest are counted in the last one."""
 _SHOWN_LENGTH = 200
 _PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
 _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
@@ -58,6 +56,9 @@ class AuditRow(Struct, frozen=True, kw_only=True):
     body_sha256: str | None
     headers: Headers
     verified: bool
+    """False unless a signature held: for what failed before it, and for webhooks that ask for none."""
+    secret_index: int | None
+    """Which of the webhook's secrets matched, from 0."""
     delivery_id: str | None
     state: str | None
     """The delivery's."""
@@ -84,24 +85,26 @@ class Audit:
     """Records attempts that were not accepted. `run` writes them, every half second; `close` writes the rest."""
 
     def __init__(
-        self, database: Database, clock: Clock, *, waiting: int = WAITING, kept: int = KEPT_PER_REASON
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        waiting: int = WAITING,
+        kept: int = KEPT_PER_REASON,
+        kept_in_all: int = KEPT,
     ) -> None:
         self._database = database
         self._clock = clock
-        self._limit = waiting
         self._kept = kept
-        self._waiting: list[tuple[int, Attempt]] = []
-        self._dropped = 0
-        self._current: dict[tuple[Any, ...], tuple[str, int]] = {}
-        self._minute = 0
-        self._written: Counter[tuple[str, str]] = Counter()
+        self._kept_in_all = kept_in_all
+        self._noted = RollUp(clock, waiting=waiting)
+        self._written: Counter[Group] = Counter()
+        # What an earlier process left has not been looked at.
+        self._since_balance = kept_in_all
 
     def put(self, attempt: Attempt) -> None:
         """Note `attempt`; it is written a moment later. Never waits and never fails."""
-        if len(self._waiting) >= self._limit:
-            self._dropped += 1
-        else:
-            self._waiting.append((milliseconds(self._clock), attempt))
+        self._noted.put(attempt)
 
     async def run(self) -> None:
         """Write what was noted, until cancelled."""
@@ -115,61 +118,73 @@ class Audit:
 
     async def flush(self) -> None:
         """Write what was noted so far. What a failing database does not take is dropped: this is no inbox."""
-        waiting, self._waiting = self._waiting, []
-        dropped, self._dropped = self._dropped, 0
-        if dropped:
-            log.warning("attempts were not audited one by one", count=dropped)
-        if not waiting:
+        new, more = self._noted.take()
+        if not new and not more:
             return
-        new, more = self._rolled_up(waiting)
-        surplus = self._surplus(new)
         try:
-            await self._database.transact(lambda connection: _write(connection, new, more, surplus, self._kept))
+            surplus = self._surplus(new.values())
+            self._since_balance += len(new)
+            if self._since_balance >= self._kept_in_all // 10:
+                self._since_balance = 0
+                surplus |= await self._over_all()
+            await self._database.transact(lambda connection: _write(connection, new, more, surplus))
         except Unavailable as error:
-            self._current.clear()
-            log.warning("attempts were not audited", count=len(waiting), reason=str(error))
+            self._noted.forget()
+            log.warning("attempts were not audited", count=len(new) + len(more), reason=str(error))
 
-    def _rolled_up(self, waiting: Sequence[tuple[int, Attempt]]) -> tuple[list[list[Any]], dict[str, tuple[int, int]]]:
-        """New rows, and for rows of this minute that are in the database: how many more, and until when."""
-        new: dict[str, list[Any]] = {}
-        more: dict[str, tuple[int, int]] = {}
-        for at, attempt in waiting:
-            if at // ROLL_UP_MS != self._minute:
-                self._minute = at // ROLL_UP_MS
-                self._current.clear()
-            alike = (attempt.verdict, attempt.user_id, attempt.webhook, attempt.reason, attempt.status, attempt.source)
-            row_id, seen = self._current.get(alike, ("", 0))
-            if attempt.verdict != "refused" or seen < ONE_BY_ONE:
-                row_id = uuid7(self._clock)
-                new[row_id] = _row(row_id, at, attempt)
-                self._current[alike] = (row_id, seen + 1)
-            elif row_id in new:
-                new[row_id][-2:] = [at, new[row_id][-1] + 1]
-            else:
-                more[row_id] = (more.get(row_id, (0, 0))[0] + 1, at)
-        return list(new.values()), more
+    def _surplus(self, new: Iterable[Row]) -> dict[Group, int]:
+        """The groups of which enough was written to look for rows too many, and how many each may have."""
+        self._written.update(group_of(row.attempt) for row in new)
+        full = [group for group, count in self._written.items() if count > self._kept // 10]
+        for group in full:
+            del self._written[group]
+        return dict.fromkeys(full, self._kept)
 
-    def _surplus(self, new: Sequence[list[Any]]) -> list[tuple[str, str]]:
-        """The verdicts and reasons of which enough was written to look for rows too many."""
-        self._written.update((row[3], row[4]) for row in new)
-        full = [key for key, count in self._written.items() if count > self._kept // 10]
-        for key in full:
-            del self._written[key]
-        return full
+    async def _over_all(self) -> dict[Group, int]:
+        """The groups that are too large for all of them together, and how many rows each may have."""
+        columns = [attempts.c[name] for name in _GROUP]
+        async with self._database.read() as connection:
+            found = (await connection.execute(select(*columns, func.count()).group_by(*columns))).all()
+        share = min(self._kept, fair_share([row[4] for row in found], self._kept_in_all))
+        return {(row[0], row[1], row[2], row[3]): share for row in found if row[4] > share}
 
 
+def group_of(attempt: Attempt) -> Group:
+    """What `attempt` is counted with."""
+    return attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason
+
+
+def fair_share(counts: Iterable[int], total: int) -> int:
+    """The most that each may have so that all together have `total`, and those who have less give what they leave."""
+    ordered = sorted(counts)
+    share = total
+    for place, count in enumerate(ordered):
+        share = total // (len(ordered) - place)
+        if count > share:
+            break
+        total -= count
+        share = max(count, total)
+    return max(1, share)
+
+
+_GROUP = ("user_id", "webhook", "verdict", "reason")
 _COLUMNS = (
     *("id", "user_id", "webhook", "verdict", "reason", "status", "source", "event", "provider_delivery_id"),
-    *("delivery_id", "size", "body_sha256", "headers", "verified", "received_at", "count"),
+    *("delivery_id", "size", "body_sha256", "headers", "verified", "secret_index", "received_at", "count"),
 )
 
 
-def _row(row_id: str, at: int, attempt: Attempt) -> list[Any]:
-    return [
-        *(row_id, attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason, attempt.status),
+def _row(row_id: str, row: Row) -> tuple[Any, ...]:
+    attempt = row.attempt
+    common = (row_id, attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason, attempt.status)
+    if row.many:
+        return *common, None, None, None, None, 0, None, "[]", attempt.verified, None, row.at, row.times
+    return (
+        *common,
         *(storable(attempt.source), _short(attempt.event), _short(attempt.provider_delivery_id), attempt.delivery_id),
-        *(attempt.size, attempt.body_sha256, headers_json(attempt.headers), attempt.verified, at, 1),
-    ]
+        *(attempt.size, attempt.body_sha256, headers_json(attempt.headers), attempt.verified, attempt.secret_index),
+        *(row.at, row.times),
+    )
 
 
 def _short(value: str | None) -> str | None:
@@ -178,17 +193,16 @@ def _short(value: str | None) -> str | None:
 
 def _write(
     connection: Connection,
-    new: Sequence[list[Any]],
-    more: dict[str, tuple[int, int]],
-    surplus: Sequence[tuple[str, str]],
-    kept: int,
+    new: Mapping[str, Row],
+    more: Mapping[str, tuple[int, int]],
+    surplus: Mapping[Group, int],
 ) -> None:
-    bulk.insert(connection, attempts, _COLUMNS, [tuple(row) for row in new])
+    bulk.insert(connection, attempts, _COLUMNS, [_row(row_id, row) for row_id, row in new.items()])
     for row_id, (count, at) in sorted(more.items()):
         change = attempts.update().where(attempts.c.id == row_id)
         connection.execute(change.values(count=attempts.c.count + count, received_at=at))
-    for verdict, reason in surplus:
-        alike = (attempts.c.verdict == verdict, attempts.c.reason == reason)
+    for group, kept in surplus.items():
+        alike = [attempts.c[name] == value for name, value in zip(_GROUP, group, strict=True)]
         last = connection.execute(
             select(attempts.c.id).where(*alike).order_by(attempts.c.id.desc()).offset(kept).limit(1)
         ).scalar()
@@ -227,7 +241,10 @@ def digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict
     }
 
 
-_SHARED = ("webhook", "source", "event", "provider_delivery_id", "size", "body_sha256", "headers", "verified")
+_SHARED = (
+    *("webhook", "source", "event", "provider_delivery_id", "size", "body_sha256", "headers", "verified"),
+    "secret_index",
+)
 
 
 def _accepted(name: str | None, limit: int) -> Select[Any]:

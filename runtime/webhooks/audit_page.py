@@ -83,5 +83,6 @@ def _accepted() -> Any:
 def _others() -> Any:
     return select(
         *(attempts.c[name] for name in (*_SHARED, "delivery_id", "verdict", "reason", "status", "count")),
-        *(null().label(name) for name in ("secret_index", "run_id", "run_state")),
+        attempts.c.secret_index,
+        *(null().label(name) for name in ("run_id", "run_state")),
     )

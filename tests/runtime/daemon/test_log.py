@@ -30,3 +30,25 @@ def test_a_traceback_shows_where_and_never_a_variable(form: str) -> None:
     assert "in check" in done.stderr
     assert "ValueError: no" in done.stderr
     assert "hunter2" not in done.stderr
+
+
+_SPEAKING = """
+import logging
+import structlog
+from runtime.daemon import log
+
+log.configure({form!r})
+bad = "x" + chr(13) + chr(10) + "forged line" + chr(27) + "[2J" + chr(0x85) + chr(0x2028) + "end"
+structlog.get_logger("symbiont").warning("event " + bad, source=bad)
+logging.getLogger("library").warning("from %s", bad)
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(form: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SPEAKING.format(form=form)], capture_output=True, text=True, check=True
+    )
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert all("forged line" in line and line.isprintable() for line in lines)

@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.database import Database, Unavailable
 from runtime.database.schema import attempts, metadata
 from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit, chosen_headers, noted_names, recent
+from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names, recent
 from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox, Outcome
@@ -57,7 +59,7 @@ async def test_accepted_and_refused_are_told_together_newest_first(
 async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest_are_counted(
     audit: Audit, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.webhooks.audit.ONE_BY_ONE", 1)
+    monkeypatch.setattr("runtime.webhooks.roll_up.ONE_BY_ONE", 1)
     for _ in range(3):
         audit.put(attempt())
         audit.put(attempt(reason="stale"))
@@ -98,12 +100,88 @@ async def test_a_flood_keeps_the_newest_of_each_reason_only(
     assert "stale" in {row.reason for row in await rows(database, attempts)}
 
 
-async def test_what_waits_to_be_written_is_bounded(database: Database, clock: ManualClock) -> None:
+async def test_what_waits_to_be_written_is_bounded_and_the_rest_is_counted(
+    database: Database, clock: ManualClock
+) -> None:
     audit = Audit(database, clock, waiting=5)
     for number in range(9):
         audit.put(attempt(source=str(number)))
     await audit.flush()
-    assert len(await rows(database, attempts)) == 5
+    counted = [(row.source, row.count) for row in await rows(database, attempts)]
+    assert sorted(counted, key=str) == [*((str(number), 1) for number in range(5)), (None, 4)]
+
+
+async def test_a_flood_from_everywhere_takes_few_rows_a_minute(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.webhooks.roll_up.PER_MINUTE", 10)
+    audit = Audit(database, clock)
+    for number in range(500):
+        clock.advance(0.1)
+        audit.put(attempt(source=f"2001:db8::{number:x}", headers=(("user-agent", "x"),)))
+        if number % 50 == 0:
+            audit.put(attempt("filtered", "filtered"))
+            await audit.flush()
+    await audit.flush()
+    stored = [row for row in await rows(database, attempts) if row.verdict == "refused"]
+    assert [(row.source, row.count) for row in stored[10:]] == [(None, 490)]
+    assert (stored[10].headers, stored[10].body_sha256, stored[10].size) == ("[]", None, 0)
+    assert stored[10].received_at == int(clock.now() * 1000)
+    assert sum(row.verdict == "filtered" for row in await rows(database, attempts)) == 10
+
+
+async def test_a_flood_at_one_webhook_pushes_out_nothing_of_another(
+    audit: Audit, database: Database, clock: ManualClock
+) -> None:
+    audit.put(attempt(webhook="quiet"))
+    audit.put(attempt(webhook=None, reason="not_found", status=404))
+    for number in range(100):
+        audit.put(attempt(source=str(number)))
+        clock.advance(1)
+        await audit.flush()
+    left = [row.webhook for row in await rows(database, attempts)]
+    assert left[:2] == ["quiet", None]
+    assert len(left) <= 2 + 25
+
+
+async def test_all_together_have_a_bound_and_the_largest_give_way(database: Database, clock: ManualClock) -> None:
+    audit = Audit(database, clock, kept=100, kept_in_all=100)
+    audit.put(attempt(webhook="quiet"))
+    for number in range(120):
+        audit.put(attempt(webhook=f"w{number % 3}", source=str(number)))
+        clock.advance(1)
+        await audit.flush()
+    again = Audit(database, clock, kept=100, kept_in_all=60)
+    again.put(attempt(webhook="quiet"))
+    await again.flush()
+    left = [row.webhook for row in await rows(database, attempts)]
+    assert left.count("quiet") == 2
+    assert [left.count(f"w{number}") for number in range(3)] == [19, 19, 19]
+
+
+@given(st.lists(st.integers(0, 1000), max_size=30), st.integers(1, 1000))
+def test_a_fair_share_leaves_small_groups_whole_and_uses_what_there_is(counts: list[int], total: int) -> None:
+    share = fair_share(counts, total)
+    kept = sum(min(count, share) for count in counts)
+    assert kept <= max(total, len(counts))
+    # One more for each would be too much, unless everybody has everything.
+    assert kept == sum(counts) or sum(min(count, share + 1) for count in counts) > total
+
+
+async def test_which_secret_matched_is_told_and_that_none_was_asked_for(
+    audit: Audit, database: Database, clock: ManualClock
+) -> None:
+    audit.put(attempt("filtered", "filtered", status=200, secret_index=1))
+    audit.put(attempt("handshake", "handshake", status=200, verified=False))
+    await audit.flush()
+    admission = Admission(database, clock)
+    clock.advance(1)
+    await admission.admit(candidate("1", secret_index=0))
+    clock.advance(1)
+    await admission.admit(candidate("2", verified=False))
+    told = [(row.verdict, row.verified, row.secret_index) for row in await recent(database)]
+    assert told[:2] == [("accepted", False, None), ("accepted", True, 0)]
+    assert sorted(told[2:]) == [("filtered", True, 1), ("handshake", False, None)]
 
 
 async def test_it_writes_by_itself(audit: Audit, database: Database, clock: ManualClock) -> None:
