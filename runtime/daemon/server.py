@@ -36,6 +36,7 @@ from runtime.daemon.watch import changes
 from runtime.database import Unavailable
 from runtime.http import Limits, Server
 from runtime.memory import FsyncFailed
+from runtime.outbound import KeyStore
 from runtime.threads import RunLog
 from runtime.webhooks.address_limit import AddressLimit
 from runtime.webhooks.admission import Admission
@@ -43,6 +44,7 @@ from runtime.webhooks.audit import Audit
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
 from runtime.webhooks.receiver import Receiver
+from runtime.webhooks.scheme import KeyNeeded
 from runtime.webhooks.retention import Retention
 from runtime.webhooks.space import Space
 
@@ -105,12 +107,15 @@ class Daemon:
             database, clock, capacity=settings.inbox_capacity, space=space, on_admitted=self._dispatcher.wake
         )
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
+        self._keys = KeyStore(clock)
         self._receiver = Receiver(
             lambda: house.table,
             self._admission,
             self._audit,
             clock,
             on_stored=self._note_storage,
+            keys=self._keys.find,
+            fetch=self._fetch_keys,
             addresses=addresses,
         )
 
@@ -154,9 +159,13 @@ class Daemon:
                 log.info("stopping")
         return not tasks.failed
 
+    async def _fetch_keys(self, needed: KeyNeeded) -> None:
+        await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured)
+
     async def _stop(self) -> None:
         """What is left to do when no more deliveries come in; what was accepted is on disk."""
         (self._house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+        await self._keys.close()
         await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
         await self._tasks.cancel()
         await self._admission.close()
