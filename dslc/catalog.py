@@ -16,7 +16,8 @@ class Row(NamedTuple):
     `signed`: the parts of a request that a provider's scheme signs. `signed_by`: the option, a template over these
     parts, that decides instead; one without a default is no template, and signs the body when it is given. `event`:
     where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the option that names a header instead.
-    `extra`: the optional dependency it needs.
+    `extra`: the optional dependency it needs. `keyless`: a webhook of it has no secret, as keys are fetched;
+    `keyless_by`: the option that makes it so.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Row(NamedTuple):
     signed_by: str | None = None
     event: tuple[str, ...] | None = None
     event_by: str | None = None
+    keyless: bool = False
+    keyless_by: str | None = None
     options: tuple[Setting, ...] = ()
 
     @classmethod

@@ -53,12 +53,17 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def _events(row: Any) -> dict[str, Any]:
-    """Where a provider's event stands; nothing for rows of other families."""
+    """Where a provider's event stands, and whether it has secrets; nothing for rows of other families."""
     if not hasattr(row, "event"):
         return {}
     # Options of which nobody else knows may say where it stands.
     known = row.event or row.event_by or row.configure is None
-    return {"event": list(row.event) if known else None, "event_by": row.event_by}
+    return {
+        "event": list(row.event) if known else None,
+        "event_by": row.event_by,
+        "keyless": row.keyless,
+        "keyless_by": row.keyless_by,
+    }
 
 
 def _settings(model: type[BaseModel]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dslc.blocks.chosen import Chosen
 from dslc.check.context import Context, Given, Head
 from dslc.check.signed import known_event, signed_filters
 from dslc.diagnostic import Severity
@@ -46,6 +47,11 @@ def _verified(context: Context, given: Given, head: Head) -> None:
         else:
             hint = 'give it a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
             findings.add("P502", "this webhook accepts requests that nobody signed", unverified, hint=hint)
+    elif _keyless(context, given):
+        if secret is not None:
+            message = "this sender's keys are fetched: there is no `secret`"
+            findings.add("T405", message, secret.key, hint="remove it")
+            given.good = False
     elif not given.perhaps("secret") and (
         "insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified")
     ):
@@ -57,6 +63,15 @@ def _verified(context: Context, given: Given, head: Head) -> None:
             "T402", "`secret` lists no secret", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
         )
         given.good = False
+
+
+def _keyless(context: Context, given: Given) -> bool:
+    """Whether the provider, with the options given, verifies by keys that it fetches."""
+    provider = given.values.get("provider")
+    if not isinstance(provider, Chosen):
+        return False
+    row = context.vocabulary.rows("provider").get(provider.name)
+    return row is not None and (row.keyless or row.keyless_by in provider.options)
 
 
 def _value(entry: Entry) -> Value:

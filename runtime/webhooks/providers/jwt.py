@@ -124,7 +124,7 @@ JWT = Provider(
     decoder=json_or_form("payload", plain=True),
     options=JwtOptions,
     configure=configure,
-    signed_by="body_claim",
     event_by="event_header",
+    signed_by="body_claim",
     keyless_by="jwks_url",
 )
