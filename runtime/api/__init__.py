@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api import memories, secrets, tokens, users, webhooks
+from runtime.api import filters, memories, secrets, tokens, users, webhooks
 from runtime.api.house import House
 from runtime.api.tool_operations import TOOL_OPERATIONS
 
@@ -17,6 +17,7 @@ Operation = Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {
+        "filters.explain": filters.explain_delivery,
         "memories.inspect": memories.inspect,
         "memories.list": memories.list_agents,
         "secrets.show": secrets.show,

@@ -14,6 +14,7 @@ import click
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import json_option, print_json, print_table, root_option
 from runtime.cli.webhook_edit import add, remove
+from runtime.cli.webhook_explain import explain_options, show_explanation
 from runtime.cli.webhook_made import create, delete
 from runtime.errors import SymbiontError, UsageError
 
@@ -59,14 +60,27 @@ def list_(root: Path | None, as_json: bool) -> None:
 )
 @click.option("--event", help="The event's name, where the provider sends one in a header.")
 @click.option("--delivery-id", help="The sender's id for this delivery; a new one by default.")
+@explain_options
 @root_option
 @json_option
-def test(name: str, payload: str, event: str | None, delivery_id: str | None, root: Path | None, as_json: bool) -> None:
+def test(
+    name: str,
+    payload: str,
+    event: str | None,
+    delivery_id: str | None,
+    explain: bool,
+    headers: tuple[str, ...],
+    root: Path | None,
+    as_json: bool,
+) -> None:
     """Sign a delivery as webhook NAME's sender would, post it to the running daemon, and show its answer.
 
-    Exit code 0 when the daemon answered 2xx, else 1.
+    Exit code 0 when the daemon answered 2xx, else 1. With --explain nothing is sent: 0 when it would be run, else 1.
     """
     body = _payload(payload)
+    if explain:
+        show_explanation(name, body, event=event, headers=headers, root=root, as_json=as_json)
+        return
     parameters = {
         "name": name,
         "body": base64.b64encode(body).decode(),

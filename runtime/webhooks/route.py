@@ -78,6 +78,9 @@ class Mount:
     user_id: str = OWNER
     title: str | None = None
 
+    declared: Webhook | None = None
+    """Its declaration, mounted or not; None for one that was made at run time."""
+
     @property
     def secret_from(self) -> str:
         """Where its secrets are from, or why it has none."""
@@ -117,6 +120,7 @@ def mount(
         secret_origins=tuple(secret.origin for secret in secrets),
         route=route,
         problem=problem,
+        declared=webhook,
     )
 
 

@@ -1,0 +1,63 @@
+"""The resource `filters`: what a webhook's filters make of a delivery that nobody sent."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.api.house import House
+from runtime.api.parameters import optional_text, text, unknown
+from runtime.clock import uuid7
+from runtime.errors import UsageError
+from runtime.webhooks.explanation import Line, explain, sent_headers
+
+
+async def explain_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What each filter of the declared webhook `name` finds in `body` (base64), and its verdict.
+
+    `event`: what the sender's header says it is; `headers`: pairs that are sent beside the sender's own. Nothing is
+    signed, sent or stored, and the webhook need not be mounted.
+    """
+    name = text(parameters, "name")
+    entry = house.mounts.get(name)
+    if entry is None:
+        raise unknown("webhook", name, house.mounts)
+    if entry.declared is None:
+        raise UsageError(f"the webhook {name} was made at run time, and has no filters")
+    try:
+        body = base64.b64decode(parameters.get("body") or "", validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise UsageError("the parameter body is not base64") from None
+    sent = sent_headers(entry.declared, optional_text(parameters, "event"), uuid7(house.clock))
+    found = explain(entry.declared, [*sent, *_pairs(parameters.get("headers"))], body)
+    return {
+        "webhook": name,
+        "event": found.event,
+        "wanted": found.wanted,
+        "refusing": found.refusing,
+        "refused": found.refused,
+        "filters": [_line(line) for line in found.lines],
+    }
+
+
+def _pairs(given: object) -> list[tuple[str, str]]:
+    pairs = [] if given is None else given
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair) for pair in pairs
+    ):
+        raise UsageError("the parameter headers is not a list of names and values")
+    return [(name, value) for name, value in pairs]
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "depth": line.depth,
+        "says": line.says,
+        "values": list(line.values),
+        "found": line.found,
+        "holds": line.holds,
+        "refused": line.refused,
+    }

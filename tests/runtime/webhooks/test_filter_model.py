@@ -1,0 +1,166 @@
+"""Filters of generated bodies against a naive reading of the same rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dslc.blocks import AnyOf, Choice, Condition, Filter, InnerFilter, Webhook
+from dslc.blocks.filter import InnerAny
+from runtime.webhooks import Headers, Payload, compile_filters
+from runtime.webhooks.explanation import explain
+from runtime.webhooks.payload import decode_json
+
+_NAMES = ("a", "b", "c")
+_SCALARS: st.SearchStrategy[Any] = st.one_of(
+    st.sampled_from(["", "a", "ab", "b", "1", "1.0", "true", "false", "null", "-0", "1e2"]),
+    st.sampled_from([0, 1, -1, 100, 2**53, 2**53 + 1, 1.0, 1.5, -0.0, 100.0, True, False]),
+)
+_BODIES = st.dictionaries(
+    st.sampled_from(_NAMES),
+    st.recursive(
+        _SCALARS | st.none(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=3,
+)
+_PATHS = st.sampled_from(["$.a", "$.b", "$.a.b", "$.a[0]", "$.a[*]", "$..b", "$['c']", "$.c.*", "$"])
+
+
+@st.composite
+def _says(draw: st.DrawFn) -> dict[str, Any]:
+    """A subject and what it is compared with."""
+    says: dict[str, Any] = dict([draw(st.tuples(st.just("json_path"), _PATHS) | st.just(("header", "X-Where")))])
+    tests = draw(
+        st.lists(st.sampled_from(["equals", "contains", "one_of", "matches", "exists"]), min_size=1, unique=True)
+    )
+    for test in tests:
+        if test == "one_of":
+            says[test] = tuple(draw(st.lists(_SCALARS, min_size=1, max_size=3)))
+        elif test == "equals":
+            says[test] = draw(_SCALARS)
+        elif test == "exists":
+            says[test] = len(tests) > 1 or draw(st.booleans())
+        else:
+            says[test] = draw(st.sampled_from(["a", "b", "1", "tru"]))
+    return says
+
+
+@st.composite
+def _rules(draw: st.DrawFn, depth: int = 0) -> Condition:
+    """A filter of any shape that the language can write."""
+    kind = (Filter, InnerFilter, Condition)[depth]
+    says = draw(_says()) if kind is Condition or draw(st.booleans()) else {}
+    if kind is not Condition:
+        group: Any = AnyOf if kind is Filter else InnerAny
+        inner = _rules(depth + 1)
+        groups = st.lists(inner, min_size=1, max_size=2).map(lambda each: group(filter=tuple(each)))
+        says["any"] = tuple(draw(st.lists(groups, max_size=1)))
+        says["not_"] = tuple(draw(st.lists(inner, min_size=0 if says["any"] or len(says) > 2 else 1, max_size=2)))
+    return kind(**says)
+
+
+def _find(path: str, body: Any) -> list[Any]:
+    """The nodes of the paths above, by hand."""
+
+    def child(node: Any, name: str) -> list[Any]:
+        return [node[name]] if isinstance(node, dict) and name in node else []
+
+    def children(node: Any) -> list[Any]:
+        return list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+
+    def below(node: Any) -> list[Any]:
+        return [node, *(deep for inner in children(node) for deep in below(inner))]
+
+    match path:
+        case "$":
+            return [body]
+        case "$.a.b":
+            return [found for node in child(body, "a") for found in child(node, "b")]
+        case "$.a[0]":
+            return [node[0] for node in child(body, "a") if isinstance(node, list) and node]
+        case "$.a[*]":
+            return [found for node in child(body, "a") for found in children(node)]
+        case "$.c.*":
+            return [found for node in child(body, "c") for found in children(node)]
+        case "$..b":
+            return [found for node in below(body) for found in child(node, "b")]
+    return child(body, path[-1] if path[-1] in _NAMES else path[-3])
+
+
+def _same(node: Any, wanted: Any) -> bool:
+    kinds = {type(node), type(wanted)}
+    if kinds <= {int, float}:
+        return bool(node == wanted)
+    if isinstance(wanted, str) and not isinstance(node, str):
+        return isinstance(node, bool | int | float) and json.dumps(node) == wanted
+    return len(kinds) == 1 and isinstance(wanted, str | bool) and bool(node == wanted)
+
+
+def _passes(node: Any, rule: Condition) -> bool:
+    if rule.equals is not None and not _same(node, rule.equals):
+        return False
+    if rule.one_of and not any(_same(node, each) for each in rule.one_of):
+        return False
+    if rule.contains is not None:
+        held = isinstance(node, str) and rule.contains in node
+        if not held and not (isinstance(node, list) and any(_same(each, rule.contains) for each in node)):
+            return False
+    # The patterns above are plain texts.
+    return rule.matches is None or (isinstance(node, str) and rule.matches in node)
+
+
+def _holds(rule: Condition, body: Any, header: str | None) -> bool:
+    subject = True
+    if rule.json_path is not None:
+        nodes = _find(rule.json_path, body)
+        subject = not nodes if rule.exists is False else any(_passes(node, rule) for node in nodes)
+    elif rule.header is not None:
+        subject = header is None if rule.exists is False else header is not None and _header(rule, header)
+    groups: Sequence[Any] = getattr(rule, "any", ())
+    refused: Sequence[Condition] = getattr(rule, "not_", ())
+    return (
+        subject
+        and all(any(_holds(each, body, header) for each in group.filter) for group in groups)
+        and not any(_holds(each, body, header) for each in refused)
+    )
+
+
+def _header(rule: Condition, header: str) -> bool:
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value)
+
+    return (
+        (rule.equals is None or header == text(rule.equals))
+        and (not rule.one_of or header in map(text, rule.one_of))
+        and (rule.contains is None or rule.contains in header)
+        and (rule.matches is None or rule.matches in header)
+    )
+
+
+@given(st.lists(_rules(), min_size=1, max_size=3), _BODIES, st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"]))
+def test_filters_say_what_a_naive_reading_says(rules: list[Filter], body: Any, header: str | None) -> None:
+    headers = () if header is None else (("x-where", header),)
+    sent = json.dumps(body).encode()
+    verdicts = [_holds(rule, body, header) for rule in rules]
+    expected = next((f"filter_{number}" for number, holds in enumerate(verdicts, 1) if not holds), None)
+    compiled = compile_filters(rules)
+    assert compiled is not None
+    assert compiled.refusing(None, Headers(headers), Payload(decode_json, sent, None)) == expected
+
+
+@given(st.lists(_rules(), min_size=1, max_size=3), _BODIES, st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"]))
+def test_an_explanation_has_the_verdict_of_every_filter(rules: list[Filter], body: Any, header: str | None) -> None:
+    headers = () if header is None else (("x-where", header),)
+    webhook = Webhook(
+        name="w", path="/w", provider=Choice(name="swarmlet"), secret=("secret://env/A",), filter=tuple(rules)
+    )
+    found = explain(webhook, headers, json.dumps(body).encode())
+    verdicts = [_holds(rule, body, header) for rule in rules]
+    assert [line.holds for line in found.lines if line.depth == 0] == verdicts
+    assert found.wanted == all(verdicts)
