@@ -44,8 +44,8 @@ from runtime.webhooks.audit import Audit
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
 from runtime.webhooks.receiver import Receiver
-from runtime.webhooks.scheme import KeyNeeded
 from runtime.webhooks.retention import Retention
+from runtime.webhooks.scheme import KeyNeeded
 from runtime.webhooks.space import Space
 
 log = structlog.get_logger("symbiont.daemon")
