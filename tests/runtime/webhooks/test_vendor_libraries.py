@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -56,6 +57,7 @@ def payload(change: Callable[[bytes], bytes]) -> Variation:
     return vary
 
 
+LABEL = re.compile(r"(^|[ ,;])(?:v0|v1|h1|sha256)([,=])")
 OTHER_LETTERS = "mådé 😀".encode()
 
 
@@ -78,8 +80,8 @@ VARIATIONS: Mapping[str, Variation] = {
     "the other base64": proof(lambda value: value.replace("+", "-").replace("/", "_")),
     "cut short": proof(lambda value: value[:-2]),
     "one letter more": proof(lambda value: value + "a"),
-    "another version": proof(lambda value: value.replace("v1", "v9").replace("v0=", "v9=").replace("h1=", "h9=")),
-    "no version": proof(lambda value: value.replace("v1,", "").replace("v1=", "").replace("sha256=", "")),
+    "another version": proof(lambda value: LABEL.sub(r"\1v9\2", value)),
+    "no version": proof(lambda value: LABEL.sub(r"\1", value)),
     "rubbish behind a comma": proof(lambda value: value + ",v1=junk"),
     "rubbish behind a space": proof(lambda value: value + " v1,junk"),
     "rubbish behind a semicolon": proof(lambda value: value + ";h1=junk"),
