@@ -19,6 +19,7 @@ _PLAIN = re.compile(
     r"""\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
 )
 _STEP = re.compile(r"""\.([A-Za-z0-9_]+)|\[(-?[0-9]+)\]|\[['"]([^'"]*)['"]\]""")
+_EVERY = re.compile(r"\.\*|\[\*\]")
 
 
 @lru_cache(maxsize=1024)
@@ -26,7 +27,7 @@ def compile_path(path: str) -> Nodes:
     """The nodes that `path` finds. Raises ValueError, saying where, when it is not a JSONPath."""
     steps = plain_steps(path)
     if steps is None:
-        return _general(path)
+        return _every(path) or _general(path)
     if not steps:
         return lambda value: [value]
     *before, last = steps
@@ -54,6 +55,42 @@ def _child(value: Any, step: Any) -> Any:
     if isinstance(value, dict if isinstance(step, str) else list):
         return value[step]
     raise KeyError(step)
+
+
+def _every(path: str) -> Nodes | None:
+    """A plain path with `[*]` or `.*` in it: every child of an object or array (RFC 9535 section 2.3.2); else None."""
+    first, *rest = (plain_steps(part) for part in _parts(path))
+    if first is None or not rest or None in rest:
+        return None
+    runs = [steps or () for steps in rest]
+
+    def find(value: Any) -> list[Any]:
+        nodes = _down([value], first)
+        for steps in runs:
+            children = (each.values() if isinstance(each, dict) else each for each in nodes if type(each) in _HOLDERS)
+            nodes = _down([child for some in children for child in some], steps)
+        return nodes
+
+    return find
+
+
+_HOLDERS = (dict, list)
+
+
+def _parts(path: str) -> list[str]:
+    """What stands between the `[*]` and `.*` of a path, each as a path of its own."""
+    first, *rest = _EVERY.split(path)
+    return [first, *(f"${part}" for part in rest)]
+
+
+def _down(nodes: list[Any], steps: tuple[str | int, ...]) -> list[Any]:
+    """Those of the nodes' descendants that lie where the steps lead."""
+    for step in steps:
+        if isinstance(step, str):
+            nodes = [node[step] for node in nodes if isinstance(node, dict) and step in node]
+        else:
+            nodes = [node[step] for node in nodes if isinstance(node, list) and -len(node) <= step < len(node)]
+    return nodes
 
 
 def _general(path: str) -> Nodes:

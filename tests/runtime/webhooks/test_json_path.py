@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from runtime.webhooks import Refused
 from runtime.webhooks.json_path import compile_path, plain_steps
 
-KEYS = st.sampled_from(["a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
+KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=20
 )
 STEPS = st.one_of(
-    st.sampled_from([".a", ".b", ".c1", "._x", ".é"]),
+    st.sampled_from([".a", ".b", ".c1", "._x", ".é", "[*]", ".*"]),
     st.integers(-3, 3).map(lambda index: f"[{index}]"),
     KEYS.map(lambda key: f"['{key}']"),
     KEYS.map(lambda key: f'["{key}"]'),

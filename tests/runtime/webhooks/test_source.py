@@ -43,3 +43,10 @@ def test_without_sources_there_is_none_and_the_body_stays_undecoded() -> None:
     payload = Payload(decoder, b"", None)
     assert compile_sources((), malformed="malformed_event")(Headers([]), payload) is None
     assert compile_sources(("header:X",), malformed="malformed_event")(Headers([("X", "1")]), payload) == "1"
+
+
+@pytest.mark.parametrize("body", [b'{"a": "1", "a": "2"}', b'{"a": "1", "b": {"c": 1, "c": 2}}'])
+def test_nothing_is_read_of_a_body_with_a_key_twice(body: bytes) -> None:
+    with pytest.raises(Refused, match="duplicate_key"):
+        read(body, "$.a")
+    assert read(body, "header:X-Id", headers=(("x-id", "h"),)) == "h"
