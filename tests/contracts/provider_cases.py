@@ -15,9 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import RSAAlgorithm
 
 from runtime.webhooks import PROVIDERS, Provider, Refused, Verified, sign_request, verify
-from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.hmac_scheme import Hmac, Signing
 from runtime.webhooks.request import Keys
-from runtime.webhooks.scheme import Embeds
+from runtime.webhooks.scheme import Draft, Embeds
+from runtime.webhooks.template import Signed, Template
+from runtime.webhooks.timestamp import write_time
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/hooks/here?from=there"
@@ -175,6 +177,21 @@ class Case:
         except ValueError:
             return False
         return True
+
+
+def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
+    """A request of an HMAC row, rightly signed, whose timestamp is `text`."""
+    scheme = case.row.scheme
+    assert isinstance(scheme, Hmac)
+    headers, body = case.sent(now=now)
+    written = write_time(now, scheme.unit)
+    if scheme.timestamp_path is not None:
+        body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
+        return scheme.sign(case.secret.encode(), Draft(body, now, DELIVERY, "POST", URL)), body
+    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, scheme.url(URL), "POST"))
+    mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
+    proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}
+    return [(name, proof.get(name.lower(), value)) for name, value in headers], body
 
 
 def changed(headers: Pairs, index: int, change: Callable[[str], str]) -> Pairs:

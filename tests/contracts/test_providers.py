@@ -13,11 +13,10 @@ import pytest
 from dslc.blocks import settings_of
 from runtime.rows import by_name
 from runtime.webhooks import PROVIDERS, Headers, Refused, Request, prepare, verify
-from runtime.webhooks.hmac_scheme import Hmac, Signing
+from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.json_path import compile_path
 from runtime.webhooks.scheme import Draft
 from runtime.webhooks.source import header_name
-from runtime.webhooks.template import Signed, Template
 from runtime.webhooks.timestamp import write_time
 from tests.contracts.provider_cases import (
     BODY,
@@ -27,7 +26,6 @@ from tests.contracts.provider_cases import (
     UNSIGNABLE,
     URL,
     Case,
-    Pairs,
     addressed,
     bodied,
     changed,
@@ -35,6 +33,7 @@ from tests.contracts.provider_cases import (
     hashed,
     headed,
     label,
+    signed_at,
     timed,
 )
 
@@ -249,21 +248,6 @@ def test_a_timestamp_counts_up_to_its_tolerance_and_not_beyond(case: Case, side:
 def test_only_a_valid_proof_learns_that_its_time_is_wrong(case: Case) -> None:
     refused = case.refusal(*case.sent(secret=case.other), now=NOW + 10_000)
     assert refused.shown == "invalid_signature"
-
-
-def signed_at(case: Case, text: str) -> tuple[Pairs, bytes]:
-    """A request of an HMAC row, rightly signed, whose timestamp is `text`."""
-    scheme = case.row.scheme
-    assert isinstance(scheme, Hmac)
-    headers, body = case.sent()
-    written = write_time(NOW, scheme.unit)
-    if scheme.timestamp_path is not None:
-        body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
-        return scheme.sign(case.secret.encode(), Draft(body, NOW, DELIVERY, "POST", URL)), body
-    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, scheme.url(URL), "POST"))
-    mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
-    proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}
-    return [(name, proof.get(name.lower(), value)) for name, value in headers], body
 
 
 @hashed
