@@ -9,9 +9,13 @@ from runtime.webhooks.refusal import Refused
 from runtime.webhooks.route import Route
 
 
+# A challenge is given back as it came: no browser may take it for anything but the text that it is.
+_NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
+
+
 def answered(answer: Answer) -> Response:
     """An answer that a row prescribes."""
-    return Response(answer.status, answer.content_type, answer.body)
+    return Response(answer.status, answer.content_type, answer.body, _NOSNIFF)
 
 
 def accepted(delivery_id: str) -> Response:
