@@ -41,11 +41,12 @@ class Limit(NamedTuple):
 class Window:
     """Deliveries by second: the last of `counts` is that of `newest` (Unix seconds), at most `WINDOW` + 1 of them."""
 
-    __slots__ = ("counts", "newest")
+    __slots__ = ("counts", "newest", "used")
 
     def __init__(self, newest: int, counts: list[int]) -> None:
         self.newest = newest
         self.counts = counts
+        self.used = sum(counts)
 
     @classmethod
     def stored(cls, newest: int, counts: str) -> Window:
@@ -65,10 +66,9 @@ class Window:
         """
         second = now // 1000
         ahead = second - self.newest
-        if ahead > WINDOW:
-            self.counts = []
-        elif ahead > 0:
-            self.counts = [*self.counts, *[0] * ahead][-WINDOW - 1 :]
+        if ahead > 0:
+            self.counts = [*self.counts, *[0] * ahead][-WINDOW - 1 :] if ahead <= WINDOW else []
+            self.used = sum(self.counts)
         if ahead > 0 or ahead < -WINDOW:
             self.newest = second
 
@@ -78,26 +78,22 @@ class Window:
             self.counts[-1] += 1
         else:
             self.counts = [1]
-
-    @property
-    def used(self) -> int:
-        return sum(self.counts)
+        self.used += 1
 
     def wait(self, now: int, quota: int) -> int:
         """Whole seconds from `now` until fewer than `quota` are counted; 0 when that is so now."""
-        left = self.used
-        if left < quota:
-            return 0
-        for age, count in zip(range(len(self.counts) - 1, -1, -1), self.counts, strict=True):
-            left -= count
-            if left < quota:
-                return self._seconds_until_gone(age, now)
-        raise AssertionError("a quota is at least 1")
+        return self._until_at_most(quota - 1, now)
 
     def more_in(self, now: int) -> int:
-        """Whole seconds from `now` until the oldest that is counted is not any more."""
-        ages = range(len(self.counts) - 1, -1, -1)
-        return next((self._seconds_until_gone(age, now) for age, n in zip(ages, self.counts, strict=True) if n), 0)
+        """Whole seconds from `now` until the oldest that is counted is not any more; 0 when none is."""
+        return self._until_at_most(self.used - 1, now) if self.used else 0
+
+    def _until_at_most(self, count: int, now: int) -> int:
+        left, place = self.used, 0
+        while left > count:
+            left -= self.counts[place]
+            place += 1
+        return self._seconds_until_gone(len(self.counts) - place, now) if place else 0
 
     def _seconds_until_gone(self, age: int, now: int) -> int:
         gone = (self.newest - age + WINDOW + 1) * 1000
