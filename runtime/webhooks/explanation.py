@@ -101,7 +101,7 @@ def _row(webhook: Webhook) -> Provider:
 
 
 def _event(webhook: Webhook, event: str | None, refused: str | None, refusing: str | None) -> Line:
-    names = " ".join(map(_written, webhook.event))
+    names = ", ".join(map(_written, webhook.event))
     says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
     values = () if event is None else (_written(event),)
     return Line("event", 0, says, values, len(values), None if refused else refusing != "event", refused)

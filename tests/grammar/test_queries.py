@@ -126,7 +126,10 @@ def test_the_examples_are_indented_as_the_queries_say(path: Path) -> None:
     cursor = QueryCursor(query("indents"))
     captures = cursor.captures(parse(data).root_node)
     inside = [range(node.start_point.row + 1, node.end_point.row + 1) for node in captures["indent.begin"]]
-    outside = {node.start_point.row for node in captures["indent.branch"]}
+    # What closes on a line of its own; a list in brackets may end where it began.
+    first = [len(line) - len(line.lstrip()) for line in data.splitlines()]
+    ends = [node.start_point for node in captures["indent.branch"]]
+    outside = {end.row for end in ends if end.column == first[end.row]}
     free = [range(node.start_point.row + 1, node.end_point.row + 1) for node in captures.get("indent.auto", [])]
     for row, line in enumerate(data.decode().splitlines()):
         if line and not any(row in rows for rows in free):
