@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api import filters, memories, secrets, tokens, users, webhooks
+from runtime.api import deliveries, filters, memories, secrets, tokens, users, webhooks
 from runtime.api.house import House
 from runtime.api.tool_operations import TOOL_OPERATIONS
 
@@ -17,6 +17,10 @@ Operation = Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {
+        "deliveries.list": deliveries.list_deliveries,
+        "deliveries.replay": deliveries.replay,
+        "deliveries.select": deliveries.select,
+        "deliveries.show": deliveries.show,
         "filters.explain": filters.explain_delivery,
         "memories.inspect": memories.inspect,
         "memories.list": memories.list_agents,
@@ -29,6 +33,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "users.remove": users.remove,
         "webhooks.list": webhooks.list_webhooks,
         "webhooks.log": webhooks.log,
+        "webhooks.sample": webhooks.sample,
+        "webhooks.samples": webhooks.list_samples,
         "webhooks.sign": webhooks.sign_delivery,
         **TOOL_OPERATIONS,
     }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.api.house import House
 from runtime.api.parameters import integer, optional_text, text, unknown
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
-from runtime.webhooks import audit
-from runtime.webhooks.route import Mount
+from runtime.webhooks import audit_log, samples
+from runtime.webhooks.audit_log import Asked, Noted
+from runtime.webhooks.route import Mount, Route
 
 
 async def list_webhooks(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,61 +43,139 @@ def _url(entry: Mount, house: House) -> str:
 
 
 async def log(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest `tail` attempts (of the webhook `name`), oldest first."""
+    """The newest `tail` attempts, oldest first; with `since` (Unix milliseconds) the oldest `tail` from then on.
+
+    Only those of the webhook `name`, with the `reason`, with the `status` (a number, or `4xx`), where given. `more`:
+    there were others beyond `tail`.
+    """
     name = optional_text(parameters, "name")
     tail = integer(parameters, "tail", 20, 1, 10_000)
+    since = integer(parameters, "since", 0, 0, 2**53) if parameters.get("since") is not None else None
+    asked = Asked(
+        name=name,
+        reason=optional_text(parameters, "reason"),
+        status=_status(optional_text(parameters, "status")),
+        since=since,
+    )
     if house.audit is not None:
         # What came in a moment ago is there to be seen.
         await house.audit.flush()
-    rows = await audit.recent(house.database, name=name, limit=tail)
+    rows = await audit_log.read(house.database, asked, tail + 1)
     if name is not None and not rows and name not in house.mounts:
-        raise unknown("webhook", name, house.mounts)
+        known = await audit_log.read(house.database, Asked(name=name), 1)
+        if not known:
+            raise unknown("webhook", name, house.mounts)
+    shown = rows[:tail] if since is not None else rows[-tail:]
+    return {"attempts": [_attempt(row, house) for row in shown], "more": len(rows) > tail}
+
+
+def _attempt(row: Noted, house: House) -> dict[str, Any]:
+    entry = house.mounts.get(row.webhook or "")
+    several = row.secret_index is not None and (row.secret_index > 0 or bool(entry and len(entry.secret_origins) > 1))
     return {
-        "attempts": [
-            {
-                "time": rfc3339(row.received_at / 1000),
-                "webhook": row.webhook,
-                "verdict": row.verdict,
-                "reason": row.reason,
-                "status": row.status,
-                "event": row.event,
-                "source": row.source,
-                "size": row.size,
-                "body_sha256": row.body_sha256,
-                "headers": row.headers,
-                "delivery_id": row.delivery_id,
-                "provider_delivery_id": row.provider_delivery_id,
-                "run": row.run_id,
-                "run_state": row.run_state,
-                "count": row.count,
-            }
-            for row in reversed(rows)
-        ]
+        "id": row.id,
+        "time": rfc3339(row.received_at / 1000),
+        "at": row.received_at,
+        "webhook": row.webhook,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "status": row.status,
+        "event": row.event,
+        "source": row.source,
+        "size": row.size,
+        "body_sha256": row.body_sha256,
+        "headers": row.headers,
+        "verified": row.verified,
+        "secret_index": row.secret_index,
+        # Which one is worth a word where there is more than one.
+        "secret": row.secret_index + 1 if row.secret_index is not None and several else None,
+        "delivery_id": row.delivery_id,
+        "provider_delivery_id": row.provider_delivery_id,
+        "state": row.state,
+        "error": row.error,
+        "run": row.run_id,
+        "run_state": row.run_state,
+        "count": row.count,
     }
+
+
+def _status(text: str | None) -> tuple[int, int]:
+    """`404`, or `4xx` for all that begin so."""
+    match = re.fullmatch(r"([1-5])(xx|[0-9]{2})", text or "1xx", re.ASCII)
+    if match is None:
+        raise UsageError(f"{text!r} is no HTTP status", hint="write one such as 401, or 4xx for all that begin so")
+    if text is None:
+        return (100, 599)
+    first = int(match[1]) * 100
+    return (first, first + 99) if match[2] == "xx" else (first + int(match[2]),) * 2
 
 
 async def sign_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The headers and body with which `name`'s sender would send `body` (both base64), and the URL that it would post
     to."""
-    name = text(parameters, "name")
-    entry = house.mounts.get(name)
-    if entry is None:
-        raise unknown("webhook", name, house.mounts)
-    if entry.route is None:
-        raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
+    entry, route = _mounted(house, parameters)
     try:
         body = base64.b64decode(text(parameters, "body"), validate=True)
     except binascii.Error:
         raise UsageError("the parameter body is not base64") from None
     event = optional_text(parameters, "event")
     delivery_id = optional_text(parameters, "delivery_id") or uuid7(house.clock)
+    return _signed(house, entry, route, body, delivery_id, event, ())
+
+
+async def sample(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample of `event` as `name`'s sender would send it now, signed: what `sign_delivery` answers, the sample's name
+    as `event`, and whether it is `made_up` for want of a better one."""
+    entry, route = _mounted(house, parameters)
+    delivery_id = optional_text(parameters, "delivery_id") or uuid7(house.clock)
+    made = samples.make(
+        route.verifier.provider,
+        optional_text(parameters, "event"),
+        now=house.clock.now(),
+        delivery_id=delivery_id,
+    )
+    signed = _signed(house, entry, route, made.body, delivery_id, made.event, made.headers)
+    return {**signed, "event": made.name, "made_up": made.made_up}
+
+
+async def list_samples(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Which samples there are, by provider: of all, or of that of the webhook `name`."""
+    name = optional_text(parameters, "name")
+    if name is not None and name not in house.mounts:
+        raise unknown("webhook", name, house.mounts)
+    providers = samples.names() if name is None else (house.mounts[name].provider,)
+    found = [{"provider": each, "events": list(samples.events(each))} for each in providers]
+    return {"samples": [each for each in found if each["events"]]}
+
+
+def _mounted(house: House, parameters: Mapping[str, Any]) -> tuple[Mount, Route]:
+    name = text(parameters, "name")
+    entry = house.mounts.get(name)
+    if entry is None:
+        raise unknown("webhook", name, house.mounts)
+    if entry.route is None:
+        raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
+    return entry, entry.route
+
+
+def _signed(
+    house: House,
+    entry: Mount,
+    route: Route,
+    body: bytes,
+    delivery_id: str,
+    event: str | None,
+    added: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
     try:
-        headers, sent = entry.route.signed(body, house.clock.now(), delivery_id, event)
+        headers, sent = route.signed(body, house.clock.now(), delivery_id, event)
     except ValueError as error:
-        raise SymbiontError(f"the webhook {name} ({entry.provider}) cannot be tried out: {error}") from None
+        raise SymbiontError(f"the webhook {entry.name} ({entry.provider}) cannot be tried out: {error}") from None
+    given = {name.lower() for name, _ in added}
+    whole = [*added, *(pair for pair in headers if pair[0].lower() not in given)]
     return {
         "url": _url(entry, house),
         "provider": entry.provider,
-        "headers": [list(pair) for pair in headers],
+        "headers": [list(pair) for pair in whole],
         "body": base64.b64encode(sent).decode(),
     }

@@ -49,11 +49,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
         table.add_column(name, overflow="fold")
     for row in content:
         # Text, not markup: a webhook's event may hold square brackets.
-        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        table.add_row(*(Text(cell, style=style_of(cell)) for cell in row))
     console.print(table)
 
 
-def _style(cell: str) -> str:
+def style_of(cell: str) -> str:
+    """The colour of a word that says how something stands; nothing for any other."""
     match cell:
         case "accepted" | "mounted" | "done":
             return "green"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.post import post
+from runtime.cli.webhook_deliveries import deliveries, replay, show
 from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
+from runtime.cli.webhook_logs import logs
 from runtime.cli.webhook_made import create, delete
-from runtime.errors import SymbiontError, UsageError
+from runtime.cli.webhook_trigger import trigger
+from runtime.errors import UsageError
 
 
 @click.group()
@@ -24,10 +26,8 @@ def webhook() -> None:
     """Webhooks: what is declared, and what came in."""
 
 
-webhook.add_command(add)
-webhook.add_command(remove)
-webhook.add_command(create)
-webhook.add_command(delete)
+for _command in (add, remove, create, delete, trigger, logs, deliveries, show, replay):
+    webhook.add_command(_command)
 
 
 @webhook.command("list")
@@ -88,7 +88,7 @@ def test(
         "delivery_id": delivery_id,
     }
     signed = call_daemon(find_root(root), "webhooks.sign", parameters)
-    status, reason, answer = _post(signed["url"], signed["headers"], base64.b64decode(signed["body"]))
+    status, reason, answer = post(signed["url"], signed["headers"], base64.b64decode(signed["body"]))
     if as_json:
         print_json({"url": signed["url"], "status": status, "answer": answer})
     else:
@@ -120,61 +120,3 @@ def _payload(text: str) -> bytes:
     except (UnicodeDecodeError, RecursionError):
         raise UsageError(f"{place} is not JSON: it is not UTF-8 text, or nested too deep") from None
     return body
-
-
-def _post(url: str, headers: list[list[str]], body: bytes) -> tuple[int, str, Any]:
-    import http.client
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=30)
-    try:
-        connection.request("POST", parts.path, body, dict(headers))
-        response = connection.getresponse()
-        text = response.read().decode("utf-8", "replace")
-    except ValueError:
-        raise UsageError("--event and --delivery-id go into headers: printable text in one line") from None
-    except (OSError, http.client.HTTPException) as error:
-        raise SymbiontError(
-            f"{url} does not answer: {str(error) or type(error).__name__}", hint="is the daemon still running?"
-        ) from None
-    finally:
-        connection.close()
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        answer = text
-    return response.status, response.reason, answer
-
-
-@webhook.command()
-@click.option("--name", help="Only this webhook's.")
-@click.option("--tail", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The newest N.")
-@root_option
-@json_option
-def logs(name: str | None, tail: int, root: Path | None, as_json: bool) -> None:
-    """What came in, refused attempts too: newest last."""
-    answer = call(find_root(root), "webhooks.log", {"name": name, "tail": tail})
-    if as_json:
-        print_json(answer)
-        return
-    rows = [
-        (
-            _local(row["time"]),
-            row["webhook"] or "-",
-            row["verdict"],
-            str(row["status"]),
-            (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or "",
-            row["run_state"] or "",
-            f"{row['size']:,}",
-            row["source"] or "-",
-            row["delivery_id"] or "",
-        )
-        for row in answer["attempts"]
-    ]
-    columns = ("time", "webhook", "verdict", "status", "event or reason", "run", "bytes", "from", "delivery")
-    print_table(columns, rows, empty="Nothing came in yet.")
-
-
-def _local(text: str) -> str:
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -92,6 +92,12 @@ Index(
     postgresql_where=text("state = 'queued' AND lane IS NOT NULL"),
 )
 Index(
+    "ix_deliveries_dead",
+    deliveries.c.id,
+    sqlite_where=text("state = 'dead'"),
+    postgresql_where=text("state = 'dead'"),
+)
+Index(
     "ix_deliveries_running",
     deliveries.c.lease_until,
     sqlite_where=text("state = 'running'"),

@@ -15,7 +15,6 @@ from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
 from runtime.webhooks.inbox import LEASE_SECONDS, NO_LANES, Concurrency, Inbox, Outcome
 from runtime.webhooks.replay import send_again
-from runtime.webhooks.retention import prune
 
 log = structlog.get_logger("symbiont.dispatcher")
 
@@ -105,10 +104,6 @@ class Dispatcher:
         """Queue a delivery that ended; see `runtime.webhooks.replay.send_again`."""
         await send_again(self._database, self._clock, delivery_id, fresh=fresh)
         self.wake()
-
-    async def prune(self, *, keep_seconds: float) -> None:
-        """Forget what ended more than `keep_seconds` ago; see `runtime.webhooks.retention.prune`."""
-        await prune(self._database, self._clock, keep_seconds=keep_seconds)
 
     async def _give_way(self) -> None:
         """Wait while deliveries come in faster than they are stored, but not for long: receiving goes first, the inbox

@@ -18,12 +18,12 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("deliveries", sa.Column("lane", sa.String(64), nullable=True))
     op.drop_index("ix_deliveries_due", "deliveries")
-    for name, columns, line in (
-        ("ix_deliveries_due", ["next_attempt_at"], "lane IS NULL"),
-        ("ix_deliveries_lane", ["lane", "id", "next_attempt_at"], "lane IS NOT NULL"),
+    for name, columns, part in (
+        ("ix_deliveries_due", ["next_attempt_at"], "state = 'queued' AND lane IS NULL"),
+        ("ix_deliveries_lane", ["lane", "id", "next_attempt_at"], "state = 'queued' AND lane IS NOT NULL"),
+        ("ix_deliveries_dead", ["id"], "state = 'dead'"),
     ):
-        waiting = sa.text(f"state = 'queued' AND {line}")
-        op.create_index(name, "deliveries", columns, sqlite_where=waiting, postgresql_where=waiting)
+        op.create_index(name, "deliveries", columns, sqlite_where=sa.text(part), postgresql_where=sa.text(part))
     op.add_column("bodies", sa.Column("headers_size", sa.Integer(), server_default="0", nullable=False))
     op.add_column("attempts", sa.Column("secret_index", sa.Integer(), nullable=True))
     op.drop_index("ix_attempts_reason", "attempts")

@@ -1,0 +1,150 @@
+"""The resource `deliveries`: what was accepted, what became of it, and the same once more."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.api.house import House
+from runtime.api.moments import moment
+from runtime.api.parameters import integer, optional_text, text, unknown
+from runtime.clock import rfc3339
+from runtime.errors import UsageError
+from runtime.webhooks import listing
+from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
+from runtime.webhooks.replay import ENDED, send_all_again
+
+SELECTED = 10_000
+"""Ids in one answer of `select`, at most."""
+
+REPLAYED = 500
+"""Deliveries in one call of `replay`, at most."""
+
+
+async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The newest `limit` deliveries (of the webhook `name`, of one `status`, received `since` and `until`), newest
+    first; `more` says whether there are others."""
+    wanted = _wanted(house, parameters)
+    limit = integer(parameters, "limit", 20, 1, 10_000)
+    rows = await listing.newest(house.database, wanted, limit + 1)
+    if not rows:
+        await _refuse_unknown(house, wanted)
+    return {"deliveries": [_row(row) for row in rows[:limit]], "more": len(rows) > limit}
+
+
+async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids of the deliveries that a replay of this range would send again, oldest first, from behind the id
+    `after`: by default those that did not reach their agents."""
+    wanted = _wanted(house, parameters, default=("dead", "agent_gone"))
+    if any(state not in ENDED for state in wanted.states):
+        raise UsageError(
+            "only what has ended can be replayed", hint="--status takes dead, agent_gone or done; others are on the way"
+        )
+    after = optional_text(parameters, "after") or ""
+    ids = await listing.oldest_ids(house.database, wanted, SELECTED + 1, after)
+    if not ids and not after:
+        await _refuse_unknown(house, wanted)
+    return {"ids": ids[:SELECTED], "states": list(wanted.states), "more": len(ids) > SELECTED}
+
+
+async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
+    found = await listing.show(house.database, await listing.resolve(house.database, text(parameters, "id")))
+    return {
+        **_row(found.row),
+        "headers": [list(pair) for pair in found.headers],
+        "body": None if found.body is None else base64.b64encode(found.body).decode(),
+        "body_missing": found.why,
+        "runs": [
+            {
+                "id": ran.id,
+                "agent": ran.agent,
+                "state": ran.state,
+                "attempts": ran.attempt,
+                "started": _time(ran.started_at),
+                "finished": _time(ran.finished_at),
+                "error": ran.error,
+            }
+            for ran in found.runs
+        ],
+    }
+
+
+async def replay(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Queue the deliveries `ids` again, each an id or its beginning, and say of each whether it is queued or why not.
+
+    `states`: those in another state by now are left alone. `fresh`: begin a new run also where one could go on.
+    """
+    states = _texts(parameters, "states") or ENDED
+    fresh = parameters.get("fresh", False)
+    if not isinstance(fresh, bool):
+        raise UsageError("the parameter fresh is not true or false")
+    given = _texts(parameters, "ids")
+    if not 0 < len(given) <= REPLAYED:
+        raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
+    ids = [await listing.resolve(house.database, each) if len(each) != ID_LENGTH else each for each in given]
+    sent = await send_all_again(
+        house.database, house.clock, ids, fresh=fresh, states=states, agents=house.agents or None
+    )
+    if any(each.reason is None for each in sent):
+        house.on_queued()
+    return {
+        "deliveries": [{"id": each.delivery_id, "queued": each.reason is None, "reason": each.reason} for each in sent]
+    }
+
+
+def _wanted(house: House, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
+    status = optional_text(parameters, "status")
+    if status is not None and status not in STATES:
+        raise unknown("status", status, STATES)
+    return Wanted(
+        name=optional_text(parameters, "name"),
+        states=default if status is None else (status,),
+        since=moment(parameters, "since", house.clock),
+        until=moment(parameters, "until", house.clock),
+    )
+
+
+async def _refuse_unknown(house: House, wanted: Wanted) -> None:
+    """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
+    if wanted.name is None or wanted.name in house.mounts:
+        return
+    if not await listing.newest(house.database, Wanted(name=wanted.name), 1):
+        raise unknown("webhook", wanted.name, house.mounts)
+
+
+def _row(row: Listed) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "webhook": row.webhook,
+        "user": row.user_id,
+        "agent": row.agent,
+        "provider": row.provider,
+        "event": row.event,
+        "provider_delivery_id": row.provider_delivery_id,
+        "received": _time(row.received_at),
+        "source": row.source,
+        "size": row.size,
+        "content_type": row.content_type,
+        "verified": row.verified,
+        "secret_index": row.secret_index,
+        "state": row.state,
+        "attempts": row.attempt,
+        "tries": row.tries,
+        "next_attempt": _time(row.next_attempt_at) if row.state == "queued" else None,
+        "finished": _time(row.finished_at),
+        "error": row.last_error,
+        "run": row.run_id,
+    }
+
+
+def _time(at: int | None) -> str | None:
+    return None if at is None else rfc3339(at / 1000)
+
+
+def _texts(parameters: Mapping[str, Any], name: str) -> list[str]:
+    value = parameters.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise UsageError(f"the parameter {name} is not a list of texts")
+    return value

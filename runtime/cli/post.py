@@ -1,0 +1,34 @@
+"""A signed delivery, posted as its sender would."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from runtime.errors import SymbiontError, UsageError
+
+
+def post(url: str, headers: Iterable[tuple[str, str]], body: bytes) -> tuple[int, str, Any]:
+    """Status, reason and answer, which is text unless it is JSON. Raises UsageError for headers that cannot be sent."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=30)
+    try:
+        connection.request("POST", parts.path, body, dict(headers))
+        response = connection.getresponse()
+        text = response.read().decode("utf-8", "replace")
+    except ValueError:
+        raise UsageError("--event and --delivery-id go into headers: printable text in one line") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise SymbiontError(
+            f"{url} does not answer: {str(error) or type(error).__name__}", hint="is the daemon still running?"
+        ) from None
+    finally:
+        connection.close()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = text
+    return response.status, response.reason, answer

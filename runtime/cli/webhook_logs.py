@@ -1,0 +1,140 @@
+"""`symbi webhook logs`: what came in, refused attempts too."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, call_daemon, find_root
+from runtime.cli.output import json_option, print_json, print_table, root_option, style_of
+from runtime.daemon.root import Root
+from runtime.errors import SymbiontError, UsageError
+
+POLL_SECONDS = 0.5
+OVERLAP_MS = 2000
+"""How far back each look goes: refusals are written half a second late, and a commit may take its time."""
+
+AT_ONCE = 2000
+"""Attempts in one look."""
+
+
+@click.command()
+@click.option("--name", help="Only this webhook's.")
+@click.option("--reason", metavar="CODE", help="Only this reason, such as signature_mismatch or verified.")
+@click.option("--status", metavar="STATUS", help="Only this HTTP status: 401, or 4xx.")
+@click.option("--tail", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The newest N.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with new ones as they come, until interrupted.")
+@root_option
+@json_option
+def logs(
+    *,
+    name: str | None,
+    reason: str | None,
+    status: str | None,
+    tail: int,
+    follow: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """What came in, refused attempts too: newest last.
+
+    With --follow new ones are shown as they come, through restarts of the daemon; with --json each is one line.
+    """
+    found = find_root(root)
+    given = {"name": name, "reason": reason, "status": status}
+    answer = call(found, "webhooks.log", {**given, "tail": tail})
+    if follow:
+        for row in _new(found, given, answer["attempts"]):
+            click.echo(json.dumps(row, ensure_ascii=False) if as_json else _line(row))
+            sys.stdout.flush()
+    elif as_json:
+        print_json(answer)
+    else:
+        _table(answer["attempts"])
+
+
+def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """`first`, and then what comes in, each once; one that counts more by now comes again."""
+    yield from first
+    seen = {row["id"]: (row["at"], row["count"]) for row in first}
+    newest = max((row["at"] for row in first), default=int(time.time() * 1000))
+    since, away = newest - OVERLAP_MS, False
+    while True:
+        try:
+            answer = call_daemon(root, "webhooks.log", {**given, "tail": AT_ONCE, "since": max(0, since)})
+            away = False
+        except UsageError:
+            raise
+        except SymbiontError as error:
+            if not away:
+                click.secho(f"waiting for the daemon: {error}", dim=True, err=True)
+            away = True
+            time.sleep(POLL_SECONDS)
+            continue
+        for row in answer["attempts"]:
+            if seen.get(row["id"], (0, 0))[1] != row["count"]:
+                seen[row["id"]] = (row["at"], row["count"])
+                # What was already there when we began was not asked for.
+                if first or row["at"] > newest - OVERLAP_MS:
+                    yield row
+        newest = max((newest, *(row["at"] for row in answer["attempts"])))
+        # More than one look holds: go on behind the last of them, or the same ones would come again and again.
+        since = answer["attempts"][-1]["at"] if answer["more"] else newest - OVERLAP_MS
+        seen = {key: known for key, known in seen.items() if known[0] >= since}
+        if not answer["more"]:
+            time.sleep(POLL_SECONDS)
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    columns = ["time", "webhook", "verdict", "status", "event or reason", "run", "bytes", "from", "delivery"]
+    several = any(row["secret"] for row in rows)
+    if several:
+        columns.append("secret")
+    print_table(columns, [(*_cells(row), *((_secret(row),) if several else ())) for row in rows], empty=_NOTHING)
+
+
+_NOTHING = "Nothing came in yet."
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        _local(row["time"]),
+        row["webhook"] or "-",
+        row["verdict"],
+        str(row["status"]),
+        _what(row),
+        row["run_state"] or "",
+        f"{row['size']:,}",
+        row["source"] or "-",
+        row["delivery_id"] or "",
+    )
+
+
+def _what(row: dict[str, Any]) -> str:
+    """The event of an accepted one, else the reason; how many, where several alike are one row."""
+    text = (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or ""
+    return text if row["count"] == 1 else f"{text} ×{row['count']:,}"
+
+
+def _secret(row: dict[str, Any]) -> str:
+    return "" if row["secret"] is None else f"no. {row['secret']}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    when, webhook, verdict, status, what, _, size, source, delivery = _cells(row)
+    verdict = click.style(f"{verdict:<9}", fg=style_of(row["verdict"]) or None)
+    parts = [when, verdict, status, webhook, what, f"{size} bytes", f"from {source}", delivery]
+    if row["secret"]:
+        parts.append(f"secret {_secret(row)}")
+    return "  ".join(part for part in parts if part)
+
+
+def _local(text: str) -> str:
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

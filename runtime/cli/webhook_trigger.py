@@ -1,0 +1,105 @@
+"""`symbi webhook trigger`: a realistic sample of what a sender would send, signed, to the running daemon."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, call_daemon, find_root
+from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.post import post
+from runtime.daemon.root import Root
+from runtime.errors import UsageError
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--event", help="Of what: a sample's name, such as pull_request.opened; the provider's first by default.")
+@click.option("--delivery-id", help="The sender's id for this delivery; a new one by default.")
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Send so many, each a new one.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="At most so many a second.")
+@click.option("--list", "listing", is_flag=True, help="Show which samples there are (for NAME), and send nothing.")
+@root_option
+@json_option
+def trigger(
+    *,
+    name: str | None,
+    event: str | None,
+    delivery_id: str | None,
+    count: int,
+    rate: float | None,
+    listing: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Send a sample delivery to webhook NAME of the running daemon, signed as its sender would, and show the answer.
+
+    Exit code 0 when every answer was 2xx, else 1.
+    """
+    if listing:
+        _list(name, root, as_json=as_json)
+        return
+    if name is None:
+        raise UsageError("which webhook?", hint="symbi webhook trigger NAME; `symbi webhook list` shows them")
+    if count > 1 and delivery_id is not None:
+        raise UsageError("several deliveries cannot have one id", hint="leave out --delivery-id or --count")
+    found = find_root(root)
+    given = {"name": name, "event": event, "delivery_id": delivery_id}
+    if count > 1:
+        _many(found, given, count, rate, as_json=as_json)
+        return
+    sample, status, reason, answer = _send(found, given)
+    if as_json:
+        print_json({"url": sample["url"], "event": sample["event"], "status": status, "answer": answer})
+    else:
+        size = len(base64.b64decode(sample["body"]))
+        click.echo(f"POST {sample['url']}  ({sample['event']}, {size:,} bytes, signed as {sample['provider']})")
+        if sample["made_up"]:
+            click.secho(f"there are no samples for {sample['provider']}: this one says only what it is", err=True)
+        click.secho(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
+        click.echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+    if status >= 300:
+        sys.exit(1)
+
+
+def _send(root: Root, given: dict[str, Any]) -> tuple[dict[str, Any], int, str, Any]:
+    sample = call_daemon(root, "webhooks.sample", given)
+    return sample, *post(sample["url"], sample["headers"], base64.b64decode(sample["body"]))
+
+
+def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
+    """Send `count`, and say how many were answered how."""
+    answers: Counter[int] = Counter()
+    begun = time.monotonic()
+    with click.progressbar(length=count, label="sending", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        for number in range(count):
+            if rate is not None:
+                time.sleep(max(0.0, begun + number / rate - time.monotonic()))
+            answers[_send(root, given)[1]] += 1
+            bar.update(1)
+    if as_json:
+        print_json({"sent": count, "answers": {str(status): times for status, times in sorted(answers.items())}})
+    else:
+        for status, times in sorted(answers.items()):
+            click.secho(f"{status}  {times:,} times", fg="green" if status < 300 else "red")
+    if any(status >= 300 for status in answers):
+        sys.exit(1)
+
+
+def _list(name: str | None, root: Path | None, *, as_json: bool) -> None:
+    answer = call(find_root(root), "webhooks.samples", {"name": name})
+    if as_json:
+        print_json(answer)
+        return
+    rows = [(each["provider"], event) for each in answer["samples"] for event in each["events"]]
+    print_table(("provider", "event"), rows, empty=_NONE.format(name))
+
+
+_NONE = "There are no samples for the provider of {}: a made-up one would be sent."

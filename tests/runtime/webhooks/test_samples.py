@@ -1,0 +1,113 @@
+"""A sample is what its sender would send now: it verifies, and is known by its event and its id."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qsl
+
+import pytest
+
+from runtime.clock import SYSTEM, uuid7
+from runtime.errors import UsageError
+from runtime.webhooks import PROVIDERS, samples
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign_request
+from runtime.webhooks.verification import Verified, Verifier, prepare
+
+NOW = 1_771_065_000.0
+SECRETS = {"standard-webhooks": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+URL = "https://hooks.example.com/hooks/twilio"
+ALL = [(provider, event) for provider in samples.names() for event in samples.events(provider)]
+HANDSHAKES = {("slack", "url_verification"), ("zoom", "endpoint.url_validation")}
+
+
+def verifier(provider: str) -> tuple[Verifier, str]:
+    secret = SECRETS.get(provider, "a secret of the tests")
+    return prepare(provider, [secret]), secret
+
+
+def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -> tuple[Verifier, Request]:
+    """The request with which a sample of `event` arrives."""
+    checks, secret = verifier(provider)
+    made = samples.make(checks.provider, event, now=now, delivery_id=delivery_id)
+    headers, body = sign_request(
+        checks.provider, secret, made.body, now=now, delivery_id=delivery_id, event=made.event, url=URL
+    )
+    added = {name.lower() for name, _ in made.headers}
+    pairs = [*made.headers, *(pair for pair in headers if pair[0].lower() not in added)]
+    return checks, Request(Headers(pairs), body, "POST", URL)
+
+
+def verified(provider: str, event: str, delivery_id: str) -> Verified:
+    checks, request = received(provider, event, delivery_id)
+    return checks.identify(checks.check(request, NOW), request, checks.payload(request))
+
+
+def test_there_are_samples_of_the_twelve_most_used() -> None:
+    assert set(samples.names()) == {
+        *("github", "gitlab", "linear", "meta", "pagerduty", "sentry", "shopify", "slack", "standard-webhooks"),
+        *("stripe", "twilio", "zoom"),
+    }
+    assert set(samples.names()) <= set(PROVIDERS)
+    assert all(len(samples.events(provider)) >= 5 for provider in samples.names())
+
+
+@pytest.mark.parametrize(("provider", "event"), ALL)
+def test_every_sample_verifies_and_says_what_it_is(provider: str, event: str) -> None:
+    delivery_id = uuid7(SYSTEM)
+    found = verified(provider, event, delivery_id)
+    row = PROVIDERS[provider]
+    assert found.event is not None
+    assert found.event == event or event.startswith(found.event) or provider == "gitlab"
+    if row.delivery_id and (provider, event) not in HANDSHAKES and not event.startswith("/"):
+        assert delivery_id.replace("-", "") in (found.delivery_id or "").replace("-", "")
+
+
+@pytest.mark.parametrize(("provider", "event"), ALL)
+def test_two_samples_are_two_deliveries(provider: str, event: str) -> None:
+    first, second = (received(provider, event, uuid7(SYSTEM)) for _ in range(2))
+    if PROVIDERS[provider].delivery_id and (provider, event) not in HANDSHAKES:
+        assert (first[1].body, first[1].headers) != (second[1].body, second[1].headers)
+
+
+@pytest.mark.parametrize(("provider", "event"), ALL)
+def test_no_place_is_left_empty(provider: str, event: str) -> None:
+    _, request = received(provider, event, "0194")
+    text = request.body.decode()
+    fields = dict(parse_qsl(text)).values() if not text.startswith("{") else [json.dumps(json.loads(text))]
+    for field in fields:
+        assert not any(place in field for place in ("{id}", "{hex}", "{now}", "{now_ms}", "{iso}"))
+
+
+def test_the_time_in_a_body_is_the_time_of_sending() -> None:
+    _, request = received("stripe", "invoice.paid", "0194", now=1_800_000_000.5)
+    assert json.loads(request.body)["created"] == 1_800_000_000
+    _, request = received("linear", "Issue.create", "0194", now=1_800_000_000.5)
+    assert json.loads(request.body)["webhookTimestamp"] == 1_800_000_000_500
+
+
+def test_the_beginning_of_a_name_is_enough() -> None:
+    row = PROVIDERS["github"]
+    assert samples.make(row, "pull_request", now=NOW, delivery_id="1").name == "pull_request.opened"
+    assert samples.make(row, None, now=NOW, delivery_id="1").name == "pull_request.opened"
+    assert samples.make(row, "issues", now=NOW, delivery_id="1").event == "issues"
+
+
+@pytest.mark.parametrize(
+    ("event", "hint"), [("pull_request.opend", "pull_request.opened"), ("zebra", "there are: pull_request.opened")]
+)
+def test_an_event_without_a_sample_is_refused_with_the_nearest(event: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="no sample of GitHub's event") as error:
+        samples.make(PROVIDERS["github"], event, now=NOW, delivery_id="1")
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - set(samples.names())))
+def test_a_provider_without_samples_gets_one_that_says_only_what_it_is(provider: str) -> None:
+    row = PROVIDERS[provider]
+    made = samples.make(row, None, now=NOW, delivery_id="0194")
+    assert made.made_up
+    assert made.body
+    payload = row.payload(made.body, row.content_type)
+    assert payload.value_or_none() is not None
