@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
 from runtime.database import Unavailable
+from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
 from runtime.http import Limits, Server
 from runtime.memory import FsyncFailed
 from runtime.outbound import KeyStore
@@ -100,7 +101,18 @@ class Daemon:
         settings, database, clock = house.settings, house.database, house.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
         self._audit = house.audit = Audit(database, clock)
-        self._dispatcher = Dispatcher(database, clock, self._run_agent, workers=settings.workers)
+        self._wakeup = Wakeup(database)
+        self._dispatcher = Dispatcher(
+            database,
+            clock,
+            self._run_agent,
+            workers=settings.workers,
+            concurrency=self._concurrency,
+            on_full=lambda: self._wakeup.tell(INBOX),
+        )
+        house.on_queued = self._dispatcher.wake
+        self._wakeup.listen(INBOX, self._dispatcher.wake)
+        self._wakeup.listen(WEBHOOKS, lambda: self._tasks.start("made webhooks", house.made_routes.look()))
         space = Space(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
@@ -142,6 +154,7 @@ class Daemon:
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", self._watch())
             tasks.start("guard", self._guard())
+            tasks.start("wake-ups", self._wakeup.run())
             tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", house.made_routes.run())
             tasks.start("tokens", house.tokens.run())
@@ -171,6 +184,10 @@ class Daemon:
         await self._admission.close()
         await self._audit.close()
         await self._house.tokens.flush()
+
+    def _concurrency(self) -> Mapping[str, int]:
+        generation = self._house.generation
+        return generation.concurrency if generation else {}
 
     def _is_serving(self) -> bool:
         return self._serving
