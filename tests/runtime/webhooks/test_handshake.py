@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 
 import pytest
 
-from runtime.webhooks import Headers, Refused, Request, prepare, sign
+from runtime.secrets.secret import Secret
+from runtime.webhooks import PROVIDERS, Answer, Headers, Refused, Request, Verifier, prepare, sign
 
 NOW = 1_700_000_000
 
@@ -44,7 +48,8 @@ def test_slacks_challenge_is_not_answered_before_it_is_verified() -> None:
         {"type": "url_verification", "challenge": None},
         {"type": "url_verification", "challenge": "a\r\nb"},
         {"type": "url_verification", "challenge": "\u2028"},
-        {"type": "url_verification", "challenge": "x" * 1025},
+        {"type": "url_verification", "challenge": "x" * 257},
+        {"type": "url_verification", "challenge": "<b>x</b>"},
         {"type": ["url_verification"], "challenge": "abc"},
         [],
         "url_verification",
@@ -65,3 +70,133 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
     assert verifier.greet(request, payload, signed=True) is None
     with pytest.raises(Refused):
         payload.value()
+
+
+def asked(verifier: Verifier, query: str = "", *, method: str = "GET", body: bytes = b"") -> Answer | None:
+    """What an unsigned request is answered."""
+    request = Request(Headers([]), body, method, None, query)
+    return verifier.greet(request, verifier.payload(request), signed=False)
+
+
+META = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
+
+
+def test_metas_challenge_is_given_back_to_who_knows_the_verify_token() -> None:
+    verifier = prepare("meta", ["s"], {"verify_token": "m/e=a t"})
+    answer = asked(verifier, META + "m%2Fe%3Da+t")
+    assert answer == Answer(200, "text/plain; charset=utf-8", b"1158201444")
+
+
+@pytest.mark.parametrize("token", ["", "m", "mea", "token2", "TOKEN", "%C3%A9", "%00"])
+def test_a_wrong_verify_token_is_refused(token: str) -> None:
+    with pytest.raises(Refused) as caught:
+        asked(prepare("meta", ["s"], {"verify_token": "token"}), META + token)
+    assert (caught.value.status, caught.value.reason) == (403, "wrong_verify_token")
+
+
+def test_without_a_verify_token_meta_is_never_answered() -> None:
+    for token in ("", "None", "s"):
+        with pytest.raises(Refused, match="wrong_verify_token"):
+            asked(prepare("meta", ["s"]), META + token)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "", "hub.verify_token=token", "hub.mode=unsubscribe&hub.challenge=1&hub.verify_token=token",
+        META + "token&hub.challenge=2", "hub.mode=subscribe&hub.verify_token=token&hub.challenge=",
+        "hub.mode=subscribe&hub.verify_token=token&hub.challenge=%3Cscript%3E",
+        "hub.mode=subscribe&hub.verify_token=token&hub.challenge=" + "1" * 257,
+        "&".join(f"a{number}=1" for number in range(50)) + "&" + META + "token",
+    ],
+)  # fmt: skip
+def test_a_get_that_is_no_handshake_is_not_answered(query: str) -> None:
+    assert asked(prepare("meta", ["s"], {"verify_token": "token"}), query) is None
+
+
+def test_the_verify_token_is_never_shown() -> None:
+    row = PROVIDERS["meta"].configured({"verify_token": "hunter2"})
+    assert "hunter2" not in repr(row)
+    assert "hunter2" not in repr(prepare(row, ["s"]))
+
+
+def test_a_reference_is_never_taken_for_the_verify_token_itself() -> None:
+    for reference in ("secret://env/TOKEN", "vault://meta"):
+        with pytest.raises(ValueError, match="verify_token refers to a secret that was not resolved"):
+            prepare("meta", ["s"], {"verify_token": reference})
+
+
+def test_a_secret_may_hold_any_text_as_the_verify_token() -> None:
+    for text in ("secret://env/X", " ", "é\n"):
+        verifier = prepare("meta", ["s"], {"verify_token": Secret(text.encode(), "test")})
+        assert "env/X" not in repr(verifier)
+        if text == "secret://env/X":
+            assert asked(verifier, META + "secret%3A%2F%2Fenv%2FX") is not None
+
+
+def test_dropboxs_challenge_is_given_back_as_plain_text() -> None:
+    answer = asked(prepare("dropbox", ["s"]), "challenge=kVb3-_x9")
+    assert answer == Answer(200, "text/plain; charset=utf-8", b"kVb3-_x9")
+    for query in (
+        "",
+        "challenge=",
+        "challenge=a&challenge=b",
+        "challenge=%3Cb%3E",
+        "challenge=a%0Ab",
+        "challenge=a%FF",
+    ):
+        assert asked(prepare("dropbox", ["s"]), query) is None
+    assert asked(prepare("dropbox", ["s"]), "challenge=a", method="POST") is None
+
+
+def test_xs_token_is_signed_with_the_first_secret() -> None:
+    answer = asked(prepare("twitter", ["new", "old"]), "crc_token=MTIz_-abc=&nonce=1")
+    assert answer is not None
+    proof = base64.b64encode(hmac.digest(b"new", b"MTIz_-abc=", hashlib.sha256)).decode()
+    assert (answer.content_type, json.loads(answer.body)) == ("application/json", {"response_token": f"sha256={proof}"})
+
+
+def test_what_x_has_us_sign_never_passes_for_a_delivery() -> None:
+    verifier = prepare("twitter", ["s"])
+    for token in ("123", "true", "null", "abc"):
+        answer = asked(verifier, f"crc_token={token}")
+        assert answer is not None
+        signature = json.loads(answer.body)["response_token"]
+        with pytest.raises(Refused, match="signature_mismatch"):
+            verifier.check(Request(Headers([("X-Twitter-Webhooks-Signature", signature)]), token.encode()), NOW)
+    for token in ("", "%7B%7D", "a" * 129, "a.b", "a:b", "a%20b", "%22a%22", "%5B%5D", "é"):
+        assert asked(verifier, f"crc_token={token}") is None
+
+
+def test_zooms_token_is_answered_with_its_proof_once_the_request_is_verified() -> None:
+    body = b'{"event": "endpoint.url_validation", "payload": {"plainToken": "qgg8vlvZRS6UYooatFL8Aw"}}'
+    verifier = prepare("zoom", ["s"])
+    request = Request(Headers(sign("zoom", "s", body, now=NOW, delivery_id="")), body)
+    verifier.check(request, NOW)
+    assert verifier.greet(request, verifier.payload(request), signed=False) is None
+    answer = verifier.greet(request, verifier.payload(request), signed=True)
+    assert answer is not None
+    proof = hmac.digest(b"s", b"qgg8vlvZRS6UYooatFL8Aw", hashlib.sha256).hex()
+    assert json.loads(answer.body) == {"plainToken": "qgg8vlvZRS6UYooatFL8Aw", "encryptedToken": proof}
+
+
+@pytest.mark.parametrize("token", ["v0:1700000000:{}", "", "a b", "<b>", "x" * 129, 1, None])
+def test_zoom_has_nothing_signed_that_could_be_a_delivery(token: object) -> None:
+    body = json.dumps({"event": "endpoint.url_validation", "payload": {"plainToken": token}}).encode()
+    verifier = prepare("zoom", ["s"])
+    request = Request(Headers([]), body)
+    assert verifier.greet(request, verifier.payload(request), signed=True) is None
+
+
+@pytest.mark.parametrize("name", ["trello", "box"])
+def test_who_asks_by_head_is_told_that_somebody_is_here(name: str) -> None:
+    assert asked(prepare(name, ["s"]), method="HEAD") == Answer(200, "text/plain; charset=utf-8", b"")
+    assert asked(prepare(name, ["s"]), method="GET") is None
+    assert asked(prepare(name, ["s"]), method="POST", body=b"{}") is None
+
+
+def test_woocommerces_ping_is_answered_and_nothing_else_that_nobody_signed() -> None:
+    verifier = prepare("woocommerce", ["s"])
+    assert asked(verifier, method="POST", body=b"webhook_id=12") == Answer()
+    for body in (b"", b"webhook_id=", b"webhook_id=12&x=1", b"webhook_id=1x", b'{"webhook_id": 1}', b"webhook_id=12\n"):
+        assert asked(verifier, method="POST", body=body) is None

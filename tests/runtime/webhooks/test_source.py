@@ -50,3 +50,37 @@ def test_nothing_is_read_of_a_body_with_a_key_twice(body: bytes) -> None:
     with pytest.raises(Refused, match="duplicate_key"):
         read(body, "$.a")
     assert read(body, "header:X-Id", headers=(("x-id", "h"),)) == "h"
+
+
+def every(body: bytes, *sources: str) -> str | None:
+    compiled = compile_sources(sources, malformed="malformed_delivery_id", every=True)
+    return compiled(Headers([]), Payload(decode_json, body, None))
+
+
+def test_an_id_of_several_parts_needs_all_of_them() -> None:
+    assert read(b'{"a": "x", "b": 2}', "$.a + $.b") == "x|2"
+    assert read(b'{"a": "x"}', "$.a + $.b") is None
+    assert read(b'{"a": "x"}', "$.a + $.b", "$.a") == "x"
+
+
+def test_the_id_of_a_batch_is_made_of_all_that_is_in_it_and_its_event_of_the_first() -> None:
+    body = b'[{"id": 1, "at": 5}, {"id": 2, "at": 6}, {"no": 1}]'
+    assert every(body, "$[*].id") == "1|2"
+    assert every(body, "$[*].id + $[*].at") == "1|2|5|6"
+    assert read(body, "$[*].id") == "1"
+
+
+def test_a_long_id_of_several_parts_is_its_hash() -> None:
+    one, other = (every(b"[" + b",".join(b'"%d"' % (n + i) for n in range(200)) + b"]", "$[*]") for i in (0, 1))
+    assert one is not None
+    assert len(one) == 64
+    assert one != other
+
+
+@pytest.mark.parametrize("text", ["x" * 256, "a\\nb"])
+def test_a_part_that_is_no_short_printable_text_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="malformed_delivery_id"):
+        every(f'{{"a": "{text}"}}'.encode(), "$.a")
+    if len(text) < 256:
+        with pytest.raises(Refused, match="malformed_delivery_id"):
+            every(f'["{text}", "{"x" * 300}"]'.encode(), "$[*]")

@@ -1,0 +1,107 @@
+"""Twilio's signatures: of the URL with a form's fields, or with the hash of another body."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Any
+
+import pytest
+
+from runtime.webhooks import Refused, Verified, sign, verify
+
+NOW = 1_700_000_000
+URL = "https://hooks.example/sms?from=there"
+FORM = ("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")
+JSON = ("Content-Type", "application/json")
+
+
+def refusal(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes, **given: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        verify(provider, [secret], headers, body, now=NOW, **given)
+    return caught.value.reason
+
+
+def twilio(body: bytes, url: str = URL, headers: tuple[tuple[str, str], ...] = (FORM,), algorithm: str = "sha1",
+           **given: Any) -> Verified:  # fmt: skip
+    signed = dict(sign("twilio", "t", body, now=NOW, delivery_id="", url=url, options={"algorithm": algorithm}))
+    sent = [*headers, ("X-Twilio-Signature", signed["X-Twilio-Signature"])]
+    return verify("twilio", ["t"], sent, given.pop("body", body), now=NOW, **{"url": url, **given})
+
+
+def by_hash(body: bytes, url: str = URL) -> tuple[str, str]:
+    """The query with the body's hash, and the signature of the URL with it."""
+    query = f"bodySHA256={hashlib.sha256(body).hexdigest()}"
+    mac = hmac.digest(b"t", f"{url}{'&' if '?' in url else '?'}{query}".encode(), "sha1")
+    return query, base64.b64encode(mac).decode()
+
+
+def test_twilios_forms_verify_with_fields_in_any_order() -> None:
+    assert twilio(b"b=2&a=1&c=%C3%A9&empty=").mac == twilio(b"empty=&c=%C3%A9&a=1&b=2").mac
+    assert twilio(b"MessageSid=SM1&MessageStatus=sent").event == "sent"
+
+
+def test_the_signature_of_twilios_documentation_verifies() -> None:
+    body = b"CallSid=CA1234567890ABCDE&Caller=%2B14158675309&Digits=1234&From=%2B14158675309&To=%2B18005551212"
+    headers = [FORM, ("X-Twilio-Signature", "RSOYDt4T1cUTdK1PDd93/VVr8B8=")]
+    url = "https://mycompany.com/myapp.php?foo=1&bar=2"
+    assert verify("twilio", ["12345"], headers, body, now=NOW, url=url).secret_index == 0
+
+
+def test_twilio_may_write_the_port_or_leave_it_out() -> None:
+    for declared, called in (
+        ("https://h.example/x", "https://h.example:443/x"),
+        ("https://h.example:443/x", "https://h.example/x"),
+        ("http://h.example/x", "http://h.example:80/x"),
+        ("https://h.example:8443/x", "https://h.example:8443/x"),
+        ("https://[2001:db8::1]/x", "https://[2001:db8::1]:443/x"),
+    ):
+        signature = dict(sign("twilio", "t", b"a=1", now=NOW, delivery_id="", url=called))["X-Twilio-Signature"]
+        assert verify("twilio", ["t"], [FORM, ("X-Twilio-Signature", signature)], b"a=1", now=NOW, url=declared).mac
+    assert refusal("twilio", "t", [FORM, ("X-Twilio-Signature", signature)], b"a=1", url="https://[2001:db8::1]:8/x")
+
+
+def test_a_body_that_is_no_form_is_signed_by_its_hash_in_the_query() -> None:
+    body = b'{"type": "com.twilio.x"}'
+    query, signature = by_hash(body)
+    sent = [JSON, ("X-Twilio-Signature", signature)]
+    assert verify("twilio", ["t"], sent, body, now=NOW, url=URL, query="from=there&" + query).mac
+    assert verify("twilio", ["t"], sent, body, now=NOW, url=f"{URL}&{query}").mac
+    assert refusal("twilio", "t", sent, body + b" ", url=URL, query=query) == "signature_mismatch"
+    assert refusal("twilio", "t", sent, body, url=URL) == "signature_mismatch"
+    assert refusal("twilio", "t", sent, body, url=URL, query=f"{query}&{query}") == "signature_mismatch"
+
+
+def test_nothing_covers_a_body_whose_hash_is_not_signed() -> None:
+    bare = dict(sign("twilio", "t", b"", now=NOW, delivery_id="", url=URL))["X-Twilio-Signature"]
+    for content in (JSON, ("Content-Type", "text/plain"), ("Content-Type", "multipart/form-data; boundary=x")):
+        assert refusal("twilio", "t", [content, ("X-Twilio-Signature", bare)], b'{"a": 1}', url=URL)
+    # A request whose body was signed by its hash, with the body taken away or called a form.
+    query, signature = by_hash(b'{"a": 1}')
+    for content in (JSON, FORM):
+        for body in (b"", b"a=1"):
+            assert refusal("twilio", "t", [content, ("X-Twilio-Signature", signature)], body, url=URL, query=query)
+
+
+def test_the_query_that_was_received_changes_no_url() -> None:
+    assert twilio(b"a=1", query="from=elsewhere&x=1").secret_index == 0
+
+
+def test_the_owner_says_which_hash_twilio_uses_and_the_request_does_not() -> None:
+    options = {"algorithm": "sha256"}
+    strong = dict(sign("twilio", "t", b"a=1", now=NOW, delivery_id="", url=URL, options=options))["X-Twilio-Signature"]
+    weak = dict(sign("twilio", "t", b"a=1", now=NOW, delivery_id="", url=URL))["X-Twilio-Signature"]
+    said = ("X-Twilio-Webhooks-Signature-Settings", "key=k,algorithm=HMAC_SHA1")
+    sent = [FORM, said, ("X-Twilio-Signature", weak)]
+    assert verify("twilio", ["t"], sent, b"a=1", now=NOW, url=URL).mac
+    assert refusal("twilio", "t", sent, b"a=1", url=URL, options=options)
+    assert verify(
+        "twilio", ["t"], [FORM, ("X-Twilio-Signature", strong)], b"a=1", now=NOW, url=URL, options=options
+    ).mac
+
+
+@pytest.mark.parametrize("body", [b"a=%ff", b"a", b"\xff=1", b"&".join(b"a=1" for _ in range(2000))])
+def test_a_form_that_twilio_never_sends_is_refused(body: bytes) -> None:
+    signature = dict(sign("twilio", "t", b"a=1", now=NOW, delivery_id="", url=URL))["X-Twilio-Signature"]
+    assert refusal("twilio", "t", [FORM, ("X-Twilio-Signature", signature)], body, url=URL) == "signature_mismatch"
