@@ -91,20 +91,29 @@ def _kind(kind: str, vocabulary: Vocabulary) -> Schema:
     return {
         "description": " ".join(about.partition("\n\n")[0].split()),
         **_whole(settings, vocabulary, {"name": name}),
-        **_RULES.get(kind, {}),
+        **(_RULES[kind](vocabulary) if kind in _RULES else {}),
+    }
+
+
+def _secrets(vocabulary: Vocabulary) -> Schema:
+    """A webhook has a secret, unless it says that it has none, or its sender's keys are fetched."""
+    rows = vocabulary.rows("provider").values()
+    keyless: list[Schema] = [_UNVERIFIED]
+    for row in rows:
+        provider: Schema = {"name": {"const": row.name}}
+        if row.keyless_by is not None:
+            provider["options"] = {"required": [row.keyless_by]}
+        if row.keyless or row.keyless_by is not None:
+            keyless.append({"properties": {"provider": {"properties": provider}}})
+    return {
+        "if": {"anyOf": keyless} if len(keyless) > 1 else _UNVERIFIED,
+        "then": {"properties": {"secret": {"maxItems": 0}}},
+        "else": {"properties": {"secret": {"minItems": 1}}},
     }
 
 
 _UNVERIFIED = {"properties": {"insecure_allow_unverified": {"const": True}}}
-_RULES: Mapping[str, Schema] = MappingProxyType(
-    {
-        "webhook": {
-            "if": _UNVERIFIED,
-            "then": {"properties": {"secret": {"maxItems": 0}}},
-            "else": {"properties": {"secret": {"minItems": 1}}},
-        }
-    }
-)
+_RULES: Mapping[str, Callable[[Vocabulary], Schema]] = MappingProxyType({"webhook": _secrets})
 """What the rules of a kind demand (`dslc.check.rules`), beyond its settings. One row a kind."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dslc.blocks.chosen import Chosen
 from dslc.check.context import Context, Given, Head
 from dslc.check.signed import known_event, signed_filters
 from dslc.diagnostic import Severity
@@ -67,11 +66,12 @@ def _verified(context: Context, given: Given, head: Head) -> None:
 
 def _keyless(context: Context, given: Given) -> bool:
     """Whether the provider, with the options given, verifies by keys that it fetches."""
-    provider = given.values.get("provider")
-    if not isinstance(provider, Chosen):
+    entry = given.entry("provider")
+    row = None if entry is None else context.vocabulary.rows("provider").get(str(entry.value))
+    if entry is None or row is None:
         return False
-    row = context.vocabulary.rows("provider").get(provider.name)
-    return row is not None and (row.keyless or row.keyless_by in provider.options)
+    options = () if entry.body is None else entry.body.entries
+    return row.keyless or any(option.key == row.keyless_by for option in options)
 
 
 def _value(entry: Entry) -> Value:

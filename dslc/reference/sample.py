@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dslc.example import Line, line, needed, row_line
 from dslc.format import canonical
+from dslc.literal import named
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary, by_name
 
@@ -19,7 +20,7 @@ def sample(vocabulary: Vocabulary, kind: str, *given: Line) -> str:
     """A program with one block of `kind` that has the settings `given`, and what it cannot be without."""
     settings = tuple(vocabulary.kinds[kind].values())
     given = (*given, *_beside(vocabulary, kind, given))
-    lines = complete(vocabulary, settings, given, demanded=_demanded(kind, given))
+    lines = complete(vocabulary, settings, given, demanded=_demanded(vocabulary, kind, given))
     names = [
         (setting.block, written.value)
         for written in lines
@@ -52,11 +53,19 @@ def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> Iterato
             yield row_line(vocabulary.kinds[kind][setting], row, vocabulary)
 
 
-def _demanded(kind: str, given: Sequence[Line]) -> list[str]:
+def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> list[str]:
     setting, instead = _DEMANDED.get(kind, (None, None))
     if setting is None or any(each.key == instead and each.value == "true" for each in given):
         return []
-    return [setting]
+    return [] if any(_keyless(vocabulary, each) for each in given) else [setting]
+
+
+def _keyless(vocabulary: Vocabulary, given: Line) -> bool:
+    """Whether a line names a sender whose keys are fetched, so that there is no secret."""
+    row = next((row for row in vocabulary.rows("provider").values() if given.value == named(row.name)), None)
+    if given.key != "provider" or row is None:
+        return False
+    return row.keyless or any(inner.key == row.keyless_by for inner in given.body or ())
 
 
 def block(kind: str, name: str, lines: Sequence[Line]) -> str:

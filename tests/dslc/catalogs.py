@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from dslc.blocks import Duration, Relation, SecretReference, Size, settings_of
+from dslc.blocks import As, Duration, Relation, SecretReference, Size, settings_of
 from dslc.catalog import Catalog, Row
 
 
@@ -27,6 +27,12 @@ class Strict(BaseModel):
     """Options of a provider that needs one."""
 
     audience: str
+
+
+class Keyed(BaseModel):
+    """Options of a provider whose keys may be fetched."""
+
+    keys_url: Annotated[str | None, As("url")] = None
 
 
 class Records(BaseModel):
@@ -58,6 +64,8 @@ CATALOG = Catalog(
             Row(name="headed", signed=("body", "header:X-Environment"), event=("$.type",)),
             Row(name="stripe", signed=("timestamp", "body"), event=()),
             Row(name="strict", options=settings_of(Strict)),
+            Row(name="published", signed=("body",), keyless=True),
+            Row(name="keyed", options=settings_of(Keyed), keyless_by="keys_url"),
             Row(name="token", signed=(), event=("$.type",)),
         ),
         "store": (Row(name="markdown"), Row(name="records", options=settings_of(Records))),

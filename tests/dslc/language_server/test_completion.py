@@ -91,8 +91,14 @@ def test_what_a_body_needs_comes_first() -> None:
     [
         ("webhook w { keep_body | }", ["false", "true"]),  # what differs from the default first
         ("webhook w { insecure_allow_unverified t|", ["true", "false"]),
-        ("webhook w {\n    provider |\n    path 1\n}", ["custom", "github", "headed", "stripe", "strict", "token"]),
-        ("webhook w { provider gi|thub }", ["custom", "github", "headed", "stripe", "strict", "token"]),
+        (
+            "webhook w {\n    provider |\n    path 1\n}",
+            ["custom", "github", "headed", "keyed", "published", "stripe", "strict", "token"],
+        ),
+        (
+            "webhook w { provider gi|thub }",
+            ["custom", "github", "headed", "keyed", "published", "stripe", "strict", "token"],
+        ),
         ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
         ("memory m { store | }", ["markdown", "records"]),
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
