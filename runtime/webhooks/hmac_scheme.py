@@ -115,8 +115,9 @@ class Hmac:
     @property
     def headers(self) -> tuple[str, ...]:
         """The names of the headers that hold signature, timestamp and id."""
-        first = self.header if not self.more_headers else f"{self.header} … {self.more_headers[-1]}"
-        return tuple(name for name in (first, self.timestamp_header, self.id_header) if name is not None)
+        more = self.more_headers if len(self.more_headers) < 2 else ("…", self.more_headers[-1])
+        names = (self.header, *more, self.timestamp_header, self.id_header)
+        return tuple(name for name in names if name is not None)
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         made = ((index, key(secret)) for index, secret in enumerate(secrets) for key in (self.key, self.other_key))

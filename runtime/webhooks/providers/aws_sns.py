@@ -91,6 +91,14 @@ class SnsSignature:
     def signed(self) -> tuple[str, ...]:
         return ("id", "timestamp", "body")
 
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def words(self) -> str:
+        return "RSA with Amazon's certificate, of the message's fields"
+
     def check(self, secrets: Sequence[bytes]) -> Check:
         def verify(request: Request, now: float) -> Match:
             message = decode_json(request.body)

@@ -10,7 +10,7 @@ COINBASE_COMMERCE = Provider(
     name="coinbase-commerce",
     title="Coinbase Commerce",
     doc="Charges of Coinbase Commerce.",
-    doc_url="https://docs.cdp.coinbase.com/commerce/api-architecture/webhooks-security",
+    doc_url="https://docs.cdp.coinbase.com/commerce/api-arcitecture/webhooks-security",
     scheme=Hmac(header="X-CC-Webhook-Signature"),
     event=("$.event.type",),
     # Not `$.id`, which is another one at every attempt.

@@ -9,7 +9,7 @@ DOCUSIGN = Provider(
     name="docusign",
     title="DocuSign",
     doc="DocuSign Connect, in its JSON format. Any of the account's HMAC keys will do.",
-    doc_url="https://developers.docusign.com/platform/webhooks/connect/hmac/",
+    doc_url="https://developers.docusign.com/platform/webhooks/connect/validate",
     # One header for each of the account's keys, numbered.
     scheme=Hmac(
         header="X-DocuSign-Signature-1",

@@ -11,7 +11,7 @@ ELEVENLABS = Provider(
     name="elevenlabs",
     title="ElevenLabs",
     doc="Calls and transcriptions of ElevenLabs' agents.",
-    doc_url="https://elevenlabs.io/docs/agents-platform/workflows/post-call-webhooks",
+    doc_url="https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks",
     # A late delivery keeps the time of the first attempt, so the tolerance is its own library's half an hour.
     scheme=Hmac(
         header="ElevenLabs-Signature",

@@ -11,7 +11,7 @@ INTERCOM = Provider(
     name="intercom",
     title="Intercom",
     doc="Notifications of an Intercom app, signed with SHA-1: it has nothing else. The secret is the client secret.",
-    doc_url="https://developers.intercom.com/docs/webhooks/setting-up-webhooks",
+    doc_url="https://developers.intercom.com/docs/webhooks",
     scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha1="), algorithm="sha1"),
     event=("$.topic",),
     delivery_id=("$.id",),

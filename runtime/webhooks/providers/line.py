@@ -10,7 +10,7 @@ LINE = Provider(
     name="line",
     title="LINE",
     doc="The Messaging API of LINE. The secret is the channel's secret.",
-    doc_url="https://developers.line.biz/en/docs/messaging-api/verify-webhook-signature/",
+    doc_url="https://developers.line.biz/en/reference/messaging-api/#signature-validation",
     scheme=Hmac(header="X-Line-Signature", encoding="base64"),
     event=("$.events[0].type",),
     delivery_id=("$.events[*].webhookEventId",),

@@ -10,7 +10,7 @@ MUX = Provider(
     name="mux",
     title="Mux",
     doc="Events of Mux Video.",
-    doc_url="https://www.mux.com/docs/core/verify-webhook-signatures",
+    doc_url="https://docs.mux.com/guides/verify-webhook-signatures",
     scheme=Hmac(header="Mux-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
     event=("$.type",),
     delivery_id=("$.id",),

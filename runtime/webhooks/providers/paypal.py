@@ -47,6 +47,14 @@ class PayPalSignature:
     def signed(self) -> tuple[str, ...]:
         return ("id", "timestamp")
 
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return ("PAYPAL-TRANSMISSION-SIG", "PAYPAL-TRANSMISSION-TIME", "PAYPAL-TRANSMISSION-ID", "PAYPAL-CERT-URL")
+
+    @property
+    def words(self) -> str:
+        return "RSA with PayPal's certificate, of id, time, webhook id and the body's CRC-32"
+
     def check(self, secrets: Sequence[bytes]) -> Check:
         def verify(request: Request, now: float) -> Match:
             headers = request.headers

@@ -9,7 +9,7 @@ SENTRY = Provider(
     name="sentry",
     title="Sentry",
     doc="Issues, errors and alerts of a Sentry integration. The secret is its client secret.",
-    doc_url="https://docs.sentry.io/organization/integrations/integration-platform/webhooks/",
+    doc_url="https://docs.sentry.io/integrations/integration-platform/webhooks/",
     # Sentry-Hook-Timestamp is not signed, so it proves nothing.
     scheme=Hmac(header="Sentry-Hook-Signature"),
     event=("header:Sentry-Hook-Resource",),

@@ -80,7 +80,7 @@ CLERK = replace(
     name="clerk",
     title="Clerk",
     doc="Events of users, sessions and organizations at Clerk.",
-    doc_url="https://clerk.com/docs/guides/development/webhooks/syncing",
+    doc_url="https://clerk.com/docs/webhooks/sync-data",
     facts=(
         Fact("id", ("$.data.id",)),
         Fact("email", ("$.data.email_addresses[0].email_address",)),
@@ -120,7 +120,7 @@ REPLICATE = replace(
     name="replicate",
     title="Replicate",
     doc="Predictions and trainings at Replicate.",
-    doc_url="https://replicate.com/docs/topics/webhooks/verify-webhook",
+    doc_url="https://replicate.com/docs/webhooks",
     scheme=_symmetric(),
     event=("$.status",),
     facts=(
@@ -155,7 +155,7 @@ POLAR = replace(
     name="polar",
     title="Polar",
     doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
-    doc_url="https://polar.sh/docs/integrate/webhooks/delivery",
+    doc_url="https://docs.polar.sh/integrate/webhooks",
     scheme=replace(_symmetric(key=text_key), other_key=_decoded),
     facts=(
         Fact("id", ("$.data.id",)),

@@ -12,7 +12,7 @@ TRELLO = Provider(
     title="Trello",
     doc="Changes of a Trello board or card, signed with SHA-1: it has nothing else. It signs the callback URL too, so "
     "`public_url` is needed. The secret is the app's.",
-    doc_url="https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/",
+    doc_url="https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks",
     scheme=Hmac(header="X-Trello-Webhook", algorithm="sha1", encoding="base64", payload="{body}{url}"),
     handshake=Present(),
     event=("$.action.type",),

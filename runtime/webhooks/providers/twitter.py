@@ -12,7 +12,7 @@ TWITTER = Provider(
     name="twitter",
     title="X (Twitter)",
     doc="X's Account Activity API. The secret is the app's consumer secret.",
-    doc_url="https://docs.x.com/x-api/webhooks/introduction",
+    doc_url="https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks",
     # Whoever asks has the key sign short texts, see the handshake: none of them begins like this.
     scheme=Hmac(
         header="X-Twitter-Webhooks-Signature",

@@ -10,7 +10,7 @@ WOOCOMMERCE = Provider(
     name="woocommerce",
     title="WooCommerce",
     doc="Webhooks of a WooCommerce shop.",
-    doc_url="https://developer.woocommerce.com/docs/best-practices/urls-and-routing/webhooks/",
+    doc_url="https://developer.woocommerce.com/docs/webhooks/",
     scheme=Hmac(header="X-WC-Webhook-Signature", encoding="base64"),
     # A new webhook is tried with a form that nobody signs.
     handshake=FormPing(name="webhook_id"),
