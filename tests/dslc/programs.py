@@ -169,6 +169,8 @@ class _Content:
             *self._reference("memory"),
             *(self._filter() for _ in range(self._random.choice((0, 1, 2)))),
             Entry("limits", None, self._some(Entry("body", "1.5MB"), Entry("per_minute", "60"))),
+            Entry("allow_from", self._one('"192.0.2.0/24"', ('"2001:db8::1"', '"0.0.0.0/0"'))),
+            Entry("concurrency", self._one("1", "1_000")),
             Entry("public_url", '"https://example.org/a/rather/long/path/to/a/webhook/that/a/proxy/rewrites"'),
             Entry("keep_body", "false"),
         )
@@ -176,10 +178,21 @@ class _Content:
         path = Entry("path", f'"/w{number}"')
         return Entry("webhook", self._name("webhook", number), self._settings(path, unverified or secret, *more))
 
-    def _filter(self) -> Entry:
-        compare = Entry("equals", self._one(self._string(), "-1.5", "true", "7"))
-        entries = self._settings(Entry("json_path", self._one('"$.action"', "\"$['x y'][0]\"")), compare)
-        return Entry("filter", None, entries)
+    def _filter(self, key: str = "filter", depth: int = 0) -> Entry:
+        """A filter, or what stands in its place inside another one."""
+        path = Entry("json_path", self._one('"$.action"', "\"$['x y'][0]\""))
+        compared = (
+            Entry("equals", self._one(self._string(), "-1.5", "true", "7")),
+            Entry("one_of", self._one((self._string(),), ("-1.5", "true", '"a"'))),
+            Entry("contains", self._string()),
+            Entry("matches", self._one('"^a"', '"(?i)[a-z]+\\\\.b$"')),
+        )
+        where = self._random.choice((path, path, Entry("header", '"X-Where"')))
+        entries = [where, *self._random.sample(compared, self._random.choice((1, 1, 2)))]
+        if depth < 2 and self._random.random() < 0.3:
+            alternatives = tuple(self._filter("filter", depth + 1) for _ in range(self._random.choice((1, 2))))
+            entries += self._some(Entry("any", None, alternatives), self._filter("not", depth + 1))
+        return Entry(key, None, self._settings(*entries))
 
 
 class _Layout:
