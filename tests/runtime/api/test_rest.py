@@ -15,6 +15,7 @@ from runtime.api.rest import Reply
 from runtime.api.strict_input import LARGEST_BODY
 from runtime.database import Database, Unavailable
 from runtime.identity.token import make_token
+from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.made import PER_USER
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -172,6 +173,35 @@ async def test_the_list_goes_on_where_it_stopped(house: House, clock: ManualCloc
         seen += [webhook["title"] for webhook in page["webhooks"]]
         query = f"limit=2&cursor={page['next_cursor']}"
     assert sorted(seen) == sorted(titles)
+    assert page["next_cursor"] is None
+
+
+async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(
+    house: House, clock: ManualClock
+) -> None:
+    token = await house.token("ada")
+    webhook_id, other = [(await house.webhook(token))["webhook_id"] for _ in range(2)]
+    assert house.audit is not None
+    for number in range(7):
+        for webhook, user in ((webhook_id, "ada"), (other, "ada"), (webhook_id, "owner")):
+            house.audit.put(
+                Attempt(
+                    verdict="filtered",
+                    reason="filtered",
+                    status=200,
+                    size=number if user == "ada" and webhook == webhook_id else 1000,
+                    webhook=webhook,
+                    user_id=user,
+                )
+            )
+        clock.advance(1)
+    sizes: list[int] = []
+    query = "limit=3"
+    for _ in range(3):
+        page = told(await house.ask(token, "GET", f"/v1/webhooks/{webhook_id}/audit", query=query))
+        sizes += [entry["payload_size_bytes"] for entry in page["entries"]]
+        query = f"limit=3&cursor={page['next_cursor']}"
+    assert sizes == [6, 5, 4, 3, 2, 1, 0]
     assert page["next_cursor"] is None
 
 
