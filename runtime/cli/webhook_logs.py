@@ -64,12 +64,11 @@ def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iter
     """`first`, and then what comes in, each once; one that counts more by now comes again."""
     yield from first
     seen = {row["id"]: (row["at"], row["count"]) for row in first}
-    newest = max((row["at"] for row in first), default=int(time.time() * 1000))
-    since, away = newest - OVERLAP_MS, False
+    begun = newest = max((row["at"] for row in first), default=int(time.time() * 1000))
+    since, away, looked = newest - OVERLAP_MS, False, False
     while True:
         try:
             answer = call_daemon(root, "webhooks.log", {**given, "tail": AT_ONCE, "since": max(0, since)})
-            away = False
         except UsageError:
             raise
         except SymbiontError as error:
@@ -78,15 +77,19 @@ def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iter
             away = True
             time.sleep(POLL_SECONDS)
             continue
+        away = False
         for row in answer["attempts"]:
-            if seen.get(row["id"], (0, 0))[1] != row["count"]:
-                seen[row["id"]] = (row["at"], row["count"])
-                # What was already there when we began was not asked for.
-                if first or row["at"] > newest - OVERLAP_MS:
-                    yield row
+            known = seen.get(row["id"])
+            seen[row["id"]] = (row["at"], row["count"])
+            # What was there before the oldest of `first` was not asked for.
+            if known is None and not looked and row["at"] <= begun:
+                continue
+            if known is None or known[1] != row["count"]:
+                yield row
         newest = max((newest, *(row["at"] for row in answer["attempts"])))
         # More than one look holds: go on behind the last of them, or the same ones would come again and again.
         since = answer["attempts"][-1]["at"] if answer["more"] else newest - OVERLAP_MS
+        looked = looked or not answer["more"]
         seen = {key: known for key, known in seen.items() if known[0] >= since}
         if not answer["more"]:
             time.sleep(POLL_SECONDS)
