@@ -93,11 +93,11 @@ def test_what_a_body_needs_comes_first() -> None:
         ("webhook w { insecure_allow_unverified t|", ["true", "false"]),
         (
             "webhook w {\n    provider |\n    path 1\n}",
-            ["custom", "github", "headed", "keyed", "published", "stripe", "strict", "token"],
+            ["custom", "github", "headed", "stripe", "strict", "published", "keyed", "token"],
         ),
         (
             "webhook w { provider gi|thub }",
-            ["custom", "github", "headed", "keyed", "published", "stripe", "strict", "token"],
+            ["custom", "github", "headed", "stripe", "strict", "published", "keyed", "token"],
         ),
         ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
         ("memory m { store | }", ["markdown", "records"]),
