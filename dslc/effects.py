@@ -126,8 +126,9 @@ class _Side:
 
 
 def _looked_up(webhook: Webhook) -> tuple[str, ...]:
-    """The secrets that are resolved for it."""
-    return () if webhook.insecure_allow_unverified else webhook.secret
+    """The secrets that are resolved for it: its own, and those that its provider's options refer to."""
+    options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
+    return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
 
 
 def _agent_of(webhook: Webhook) -> str:
