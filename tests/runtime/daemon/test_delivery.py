@@ -144,6 +144,9 @@ def refused(answer: Answer) -> str:
 def test_what_the_sender_signed_is_accepted(daemon: Daemon, name: str) -> None:
     body = fresh_body(type="push", id=os.urandom(8).hex(), event_id=os.urandom(8).hex())
     answer = post(daemon, name, body, signed(name, body))
+    if name == "slack":  # what stood in the answer to a command would be shown in the channel
+        assert (answer.status, answer.body) == (200, b"")
+        return
     assert answer.status == 202
     assert set(answer.json()) == {"delivery_id"}
 
@@ -435,7 +438,7 @@ def test_webhook_test_signs_posts_and_shows_the_answer(daemon: Daemon, tmp_path:
         for given in (json.dumps({"action": "opened", "n": time.time_ns()}), f"@{payload}"):
             done = daemon.symbi("webhook", "test", name, "--payload", given)
             assert done.returncode == 0, done.stdout + done.stderr
-            assert "202 Accepted" in done.stdout
+            assert ("200 OK" if name == "slack" else "202 Accepted") in done.stdout
             assert "delivery_id" in done.stdout
 
 
