@@ -1,0 +1,43 @@
+"""`symbi`, but that several daemons may share one database, each with memories in its own folder.
+
+That is how daemons share a database whose memories are not files. Run as a program; `SHARING_…` variables make the
+lease shorter, runs and the time between two looks at the inbox longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import Any
+
+from runtime.agents import act
+from runtime.cli import main
+from runtime.daemon import generation, server
+from runtime.memory import STORES
+from runtime.webhooks.dispatcher import Dispatcher
+
+RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
+
+
+async def slow_act(*given: Any) -> None:
+    """What a daemon calls to run an agent."""
+    await asyncio.sleep(RUN_SECONDS)
+    await act(*given)
+
+
+def share() -> None:
+    """Change what has to be changed for that, in this process."""
+    stores = {name: replace(row, files=False) for name, row in STORES.items()}
+    for module, name, value in ((generation, "STORES", stores), (server, "act", slow_act)):
+        assert hasattr(module, name)
+        setattr(module, name, value)
+    defaults = Dispatcher.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["lease"] = float(os.environ.get("SHARING_LEASE", "3"))
+    defaults["poll"] = float(os.environ.get("SHARING_POLL", "0.2"))
+
+
+if __name__ == "__main__":
+    share()
+    main()
