@@ -16,7 +16,10 @@ MOST_FRAMING: Final = 16 * 1024
 """Bytes of framing that a body may have beyond its own size: a body in chunks of one byte each costs as much to read
 as one six times as large."""
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+# Without the white space that RFC 9112 lets a recipient bear with.
+_EXTENSION = rb";" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|\"[ !#-\[\]-~]*\"))?"
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:" + _EXTENSION + rb")*")
 _TRAILER = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)*")
 _FRAMING_TRAILER = re.compile(rb"(?:content-length|transfer-encoding|host)[ \t]*:", re.IGNORECASE)
 

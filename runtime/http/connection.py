@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, cast
 import structlog
 
 from runtime.http.body import Gathering
+from runtime.http.buffer import Buffer
 from runtime.http.drive import drive
-from runtime.http.head import CHUNKED, END, Head, check_beginning, parse
+from runtime.http.head import CHUNKED, Head
 from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import CONTINUE, Response, failure, render
@@ -33,7 +34,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        *("_advancing", "_at", "_broken", "_buffer", "_ended", "_gathering", "_heading", "_held", "_lingering"),
+        *("_advancing", "_broken", "_buffer", "_ended", "_gathering", "_heading", "_held", "_lingering"),
         *("_lost", "_peer", "_reading", "_request", "_scheduled", "_server", "_skip", "_transport", "_unread"),
         *("_writable", "deadline"),
     )
@@ -42,8 +43,7 @@ class Connection(asyncio.Protocol):
         self.deadline = inf
         self._server = server
         self._peer: str | None = None
-        self._buffer = b""  # what came and has not been looked at, from `_at` on
-        self._at = 0
+        self._buffer = Buffer()
         self._request: Request | None = None
         self._gathering: Gathering | None = None
         self._unread = False  # the request's body has not been asked for
@@ -67,9 +67,14 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else None
         if not self._server.admit(self):
-            self._fail(Problem("overloaded"))
+            self._transport.write(render(failure(Problem("overloaded")), alive=False))
+            self._lingering = True
+            self._transport.close()
             return
         self.deadline = self._server.now + self._server.limits.head_seconds
+        if self._server.draining:
+            # Accepted at the very moment of the stop.
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         if self._lingering:
@@ -89,8 +94,7 @@ class Connection(asyncio.Protocol):
                 return
             data = rest
         if data:
-            self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
-            self._at = 0
+            self._buffer.add(data)
             self._advance()
 
     def eof_received(self) -> bool:
@@ -98,7 +102,7 @@ class Connection(asyncio.Protocol):
         self._ended = True
         if self._gathering is not None:
             self._gathering.fail(Problem("incomplete_body"))
-        if self._request is None and self._at >= len(self._buffer):
+        if self._request is None and not self._buffer:
             return False
         self._advance()
         return not self._lingering
@@ -148,14 +152,15 @@ class Connection(asyncio.Protocol):
 
     def drain(self) -> None:
         """The server stops: close once nothing is under way."""
-        if self.idle and self._at >= len(self._buffer):
+        if self.idle and not self._buffer:
+            self.close()
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the connection; `at_once`: without what has not been sent yet."""
+        if at_once:
+            self._transport.abort()
+        else:
             self._transport.close()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def close(self) -> None:
-        self._transport.close()
 
     # Requests.
 
@@ -185,16 +190,9 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> bool:
         """Begin the next request; False when its head is not here yet. Raises `Problem`."""
-        buffer, at, limits = self._buffer, self._at, self._server.limits
-        if buffer.startswith(b"\r\n", at):
-            at += 2  # RFC 9112 section 2.2: one empty line before a request is nothing
-        end = buffer.find(END, at, at + limits.head + 4)
-        if end < 0:
-            if at < len(buffer):
-                check_beginning(buffer[at:] if at else buffer, limits)
+        head = self._buffer.head(self._server.limits)
+        if head is None:
             return False
-        head = parse(buffer[at:end], limits)
-        self._at = end + 4
         self._heading = False
         self.deadline = inf
         self._unread = head.length != 0
@@ -213,22 +211,22 @@ class Connection(asyncio.Protocol):
         if length > limit:
             raise self._break(Problem("body_too_large"))
         self._unread = False
-        at = self._at
-        if length != CHUNKED and len(self._buffer) - at >= length:
-            self._at = at + length
+        if length != CHUNKED and len(self._buffer) >= length:
+            body = self._buffer.take(length)
             if self._server.gathered + length > self._server.limits.gathered:
                 raise self._break(Problem("overloaded"))
             self._account(length)
-            return self._buffer[at : at + length]
+            return body
         if self._ended or self._lost:
             raise self._break(Problem("incomplete_body"))
         self._gathering = gathering = Gathering(length, limit, self._server.limits)
         self.deadline = gathering.begin(self._server.now, self._gathered)
-        first, self._buffer, self._at = self._buffer[at:], b"", 0
+        first = self._buffer.take(len(self._buffer))
         if first:
             rest = gathering.feed(first)
             self._account(gathering.size)
-            self._buffer = rest or b""
+            if rest:
+                self._buffer.add(rest)
         elif request.head.expects:
             self._transport.write(CONTINUE)
         self._read_or_not()
@@ -274,7 +272,7 @@ class Connection(asyncio.Protocol):
             self._end()
             return
         if behind:
-            self._drop(behind)
+            self._skip = behind - len(self._buffer.take(behind))
         self._wait()
         if not self._advancing:
             self._advance()
@@ -289,21 +287,17 @@ class Connection(asyncio.Protocol):
         worth = 0 < head.length <= self._server.limits.discarded and not head.expects
         return head.length if worth else None
 
-    def _drop(self, size: int) -> None:
-        here = min(size, len(self._buffer) - self._at)
-        self._at += here
-        self._skip = size - here
-
     def _fail(self, problem: Problem) -> None:
         """Answer what is no request, and end."""
+        self._broken = True
         self._transport.write(render(failure(problem), alive=False))
         self._end()
 
     def _end(self) -> None:
         """Everything has been said. What the sender still sends is let pass for a while, or it could not read it."""
         self._lingering = True
-        quiet = not self._unread and not self._broken and not self._heading and self._at >= len(self._buffer)
-        self._buffer, self._at = b"", 0
+        quiet = not (self._unread or self._broken or self._buffer)
+        self._buffer = Buffer()
         if self._ended or (quiet and self._reading) or not self._transport.can_write_eof():
             self._transport.close()
             return
@@ -330,8 +324,7 @@ class Connection(asyncio.Protocol):
         """The next head is not here yet, or not whole."""
         if self._ended:
             self._transport.close()
-        elif self._at >= len(self._buffer):
-            self._buffer, self._at = b"", 0
+        elif not self._buffer:
             if self._server.draining:
                 self._transport.close()
         elif not self._heading:
@@ -342,8 +335,7 @@ class Connection(asyncio.Protocol):
     def _read_or_not(self) -> None:
         """Read on unless what is here already has to wait."""
         busy = self._scheduled or (self._request is not None and self._gathering is None)
-        waits = busy and self._at < len(self._buffer)
-        reading = (self._lingering or self._writable) and not waits
+        reading = (self._lingering or self._writable) and not (busy and self._buffer)
         if reading != self._reading and not self._lost:
             self._reading = reading
             act: Callable[[], None] = self._transport.resume_reading if reading else self._transport.pause_reading

@@ -54,12 +54,13 @@ class Server:
         for connection in list(self.connections):
             connection.drain()
         if self.connections:
+            self._empty.clear()
             try:
                 async with asyncio.timeout(seconds):
                     await self._empty.wait()
             except TimeoutError:
                 for connection in list(self.connections):
-                    connection.abort()
+                    connection.close(at_once=True)
                 await self._empty.wait()
         if self._timer is not None:
             self._timer.cancel()

@@ -136,6 +136,7 @@ class Serving:
             serving.run(server.start(listener)).result(SECONDS)
             yield serving
             serving.stop(0).result(SECONDS)
+            serving.run(_settled()).result(SECONDS)
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(SECONDS)
@@ -171,6 +172,14 @@ class Serving:
                 connection.look(now)
 
         self.run(look()).result(SECONDS)
+
+
+async def _settled() -> None:
+    """Let what was accepted at the last moment come to its end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others)
+    await asyncio.sleep(0.01)
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -28,7 +28,7 @@ def decode(data: bytes, cut: int = 0) -> tuple[bytes, bytes] | None:
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 3, 5, 7])
 def test_a_body_is_the_same_however_it_is_cut(cut: int) -> None:
-    data = b"3\r\nabc\r\n0A;name=value\r\n0123456789\r\n0\r\nX: y\r\nZ:\r\n\r\nGET /"
+    data = b'3\r\nabc\r\n0A;name=value;x;y="z "\r\n0123456789\r\n0\r\nX: y\r\nZ:\r\n\r\nGET /'
     assert decode(data, cut) == (b"abc0123456789", b"GET /")
 
 
@@ -53,7 +53,7 @@ def test_a_trailer_that_speaks_of_the_body_is_refused(name: str) -> None:
             b"3\r\nabc\n0\r\n",
             b"3\r\nabc\r0",
             b"3_0\r\n",
-            b";a\r\n",
+            *(b";a\r\n", b"3;\r\nabc\r\n", b"3;a=\r\nabc\r\n", b"3 ;a\r\nabc\r\n", b'3;a="\r\nabc\r\n'),
         ),
         *(b"3;a\nb\r\nabc\r\n", b"3;\0\r\nabc\r\n", b"f" * 16 + b"\r\n", b"0\r\nX : y\r\n\r\n", b"0\r\n y\r\n\r\n"),
         *(b"0\r\nX: y\n\r\n", b"0\r\n\n", b"\xef\xbc\x93\r\nabc\r\n", b"3;" + b"a" * 300 + b"\r\nabc\r\n"),

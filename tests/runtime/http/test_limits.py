@@ -155,6 +155,10 @@ def _refused(serving: Serving) -> bool:
 def test_a_stop_finishes_what_is_under_way_and_takes_no_more(serve: Serve) -> None:
     gate = _Gate()
     serving = serve(gate.handle)
+    with serving.connect() as earlier:
+        taken(serving, 1)
+        earlier.close()
+        taken(serving, 0)
     with serving.connect() as handled, serving.connect() as sending, serving.connect() as idle:
         handled.send(post(b"handled"))
         sending.send(HEAD + b"Content-Length: 7\r\n\r\nsen")
