@@ -1,0 +1,65 @@
+"""The receiver with all its checks and limits and nowhere to store: `python -m bench.checked PORT`.
+
+What it answers is accepted as soon as it is verified: the difference to the daemon is what storing costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from bench.load import SECRET
+from bench.program import PATH, one_webhook
+from runtime import http
+from runtime.clock import SYSTEM
+from runtime.crypto import MasterKey
+from runtime.daemon.listeners import bind
+from runtime.database import Database
+from runtime.secrets import Secret
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.audit import Audit
+from runtime.webhooks.delivery import Candidate, Decision
+from runtime.webhooks.receiver import Receiver
+from runtime.webhooks.route import RouteTable, mount
+
+_ACCEPTED = Decision("accepted", "00000000-0000-0000-0000-000000000000")
+
+
+class Unstored(Admission):
+    """Accepts whatever it is given, at once."""
+
+    async def admit(self, candidate: Candidate) -> Decision:
+        return _ACCEPTED
+
+
+def table() -> RouteTable:
+    """The one webhook that is sent to."""
+    mounted = mount(one_webhook(), origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None)
+    assert mounted.route is not None
+    assert mounted.route.path == PATH
+    return RouteTable.of([mounted])
+
+
+async def serve(port: int, folder: Path) -> None:
+    """Serve until killed."""
+    gc.set_threshold(50_000, 20, 50)
+    database = await Database.open(folder / "unused.db", MasterKey(MasterKey.generate()))
+    routes = table()
+    receiver = Receiver(lambda: routes, Unstored(database, SYSTEM), Audit(database, SYSTEM), SYSTEM)
+    with bind("PORT", f"127.0.0.1:{port}") as listener:
+        await http.Server(receiver.handle).start(listener)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        uvloop.run(serve(int(sys.argv[1]), Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The program and the delivery that the benches of the receiver share."""
+
+from __future__ import annotations
+
+import json
+
+from dslc.blocks import Webhook
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.source import Source
+
+BODY_BYTES = 8 * 1024
+PATH = "/hooks/github"
+
+_WEBHOOK = """\
+webhook {name} {{
+    path     "{path}"
+    provider github
+    secret   "secret://env/BENCH_SECRET"
+    agent    recorder
+{more}}}
+"""
+
+
+def program(webhooks: int) -> str:
+    """A program of so many webhooks, the first of which is sent to."""
+    others = [_WEBHOOK.format(name=f"other-{i}", path=f"/hooks/other/{i}", more="") for i in range(1, webhooks)]
+    return "\n".join([_WEBHOOK.format(name="github", path=PATH, more=""), *others])
+
+
+def one_webhook(more: str = "") -> Webhook:
+    """The webhook that is sent to, compiled. `more`: further lines of it."""
+    source = Source("bench", _WEBHOOK.format(name="github", path=PATH, more=more))
+    compiled = analyse([source], Catalog.installed()).program
+    assert compiled is not None
+    return compiled.webhooks["github"]
+
+
+def body() -> bytes:
+    """A push-shaped JSON document of exactly 8 KiB."""
+    document = {"action": "opened", "number": 7, "repository": {"full_name": "octo/site"}, "sender": {"login": "mona"}}
+    filler = BODY_BYTES - len(json.dumps({**document, "body": ""}))
+    return json.dumps({**document, "body": "x" * filler}).encode()
