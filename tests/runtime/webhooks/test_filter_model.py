@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dslc.blocks import AnyOf, Choice, Condition, Filter, InnerFilter, Webhook
@@ -32,37 +32,42 @@ _BODIES = st.dictionaries(
 _PATHS = st.sampled_from(["$.a", "$.b", "$.a.b", "$.a[0]", "$.a[*]", "$..b", "$['c']", "$.c.*", "$"])
 
 
-@st.composite
-def _says(draw: st.DrawFn) -> dict[str, Any]:
-    """A subject and what it is compared with."""
-    says: dict[str, Any] = dict([draw(st.tuples(st.just("json_path"), _PATHS) | st.just(("header", "X-Where")))])
-    tests = draw(
-        st.lists(st.sampled_from(["equals", "contains", "one_of", "matches", "exists"]), min_size=1, unique=True)
+_WHERE = st.fixed_dictionaries({"json_path": _PATHS}) | st.just({"header": "X-Where"})
+_TEXT = st.sampled_from(["a", "b", "1", "tru"])
+_COMPARED = st.fixed_dictionaries(
+    {},
+    optional={
+        "equals": _SCALARS,
+        "contains": _TEXT,
+        "one_of": st.lists(_SCALARS, min_size=1, max_size=3).map(tuple),
+        "matches": _TEXT,
+    },
+)
+# What is compared exists; `exists` alone says so, or the opposite.
+_SAYS = st.builds(
+    lambda where, compared, exists: {**where, **compared, **({} if compared else {"exists": exists})},
+    _WHERE,
+    _COMPARED,
+    st.booleans(),
+)
+_LEAVES = _SAYS.map(lambda says: Condition(**says))
+
+
+def _nested(kind: Any, group: Any, inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Filters of a kind that may hold others: each says something itself, or by what it holds."""
+    alternatives = st.lists(inner, min_size=1, max_size=2).map(lambda each: (group(filter=tuple(each)),))
+    opposites = inner.map(lambda each: (each,))
+    return st.one_of(
+        _SAYS.map(lambda says: kind(**says)),
+        st.builds(lambda says, given: kind(**says, any=given), _SAYS | st.just({}), alternatives),
+        st.builds(lambda says, given: kind(**says, not_=given), _SAYS | st.just({}), opposites),
+        st.builds(lambda given, refused: kind(any=given, not_=refused), alternatives, opposites),
     )
-    for test in tests:
-        if test == "one_of":
-            says[test] = tuple(draw(st.lists(_SCALARS, min_size=1, max_size=3)))
-        elif test == "equals":
-            says[test] = draw(_SCALARS)
-        elif test == "exists":
-            says[test] = len(tests) > 1 or draw(st.booleans())
-        else:
-            says[test] = draw(st.sampled_from(["a", "b", "1", "tru"]))
-    return says
 
 
-@st.composite
-def _rules(draw: st.DrawFn, depth: int = 0) -> Condition:
-    """A filter of any shape that the language can write."""
-    kind = (Filter, InnerFilter, Condition)[depth]
-    says = draw(_says()) if kind is Condition or draw(st.booleans()) else {}
-    if kind is not Condition:
-        group: Any = AnyOf if kind is Filter else InnerAny
-        inner = _rules(depth + 1)
-        groups = st.lists(inner, min_size=1, max_size=2).map(lambda each: group(filter=tuple(each)))
-        says["any"] = tuple(draw(st.lists(groups, max_size=1)))
-        says["not_"] = tuple(draw(st.lists(inner, min_size=0 if says["any"] or len(says) > 2 else 1, max_size=2)))
-    return kind(**says)
+_FILTERS = _nested(Filter, AnyOf, _nested(InnerFilter, InnerAny, _LEAVES))
+_RULES = st.lists(_FILTERS, min_size=1, max_size=2)
+_HEADERS = st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"])
 
 
 def _find(path: str, body: Any) -> list[Any]:
@@ -143,7 +148,8 @@ def _header(rule: Condition, header: str) -> bool:
     )
 
 
-@given(st.lists(_rules(), min_size=1, max_size=3), _BODIES, st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"]))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_RULES, _BODIES, _HEADERS)
 def test_filters_say_what_a_naive_reading_says(rules: list[Filter], body: Any, header: str | None) -> None:
     headers = () if header is None else (("x-where", header),)
     sent = json.dumps(body).encode()
@@ -154,7 +160,8 @@ def test_filters_say_what_a_naive_reading_says(rules: list[Filter], body: Any, h
     assert compiled.refusing(None, Headers(headers), Payload(decode_json, sent, None)) == expected
 
 
-@given(st.lists(_rules(), min_size=1, max_size=3), _BODIES, st.sampled_from([None, "", "a", "ab", "1", "true", "1.0"]))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_RULES, _BODIES, _HEADERS)
 def test_an_explanation_has_the_verdict_of_every_filter(rules: list[Filter], body: Any, header: str | None) -> None:
     headers = () if header is None else (("x-where", header),)
     webhook = Webhook(
