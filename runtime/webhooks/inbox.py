@@ -28,11 +28,11 @@ LEASE_SECONDS = 30.0
 
 _ERROR_LENGTH = 500
 
-LINED_UP = 256
+LINED_UP = 128
 """Deliveries that are put into their lanes at a time."""
 
-ROUNDS = 8
-"""How many times that in one claim."""
+ROUNDS = 2
+"""How many times that in one claim: on SQLite it happens in the event loop."""
 
 LANES_SECONDS = 30.0
 """How often the lanes are looked at when no webhook has one: what a program before this one put there."""
