@@ -7,7 +7,7 @@ import re
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.names import is_name
 
-_REFERENCE = re.compile(r"(secret://|vault://)(.*)", re.DOTALL)
+_REFERENCE = re.compile(r"(secret|vault|file)://(.*)", re.DOTALL)
 
 
 def is_reference(secret: str) -> bool:
@@ -21,7 +21,8 @@ def backend_of(reference: str) -> str:
 
 
 def valid_secret(secret: str) -> str:
-    """A literal as it is, a reference as `secret://backend/path` (`vault://x` is short for `secret://vault/x`).
+    """A literal as it is, a reference as `secret://backend/path`; `vault://x` is short for `secret://vault/x`, and
+    `file://x` for `secret://file/x`.
 
     Raises Invalid for a blank text and for a reference without backend or path. Never shows the text.
     """
@@ -31,7 +32,7 @@ def valid_secret(secret: str) -> str:
     if match is None:
         return secret
     scheme, rest = match.groups()
-    whole = rest if scheme == "secret://" else f"vault/{rest}"
+    whole = rest if scheme == "secret" else f"{scheme}/{rest}"
     backend, _, path = whole.partition("/")
     if not is_name(backend) or not path.strip() or re.search(r"[\x00-\x1f\x7f]", path):
         raise Invalid("not a reference to a secret", hint="such as `secret://env/GITHUB_SECRET`")

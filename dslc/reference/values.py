@@ -168,6 +168,6 @@ def _secrets(vocabulary: Vocabulary) -> str:
 
 A reference in quotes, `"secret://BACKEND/PATH"`, to a secret that is kept elsewhere.
 {backends}
-`"vault://PATH"` is short for `"secret://vault/PATH"`. Any other text is taken for the secret itself, with the warning
-[P501](diagnostics.md#p501).
+`"vault://PATH"` is short for `"secret://vault/PATH"`, and `"file://PATH"` for `"secret://file/PATH"`. Any other text is
+taken for the secret itself, with the warning [P501](diagnostics.md#p501).
 """

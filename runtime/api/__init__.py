@@ -35,6 +35,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "webhooks.log": webhooks.log,
         "webhooks.sample": webhooks.sample,
         "webhooks.samples": webhooks.list_samples,
+        "webhooks.rotate": secrets.rotate,
         "webhooks.sign": webhooks.sign_delivery,
         **TOOL_OPERATIONS,
     }

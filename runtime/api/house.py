@@ -30,3 +30,6 @@ class House(ToolsHouse, Protocol):
 
     def memory_of(self, agent: str) -> str:
         """The name of the memory that `agent` writes to."""
+
+    async def follow_secrets(self) -> None:
+        """Serve with the generated secrets as they are now, when one was rotated."""

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from sqlalchemy import select
 
+from dslc.blocks import Invalid, Webhook, is_reference
+from dslc.blocks.duration import read_duration
 from runtime.api.house import House
-from runtime.api.parameters import text, unknown
+from runtime.api.parameters import optional_text, text, unknown
+from runtime.api.tool_operations import TOOL_OPERATIONS
+from runtime.clock import rfc3339
 from runtime.database import schema
+from runtime.database.schema import OWNER
+from runtime.errors import UsageError
 from runtime.secrets import generated
+from runtime.tools.webhook_types import LONGEST_OVERLAP
+from runtime.webhooks.route import Mount
+
+OVERLAP: Final = "24h"
 
 
 async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,3 +33,88 @@ async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
             rows = await connection.execute(select(schema.secrets.c.name))
         raise unknown("generated secret", name, (row.name for row in rows))
     return {"name": name, "value": value.decode()}
+
+
+async def rotate(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the webhook `name` a new secret; the one before stays good for `overlap` (`24h`).
+
+    Only a secret that Symbiont made is Symbiont's to change: the first of the webhook must be `secret://generated/…`,
+    or the webhook one of the owner's that was made at run time, whose new secret is answered at once.
+    """
+    name = text(parameters, "name")
+    overlap = optional_text(parameters, "overlap") or OVERLAP
+    overlap_ms = _milliseconds(overlap)
+    entry = house.mounts.get(name)
+    if entry is None:
+        raise unknown("webhook", name, house.mounts)
+    if entry.declared is None:
+        return await _rotate_made(house, entry, overlap)
+    kept = _generated(entry.declared)
+    done = await generated.rotate(kept, house.secrets, overlap_ms)
+    if done is None:
+        raise UsageError(f"the secret {kept} was never made", hint="it is made when the webhook is loaded")
+    await house.follow_secrets()
+    return {
+        "webhook": name,
+        "webhooks": sorted(each.name for each in house.mounts.values() if _uses(each, kept)),
+        "name": kept,
+        "previous_secret_until": _time(done.until),
+        "ended": _time(done.ended),
+        "secret": None,
+    }
+
+
+async def _rotate_made(house: House, entry: Mount, overlap: str) -> dict[str, Any]:
+    if entry.user_id != OWNER:
+        raise UsageError(
+            f"the webhook {entry.name} is {entry.user_id}'s, and so is its secret",
+            hint="its user rotates it with webhook_rotate_secret, at /v1",
+        )
+    done = await TOOL_OPERATIONS["webhook_rotate_secret"](house, {"webhook_id": entry.name, "overlap": overlap})
+    until = done["previous_secret_until"]
+    return {
+        "webhook": entry.name,
+        "webhooks": [entry.name],
+        "name": None,
+        "previous_secret_until": until,
+        "ended": None,
+        "secret": done["secret"],
+    }
+
+
+def _milliseconds(overlap: str) -> int:
+    try:
+        length = read_duration(overlap)
+    except Invalid as error:
+        raise UsageError(f"--overlap: {error}", hint=error.hint) from None
+    if length > LONGEST_OVERLAP:
+        raise UsageError(f"--overlap: {LONGEST_OVERLAP.days}d is the longest")
+    return length // timedelta(milliseconds=1)
+
+
+def _generated(block: Webhook) -> str:
+    """The name of the generated secret that the webhook's senders sign with. Raises UsageError saying what to do."""
+    if not block.secret:
+        raise UsageError(f"the webhook {block.name} has no secret")
+    first = block.secret[0]
+    if first.startswith(generated.PREFIX):
+        return first.removeprefix(generated.PREFIX)
+    if not is_reference(first):
+        raise UsageError(
+            f"the secret of {block.name} is written in the program, so it is changed there",
+            hint=f'write the new one before it: secret ["secret://generated/{block.name}", "…the old one…"]',
+        )
+    place, mark, field = first.partition("#")
+    beside = f"{place}{'_NEW' if place.startswith('secret://env/') else '-new'}{mark}{field}"
+    raise UsageError(
+        f"the secret of {block.name} is in {first}, so it is rotated there",
+        hint=f'put the new one beside it and write secret ["{beside}", "{first}"] until senders have it',
+    )
+
+
+def _uses(entry: Mount, name: str) -> bool:
+    return entry.declared is not None and f"{generated.PREFIX}{name}" in entry.declared.secret
+
+
+def _time(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else rfc3339(milliseconds / 1000)

@@ -17,6 +17,7 @@ from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
 from runtime.cli.webhook_logs import logs
 from runtime.cli.webhook_made import create, delete
+from runtime.cli.webhook_rotate import rotate
 from runtime.cli.webhook_trigger import trigger
 from runtime.errors import UsageError
 
@@ -26,7 +27,7 @@ def webhook() -> None:
     """Webhooks: what is declared, and what came in."""
 
 
-for _command in (add, remove, create, delete, trigger, logs, deliveries, show, replay):
+for _command in (add, remove, create, delete, rotate, trigger, logs, deliveries, show, replay):
     webhook.add_command(_command)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from dslc.blocks import Agent, Memory, Webhook
+from dslc.blocks import Agent, Memory
 from dslc.program import Program
-from runtime import secrets
 from runtime.daemon.pool import Pool
+from runtime.daemon.resolution import Resolution, resolve
 from runtime.errors import UsageError
 from runtime.memory import STORES, Store, identity_of, open_store, path_of
-from runtime.secrets import Context, Secret, Unresolved
-from runtime.webhooks import PROVIDERS
+from runtime.secrets import Context
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
@@ -33,7 +31,7 @@ class Generation:
     memories: Mapping[str, Store]
     folders: tuple[Path, ...]
     """Where memories are kept: never watched as programs."""
-    resolved: Mapping[str, Secret]
+    resolution: Resolution
     concurrency: Mapping[str, int]
     """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
@@ -87,17 +85,27 @@ class Generation:
 
 
 async def build(
-    number: int, program: Program, previous: Generation | None, *, context: Context, pool: Pool[Store], root: Path
+    number: int,
+    program: Program,
+    previous: Generation | None,
+    *,
+    context: Context,
+    pool: Pool[Store],
+    root: Path,
+    again: Callable[[str], bool] = lambda _: True,
 ) -> Generation:
-    """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened."""
-    resolved, problems, warnings = await _resolve(program, previous, context)
+    """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened.
+
+    `again`: which secrets to read again; the others stay as they are in `previous`.
+    """
+    resolution = await resolve(program, previous.resolution if previous else Resolution(), context, again=again)
     mounts = {
         name: mount(
             webhook,
             origin=program.origins.get(("webhook", name), ""),
-            secrets=[resolved[text] for text in webhook.secret if text in resolved],
-            problem=next((problems[text] for text in _wanted(webhook) if text in problems), None),
-            options=_options(webhook, resolved),
+            secrets=resolution.of(webhook),
+            problem=resolution.problem(webhook),
+            options=resolution.options(webhook),
         )
         for name, webhook in program.webhooks.items()
     }
@@ -116,11 +124,11 @@ async def build(
         table=RouteTable.of(mounts.values()),
         memories=MappingProxyType(memories),
         folders=tuple(path_of(block, root) for block in declared.values()),
-        resolved=MappingProxyType(resolved),
+        resolution=resolution,
         concurrency=MappingProxyType(
             {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
         ),
-        warnings=tuple(warnings),
+        warnings=tuple(_warnings(resolution, mounts)),
         _pool=pool,
         _held=held,
     )
@@ -146,40 +154,10 @@ async def _open(block: Memory, root: Path, context: Context, pool: Pool[Store], 
     return store
 
 
-async def _resolve(
-    program: Program, previous: Generation | None, context: Context
-) -> tuple[dict[str, Secret], dict[str, str], list[str]]:
-    """Every secret of the program once: values by reference, reasons by reference, and what is worth a warning."""
-    references = list(dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block)))
-    answers = await asyncio.gather(*(secrets.resolve(text, context) for text in references), return_exceptions=True)
-    resolved: dict[str, Secret] = {}
-    problems: dict[str, str] = {}
-    warnings: list[str] = []
-    for text, answer in zip(references, answers, strict=True):
-        if isinstance(answer, Secret):
-            resolved[text] = answer
-        elif not isinstance(answer, Unresolved):
-            raise answer
-        elif previous is not None and text in previous.resolved:
-            resolved[text] = previous.resolved[text]
-            warnings.append(f"{answer.line()}; its last value is kept")
-        else:
-            problems[text] = answer.line()
-    return resolved, problems, warnings
-
-
-def _wanted(block: Webhook) -> tuple[str, ...]:
-    """The secrets that a webhook cannot do without: its own, and those of its provider's options."""
-    own = () if block.insecure_allow_unverified else block.secret
-    return (*own, *_references(block).values())
-
-
-def _options(block: Webhook, resolved: Mapping[str, Secret]) -> dict[str, object]:
-    """The provider's options with secrets in place of the references to them."""
-    found = {name: resolved[text] for name, text in _references(block).items() if text in resolved}
-    return {**block.provider.options, **found}
-
-
-def _references(block: Webhook) -> dict[str, str]:
-    row = PROVIDERS.get(block.provider.name)
-    return {} if row is None else row.references(block.provider.options)
+def _warnings(resolution: Resolution, mounts: Mapping[str, Mount]) -> Iterator[str]:
+    for reason in resolution.kept.values():
+        yield f"{reason}; its last value is kept"
+    for name, entry in mounts.items():
+        if entry.route is not None:
+            for reason in entry.missing:
+                yield f"webhook {name} is mounted without one of its secrets: {reason}"

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import structlog
 
+from dslc.program import Program
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon import master_key
@@ -24,7 +25,7 @@ from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
 from runtime.identity import Tokens
 from runtime.memory import Store
-from runtime.secrets import Context
+from runtime.secrets import Context, generated
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes
@@ -60,6 +61,7 @@ class House:
         self.mounts: Mapping[str, Mount] = {}
         """Every webhook, declared ones by name and those made at run time by id."""
         self._digest = b""
+        self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
 
     @classmethod
@@ -74,6 +76,7 @@ class House:
         finally:
             if house.generation is not None:
                 await house.generation.retire()
+            house.secrets.close()
             await database.close()
 
     @asynccontextmanager
@@ -153,6 +156,22 @@ class House:
                 return False
         return True
 
+    async def follow_secrets(self) -> None:
+        """Serve with the generated secrets as they are now, when one was rotated, here or by another daemon on the
+        database. The program is the running one, whatever its files say. Raises `Unavailable`."""
+        async with self._loading:
+            running = self.generation
+            if running is None or await generated.version(self.secrets) == self._secrets_version:
+                return
+            try:
+                await self._replace(running.program, again=lambda text: text.startswith(generated.PREFIX))
+            except Unavailable:
+                raise
+            except SymbiontError as error:
+                self._report([Problem(error.line())])
+            else:
+                log.info("a generated secret was rotated", generation=running.number + 1)
+
     def _join(self) -> None:
         """Serve what is declared and what was made at run time; their paths are never the same."""
         declared, made = self.generation.mounts if self.generation else {}, self.made_routes.mounts
@@ -178,15 +197,8 @@ class House:
 
     async def _swap(self, compiled: Compiled) -> None:
         assert compiled.program is not None
-        previous = self.generation
-        number = previous.number + 1 if previous else 1
-        generation = await build(
-            number, compiled.program, previous, context=self.secrets, pool=self.pool, root=self.root.folder
-        )
-        self.generation, self._digest, self.problem = generation, compiled.digest, None
-        self._join()
-        if previous is not None:
-            await previous.retire()
+        generation = await self._replace(compiled.program)
+        self._digest, self.problem = compiled.digest, None
         # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.
         gc.unfreeze()
         gc.collect()
@@ -197,5 +209,24 @@ class House:
             if entry.problem:
                 log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
         log.info(
-            "program loaded", generation=number, routes=len(generation.table), files=len(compiled.compilation.sources)
+            "program loaded",
+            generation=generation.number,
+            routes=len(generation.table),
+            files=len(compiled.compilation.sources),
         )
+
+    async def _replace(self, program: Program, again: Callable[[str], bool] = lambda _: True) -> Generation:
+        """Serve `program` from now on. `again`: which of its secrets are read again."""
+        previous = self.generation
+        number = previous.number + 1 if previous else 1
+        # Before they are read: what is rotated meanwhile is read once more, and never missed.
+        version = await generated.version(self.secrets)
+        root = self.root.folder
+        generation = await build(
+            number, program, previous, context=self.secrets, pool=self.pool, root=root, again=again
+        )
+        self.generation, self._secrets_version = generation, version
+        self._join()
+        if previous is not None:
+            await previous.retire()
+        return generation

@@ -38,6 +38,7 @@ from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
 from runtime.http import Limits, Server
 from runtime.memory import FsyncFailed
 from runtime.outbound import KeyStore
+from runtime.secrets import BACKENDS
 from runtime.threads import RunLog
 from runtime.webhooks.address_limit import AddressLimit
 from runtime.webhooks.admission import Admission
@@ -158,6 +159,9 @@ class Daemon:
             tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", house.made_routes.run())
             tasks.start("tokens", house.tokens.run())
+            for name, backend in BACKENDS.items():
+                if backend.keep is not None:
+                    tasks.start(f"secrets of {name}", backend.keep(house.secrets))
             tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
             try:
@@ -236,6 +240,8 @@ class Daemon:
             with contextlib.suppress(Unavailable):
                 if not await house.database.keep_claim():
                     self._tasks.fail(f"another daemon took the database {house.database.shown}")
+                if house.database.kind == "postgresql":
+                    await house.follow_secrets()
             if house.problem is not None and house.problem.file is None:
                 await house.reload()
 

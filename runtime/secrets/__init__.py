@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from runtime.clock import rfc3339
 from runtime.rows import by_name
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
 from runtime.secrets.file import FILE
 from runtime.secrets.generated import GENERATED
+from runtime.secrets.keyring import KEYRING
 from runtime.secrets.secret import Secret
 from runtime.secrets.vault import VAULT
 
-__all__ = ["BACKENDS", "Backend", "Context", "Secret", "Unresolved", "resolve"]
+__all__ = ["BACKENDS", "Backend", "Context", "Rotated", "Secret", "Unresolved", "resolve"]
 
 SCHEME = "secret://"
 
 
-BACKENDS = by_name("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, VAULT))
+BACKENDS = by_name("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, KEYRING, VAULT))
 
 
 async def resolve(text: str, context: Context) -> Secret:
@@ -33,12 +35,17 @@ async def resolve(text: str, context: Context) -> Secret:
         raise Unresolved(f"there is no secret backend {name!r}; there are {', '.join(BACKENDS)}")
     if not path:
         raise Unresolved(f"{text} names nothing in {name}")
-    return _present(await backend.read(path, context), f"{name} {path}")
+    origin = f"{name} {path}"
+    found = await backend.read(path, context)
+    if not isinstance(found, Rotated):
+        return _present(found, origin)
+    before = f"{origin} (the one before, until {rfc3339(found.until)})"
+    return _present(found.value, origin, Secret(found.previous, before, until=found.until))
 
 
-def _present(value: bytes, origin: str) -> Secret:
+def _present(value: bytes, origin: str, previous: Secret | None = None) -> Secret:
     if not value:
         raise Unresolved(f"the secret from {origin} is empty")
     if not value.strip():
         raise Unresolved(f"the secret from {origin} is blank")
-    return Secret(value, origin)
+    return Secret(value, origin, previous=previous)

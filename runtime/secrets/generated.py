@@ -1,35 +1,117 @@
-"""`secret://generated/NAME`: made on first use and kept sealed in the database."""
+"""`secret://generated/NAME`: made on first use, kept sealed in the database, and rotated there."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Row, Select, select, text
 
 from runtime.clock import milliseconds
+from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.group_commit import Stage
-from runtime.database.schema import OWNER
+from runtime.database.schema import OWNER, meta
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
+
+PREFIX: Final = "secret://generated/"
+VERSION: Final = "secrets_version"
+"""The row of `meta` that changes with every rotation, so that other daemons on the database see one."""
 
 _NAME = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9_.-]{1,64}\Z")
+_FORGOTTEN_AFTER_MS: Final = 86_400_000
+_RENEW = text("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value")
+
+
+class Rotation(NamedTuple):
+    """What a rotation did. Times are Unix milliseconds."""
+
+    until: int | None
+    """Until when the secret before is good too; None: it is no good any more."""
+    ended: int | None
+    """Until when the one before that would have been good; it ended at once. None: there was none."""
 
 
 async def find(name: str, context: Context) -> bytes | None:
-    """The secret called `name`, or None when it was never made."""
-    async with context.database.read() as connection:
-        value = await connection.scalar(_query(name))
-    return None if value is None else _unseal(value, name, context)
+    """The secret called `name`, or None when it was never made. Raises `Unsealable`."""
+    row = await _row(name, context)
+    return None if row is None else _open(row, name, context)
 
 
-async def read(path: str, context: Context) -> bytes:
+async def read(path: str, context: Context) -> bytes | Rotated:
     if not _NAME.match(path):
         raise Unresolved(f"{path!r} is not a legal name for a generated secret")
-    return await find(path, context) or await _make(path, context)
+    row = await _row(path, context)
+    if row is None:
+        return await _make(path, context)
+    try:
+        value = _open(row, path, context)
+        if row.previous is None:
+            return value
+        now = milliseconds(context.clock)
+        if row.previous_until <= now:
+            # Not at once: a clock that was set forward by mistake would take away what is still good.
+            if row.previous_until + _FORGOTTEN_AFTER_MS <= now:
+                await _forget(path, row.previous_until, context)
+            return value
+        previous = Seal(context.key, table.c.previous).open(row.previous, row=path)
+    except Unsealable as error:
+        raise Unresolved(str(error), hint=error.hint) from None
+    return Rotated(value, previous, row.previous_until / 1000)
+
+
+async def rotate(name: str, context: Context, overlap_ms: int) -> Rotation | None:
+    """Give `name` a new value; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
+
+    None when there is no such secret. Whoever serves requests has to resolve it again. Raises `Unsealable`.
+    """
+    now = milliseconds(context.clock)
+    value, previous = Seal(context.key, table.c.value), Seal(context.key, table.c.previous)
+    fresh = _fresh()
+
+    def change(connection: Connection) -> Rotation | None:
+        row = connection.execute(_query(name).with_for_update()).first()
+        if row is None:
+            return None
+        until = now + overlap_ms if overlap_ms else None
+        old = value.open(row.value, row=name)
+        connection.execute(
+            table.update()
+            .where(table.c.user_id == OWNER, table.c.name == name)
+            .values(
+                value=value.close(fresh, row=name),
+                previous=previous.close(old, row=name) if until else None,
+                previous_until=until,
+            )
+        )
+        connection.execute(_RENEW, {"name": VERSION, "value": uuid4().hex})
+        good = row.previous is not None and row.previous_until > now
+        return Rotation(until, row.previous_until if good else None)
+
+    return await context.database.transact(change)
+
+
+async def _forget(name: str, until: int, context: Context) -> None:
+    """Drop the secret before the present one, unless there was another rotation since."""
+    chosen = table.update().where(table.c.user_id == OWNER, table.c.name == name, table.c.previous_until == until)
+    change = chosen.values(previous=None, previous_until=None)
+    await context.database.transact(lambda connection: connection.execute(change).rowcount)
+
+
+async def version(context: Context) -> str | None:
+    """Text that is another one after every rotation; None before the first."""
+    async with context.database.read() as connection:
+        found: str | None = await connection.scalar(select(meta.c.value).where(meta.c.name == VERSION))
+        return found
+
+
+def _fresh() -> bytes:
+    return secrets.token_hex(32).encode()
 
 
 async def _make(name: str, context: Context) -> bytes:
@@ -43,28 +125,35 @@ def _store_all(connection: Connection, asked: Sequence[tuple[str, Context]]) -> 
     context = asked[0][1]
     now = milliseconds(context.clock)
     seal = Seal(context.key, table.c.value)
-    rows = [(*key, seal.close(secrets.token_hex(32).encode(), row=key[1]), now) for key in names]
+    rows = [(*key, seal.close(_fresh(), row=key[1]), now) for key in names]
     bulk.insert(connection, table, ("user_id", "name", "value", "created_at"), rows, ignore=True)
     kept = bulk.find(connection, table, ("user_id", "name"), ("value",), names)
-    values = {name: _unseal(value, name, context) for _, name, value in kept}
+    values = {name: seal.open(value, row=name) for _, name, value in kept}
     return [values[name] for name, _ in asked]
 
 
 _MAKING = Stage(0, _store_all)
 
 
-def _query(name: str) -> Select[bytes]:
-    return select(table.c.value).where(table.c.user_id == OWNER, table.c.name == name)
+async def _row(name: str, context: Context) -> Row[Any] | None:
+    async with context.database.read() as connection:
+        found: Row[Any] | None = (await connection.execute(_query(name))).first()
+        return found
 
 
-def _unseal(value: bytes, name: str, context: Context) -> bytes:
-    return Seal(context.key, table.c.value).open(value, row=name)
+def _query(name: str) -> Select[Any]:
+    wanted = select(table.c.value, table.c.previous, table.c.previous_until)
+    return wanted.where(table.c.user_id == OWNER, table.c.name == name)
+
+
+def _open(row: Row[Any], name: str, context: Context) -> bytes:
+    return Seal(context.key, table.c.value).open(row.value, row=name)
 
 
 GENERATED = Backend(
     name="generated",
     title="Generated",
     doc="`secret://generated/NAME`: 32 random bytes in hexadecimal, made on first use and kept sealed in the "
-    "database; `symbi secret show NAME` prints it.",
+    "database; `symbi secret show NAME` prints it, `symbi webhook rotate` changes it.",
     read=read,
 )

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 
 class Secret:
-    """Bytes that only `reveal()` gives out. Compares by identity; prints as `Secret(…)`."""
+    """Bytes that only `reveal()` gives out. Compares by identity; prints as `Secret(…)`.
 
-    __slots__ = ("_value", "origin")
+    A secret that is good for a while only says so by `until`, and what verifies looks at the clock for each request
+    (`runtime.webhooks.overlap`): nobody has to take it away when its time is over.
+    """
 
-    def __init__(self, value: bytes, origin: str) -> None:
-        """`origin`: where it is from, safe to show, such as `env GITHUB_SECRET`."""
+    __slots__ = ("_value", "origin", "previous", "until")
+
+    def __init__(
+        self, value: bytes, origin: str, *, until: float | None = None, previous: Secret | None = None
+    ) -> None:
+        """`origin`: where it is from, safe to show, such as `env GITHUB_SECRET`. `until`: the Unix time in seconds from
+        which it is no good any more; None: good for ever. `previous`: the one that it replaced and that is still good,
+        with an `until`."""
         self._value = value
         self.origin = origin
+        self.until = until
+        self.previous = previous
 
     def reveal(self) -> bytes:
         """The bytes. Only what signs, verifies or was asked for just this may call it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -18,10 +17,8 @@ from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import JsonOnly
 from runtime.webhooks.made import PROVIDER, VERSION, MadeWebhooks
-from runtime.webhooks.request import Request
 from runtime.webhooks.route import Mount, Route
-from runtime.webhooks.scheme import Match
-from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
+from runtime.webhooks.verification import prepare, prepare_unverified
 
 log = structlog.get_logger("symbiont.webhooks")
 
@@ -104,7 +101,11 @@ def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
     route, problem = None, None
     try:
         if row.is_active:
-            secrets = tuple(Secret(value, "made at run time, sealed") for value in rows.secrets_of(row))
+            untils = (None, None if row.previous_until is None else row.previous_until / 1000)
+            secrets = tuple(
+                Secret(value, "made at run time, sealed", until=until)
+                for value, until in zip(rows.secrets_of(row), untils, strict=False)
+            )
             route = _route(row, secrets)
         else:
             problem = SWITCHED_OFF
@@ -125,7 +126,7 @@ def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
 
 
 def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
-    verifier = _verifier(secrets, row.previous_until) if secrets else prepare_unverified(PROVIDER)
+    verifier = prepare(PROVIDER, secrets) if secrets else prepare_unverified(PROVIDER)
     return Route(
         name=row.id,
         path=f"{PREFIX}{row.id}",
@@ -144,17 +145,3 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
         per_minute=PER_MINUTE,
         user_per_minute=USER_PER_MINUTE,
     )
-
-
-def _verifier(secrets: tuple[Secret, ...], previous_until: int | None) -> Verifier:
-    """For the newest secret, and for the one before it as long as that is good: told by the time of each check."""
-    newest = prepare(PROVIDER, secrets[:1])
-    if len(secrets) == 1 or previous_until is None:
-        return newest
-    until = previous_until / 1000
-    both, alone = prepare(PROVIDER, secrets).check, newest.check
-
-    def check(request: Request, now: float) -> Match:
-        return (both if now < until else alone)(request, now)
-
-    return replace(newest, check=check)

@@ -12,6 +12,7 @@ from runtime.database.schema import OWNER
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import Filters, compile_filters
+from runtime.webhooks.overlap import Placed, placed
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.signing import sign_request
 from runtime.webhooks.source import Read, compile_sources, header_name
@@ -63,7 +64,8 @@ class Route:
 class Mount:
     """A declared webhook: its route, or the reason why it has none.
 
-    `secret_origins`: where its secrets are from, safe to show. `origin`: `file:line` of the declaration. One that was
+    `secret_origins`: where its secrets are from, safe to show, or why one is not there. `missing`: why some of its
+    secrets are not there, while it is mounted with the others. `origin`: `file:line` of the declaration. One that was
     made at run time has its id for a name, and the `title` that its user gave it.
     """
 
@@ -77,6 +79,7 @@ class Mount:
     problem: str | None
     user_id: str = OWNER
     title: str | None = None
+    missing: tuple[str, ...] = ()
 
     declared: Webhook | None = None
     """Its declaration, mounted or not; None for one that was made at run time."""
@@ -94,42 +97,71 @@ def mount(
     webhook: Webhook,
     *,
     origin: str,
-    secrets: Sequence[Secret],
+    secrets: Sequence[Secret | str],
     problem: str | None,
     options: Mapping[str, object] | None = None,
 ) -> Mount:
-    """The route for `webhook` with its resolved `secrets`; none when `problem` says why not, or a key cannot be one.
+    """The route for `webhook` with its `secrets`, each resolved or the reason why it is not: one that is will do.
 
+    There is no route when none is, when `problem` says why not, or when no secret can be a key.
     `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
 
     Whatever a webhook names no agent for is remembered under the webhook's own name.
     """
     agent = webhook.agent or webhook.name
+    given = webhook.provider.options if options is None else options
     route = None
+    secrets = _possible(webhook, secrets, given)
+    missing = tuple(secret for secret in secrets if isinstance(secret, str))
+    if problem is None and missing and len(missing) == len(secrets):
+        problem = "; ".join(missing)
     if problem is None:
         try:
-            route = _route(webhook, agent, secrets, webhook.provider.options if options is None else options)
+            route = _route(webhook, agent, placed(secrets), given)
         except ValueError as error:
             problem = str(error)
+    shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
     return Mount(
         name=webhook.name,
         path=webhook.path,
         agent=agent,
         provider=webhook.provider.name,
         origin=origin,
-        secret_origins=tuple(secret.origin for secret in secrets),
+        secret_origins=(*shown, *(secret.origin for secret in placed(secrets).secrets if secret.until is not None)),
         route=route,
         problem=problem,
+        missing=missing,
         declared=webhook,
     )
 
 
-def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Mapping[str, object]) -> Route:
+def _possible(
+    webhook: Webhook, secrets: Sequence[Secret | str], options: Mapping[str, object]
+) -> Sequence[Secret | str]:
+    """`secrets`, with the reason in place of each that can be no key of its sender's while another one can."""
+    if len(secrets) < 2:
+        return secrets
+    tried = [_tried(webhook.provider.name, secret, options) for secret in secrets]
+    return tried if any(isinstance(secret, Secret) for secret in tried) else secrets
+
+
+def _tried(provider: str, secret: Secret | str, options: Mapping[str, object]) -> Secret | str:
+    if isinstance(secret, str):
+        return secret
+    try:
+        prepare(provider, [secret], options)
+    except ValueError as error:
+        return f"{secret.origin}: {error}"
+    return secret
+
+
+def _route(webhook: Webhook, agent: str, bound: Placed, options: Mapping[str, object]) -> Route:
+    secrets = bound.secrets
     provider = webhook.provider.name
     if webhook.insecure_allow_unverified:
         verifier = prepare_unverified(provider, options)
     else:
-        verifier = prepare(provider, secrets, options)
+        verifier = prepare(provider, secrets, options, bound.places)
         verifier.mountable(webhook.public_url)
     row = verifier.provider
     handshake = row.handshake
@@ -139,7 +171,7 @@ def _route(webhook: Webhook, agent: str, secrets: Sequence[Secret], options: Map
         agent=agent,
         methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
-        secrets=tuple(secrets),
+        secrets=secrets,
         wanted=compile_filters(webhook.filter, webhook.event, _action(row)),
         noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
         body_limit=webhook.limits.body,

@@ -13,6 +13,7 @@ from runtime.webhooks.answer import Answer
 from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.handshake import Greeting
 from runtime.webhooks.headers import Headers
+from runtime.webhooks.overlap import bind
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import find_provider
@@ -90,8 +91,16 @@ class Verifier:
         )
 
 
-def prepare(provider: str | Provider, secrets: Sequence[str | bytes | Secret], options: Options = None) -> Verifier:
+def prepare(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    options: Options = None,
+    places: Sequence[int] | None = None,
+) -> Verifier:
     """Bind a provider's row to a webhook's options and secrets.
+
+    A secret with an `until` is good for requests before that. `places`: what a match calls each secret, see
+    `runtime.webhooks.overlap`; their order when absent.
 
     Raises ValueError when there is no such provider, the options are wrong, there is no secret, or one of the secrets
     is empty, blank or no key of this scheme; never with the secret in it. A row without secrets (`keyless`) takes none.
@@ -102,7 +111,9 @@ def prepare(provider: str | Provider, secrets: Sequence[str | bytes | Secret], o
     keys = () if row.keyless else all_secret_bytes(secrets)
     if isinstance(row.scheme, BySecret):
         row = replace(row, scheme=row.scheme.narrowed(keys))
-    return _verifier(row, row.scheme.check(keys), keys)
+    each = (secrets,) if isinstance(secrets, str | bytes | Secret) else secrets
+    untils = [secret.until if isinstance(secret, Secret) else None for secret in each]
+    return _verifier(row, bind(row.scheme, keys, untils, places), keys)
 
 
 def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:

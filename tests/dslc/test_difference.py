@@ -22,6 +22,7 @@ from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.daemon.generation import Generation
 from runtime.daemon.pool import Pool
+from runtime.daemon.resolution import Resolution
 from runtime.memory import identity_of
 from runtime.secrets import Secret
 from runtime.webhooks.route import RouteTable, mount
@@ -293,7 +294,8 @@ def _generation(of: Program) -> Generation:
         table=RouteTable.of(mounts.values()),
         memories=memories if len(memories) == 1 else memories | {"default": None},
         folders=(),
-        resolved={},
+        resolution=Resolution(),
+        concurrency={},
         warnings=(),
         _pool=Pool(),
         _held=[],

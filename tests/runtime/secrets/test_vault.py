@@ -1,99 +1,281 @@
-"""Vault, against a scripted server that speaks KV version 2 over real HTTP."""
+"""Vault that misbehaves, is slow or is not there: a scripted server, and a line for each way to fail."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from runtime.clock import SYSTEM
+from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database import Database
-from runtime.secrets import Context, Unresolved, resolve
+from runtime.secrets import Context, Unresolved, resolve, vault, vault_session
+from runtime.secrets.vault_session import VaultSession
+from tests.clocks import ManualClock, until
+from tests.runtime.secrets.vault_server import Answer, scripted
 
-SECRETS = {"hook": {"value": "s3cret"}, "one": {"only": "lonely"}, "two": {"a": "1", "b": "2"}, "odd": {"value": 7}}
-
-
-class _Vault(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        name = self.path.removeprefix("/v1/secret/data/")
-        if self.headers.get("X-Vault-Token") != "good":
-            self._answer(403, {"errors": ["permission denied"]})
-        elif name in SECRETS:
-            self._answer(200, {"data": {"data": SECRETS[name], "metadata": {"version": 1}}})
-        else:
-            self._answer(404, {"errors": []})
-
-    def _answer(self, status: int, content: object) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Say nothing."""
+TOKEN = "hvs.hunter2"
+MOUNT: Answer = (200, {"data": {"type": "kv", "options": {"version": "2"}}})
+HOOK: Answer = (200, {"data": {"data": {"value": "s3cret"}, "metadata": {"version": 1}}})
 
 
 @pytest.fixture
-def address() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Vault) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "vault.db", MasterKey(bytes(32)))
+    yield opened
+    await opened.close()
 
 
-async def ask(text: str, tmp_path: Path, **environ: str) -> bytes:
-    key = MasterKey(bytes(32))
-    database = await Database.open(tmp_path / "vault.db", key)
+def context(database: Database, clock: Clock = SYSTEM, **environ: str) -> Context:
+    return Context({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.master_key, clock)
+
+
+async def reason(context: Context, text: str = "secret://vault/hook") -> str:
     try:
-        return (await resolve(text, Context(environ, tmp_path, database, key, SYSTEM))).reveal()
+        with pytest.raises(Unresolved) as caught:
+            await resolve(text, context)
     finally:
-        await database.close()
+        context.close()
+    line = caught.value.line()
+    assert TOKEN not in line
+    assert "\n" not in line
+    return line
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("answer", "line"),
     [
-        ("secret://vault/hook", b"s3cret"),
-        ("secret://vault/hook#value", b"s3cret"),
-        ("secret://vault/one", b"lonely"),
-        ("secret://vault/two#b", b"2"),
+        ((503, {"errors": ["Vault is sealed"]}), "is sealed"),
+        ((503, {"errors": ["error performing token check: Vault is sealed"]}), "is sealed"),
+        ((503, {"errors": ["unavailable\nfor a while"]}), "is not ready (VaultDown)"),
+        ((501, {"errors": []}), "is not ready (VaultNotInitialized)"),
+        ((502, b"bad gateway"), "is not ready (BadGateway)"),
+        ((429, {"errors": []}), "asks for fewer requests"),
+        ((473, {"errors": []}), "failed to read secret/data/hook (UnexpectedError)"),
+        ((500, {"errors": [f"1 error occurred:\n\t* {TOKEN}"]}), "failed to read secret/data/hook"),
+        ((403, {"errors": ["permission denied"]}), "does not allow us to read secret/data/hook"),
+        ((403, {"errors": ["2 errors occurred:\n\t* permission denied\n\t* invalid token\n\n"]}), "take the token"),
+        ((404, {"errors": []}), "has nothing to read secret/data/hook"),
+        (
+            (404, {"data": {"data": None, "metadata": {"deletion_time": "2026-02-14T10:30:00Z"}}}),
+            "newest version of secret/hook was deleted",
+        ),
+        ((307, b"http://127.0.0.1:9/v1/elsewhere"), "redirects (status 307): is it a Vault?"),
+        ((200, b"<html>a proxy</html>"), "gave no JSON (status 200)"),
+        ((204, b""), "gave no JSON (status 204)"),
+        ((200, []), "gave no JSON"),
+        ((200, {"data": {"value": "x"}}), "is no KV version 2 secret"),
+        ((200, {"data": {"data": {"a": "1", "b": "2"}}}), "has 2 fields"),
+        ((200, {"data": {"data": {"value": 7}}}), "the field 'value' of secret/hook in Vault is not text"),
+        ((200, {"data": {"data": {"value": " "}}}), "is blank"),
     ],
 )
-async def test_a_field_of_a_kv2_secret_is_read(text: str, value: bytes, address: str, tmp_path: Path) -> None:
-    assert await ask(text, tmp_path, VAULT_ADDR=address, VAULT_TOKEN="good") == value
+async def test_each_way_to_fail_has_its_line(answer: Answer, line: str, database: Database) -> None:
+    def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        if path.endswith("lookup-self"):
+            return 200, {"data": {"ttl": 0, "renewable": False}}
+        return MOUNT if "/mounts/" in path else answer
+
+    with scripted(script) as address:
+        assert line in await reason(context(database, VAULT_ADDR=address))
 
 
-@pytest.mark.parametrize(
-    ("text", "token", "reason"),
-    [
-        ("secret://vault/missing", "good", "no secret/missing for us"),
-        ("secret://vault/hook", "bad", "Forbidden"),
-        ("secret://vault/two", "good", "has 2 fields"),
-        ("secret://vault/hook#nothing", "good", "no text in the field 'nothing'"),
-        ("secret://vault/odd", "good", "no text in the field 'value'"),
-    ],
-)
-async def test_what_vault_does_not_give_is_unresolved(
-    text: str, token: str, reason: str, address: str, tmp_path: Path
+async def test_a_vault_that_cannot_be_asked_says_why(database: Database, tmp_path: Path) -> None:
+    away = "http://user:pass@127.0.0.1:9"
+    assert await reason(context(database, VAULT_ADDR=away)) == "Vault at http://127.0.0.1:9 cannot be reached"
+    lines: dict[str, dict[str, str]] = {
+        "VAULT_ADDR is not set": {},
+        "VAULT_ADDR is not a URL": {"VAULT_ADDR": "vault.example.com"},
+        "VAULT_CACERT": {"VAULT_ADDR": "https://127.0.0.1:9", "VAULT_CACERT": "/no/such/file"},
+        "no token for Vault": {"VAULT_ADDR": away, "VAULT_TOKEN": "", "HOME": str(tmp_path)},
+        "no-token: no such file": {"VAULT_ADDR": away, "VAULT_TOKEN": "", "SYMBIONT_VAULT_TOKEN_FILE": "/no-token"},
+        "SYMBIONT_VAULT_KV is neither 1 nor 2": {"VAULT_ADDR": away, "SYMBIONT_VAULT_KV": "3"},
+        "holds what no token can": {"VAULT_ADDR": away, "VAULT_TOKEN": f"{TOKEN}\nx"},
+    }
+    for line, environ in lines.items():
+        assert line in await reason(context(database, SYSTEM, **environ))
+    for path in ("", "/", "../sys/raw", "a//b", "a/./b", "#field"):
+        with pytest.raises(Unresolved):
+            await resolve(f"secret://vault/{path}", context(database, VAULT_ADDR=away))
+
+
+async def test_a_vault_that_never_answers_is_given_up_once_for_all(
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Unresolved, match=reason) as caught:
-        await ask(text, tmp_path, VAULT_ADDR=address, VAULT_TOKEN=token)
-    assert "good" not in str(caught.value)
+    monkeypatch.setattr(vault_session, "SECONDS", 1.0)
+    asked, release = [0], threading.Event()
+
+    def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        asked[0] += 1
+        release.wait(20)
+        return HOOK
+
+    with scripted(script) as address:
+        given = context(database, VAULT_ADDR=address, SYMBIONT_VAULT_KV="2")
+        wanted = [resolve(f"secret://vault/hook-{number}", given) for number in range(500)]
+        async with asyncio.timeout(15):
+            answers = await asyncio.gather(*wanted, return_exceptions=True)
+        assert {str(answer) for answer in answers} == {f"Vault at {address} did not answer in 1 s"}
+        # Each waited for the one login; those that had not begun do not begin.
+        assert asked[0] <= 2 * vault_session.AT_ONCE
+        release.set()
+        given.close()
 
 
-async def test_no_vault_is_unresolved(tmp_path: Path) -> None:
-    with pytest.raises(Unresolved, match="VAULT_ADDR is not set"):
-        await ask("secret://vault/hook", tmp_path)
-    with pytest.raises(Unresolved, match="cannot be asked"):
-        await ask("secret://vault/hook", tmp_path, VAULT_ADDR="http://127.0.0.1:9", VAULT_TOKEN="t")
-    with pytest.raises(Unresolved, match="cannot be asked"):
-        await ask("secret://vault/hook", tmp_path, VAULT_ADDR="https://127.0.0.1:9", VAULT_CACERT="/no/such/file")
+class Renewing:
+    """A Vault whose tokens live for `seconds`, and that counts what it is asked."""
+
+    def __init__(self, seconds: int = 60, *, renewable: bool = True) -> None:
+        self.seconds = seconds
+        self.renewable = renewable
+        self.logins = 0
+        self.renewals = 0
+        self.good: set[str] = {TOKEN}
+        self.fails: set[str] = set()
+
+    def __call__(self, method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        token = headers.get("x-vault-token")
+        if path.endswith("/login"):
+            if "login" in self.fails:
+                return 400, {"errors": ["invalid role or secret ID"]}
+            assert token is None
+            assert body == {"role_id": "role", "secret_id": "id"}
+            self.logins += 1
+            self.good = {f"login-{self.logins}"}
+            return 200, {"auth": {"client_token": f"login-{self.logins}", **self._grant("lease_duration")}}
+        if token not in self.good:
+            return 403, {"errors": ["permission denied"]}
+        if path.endswith("renew-self"):
+            if "renew" in self.fails:
+                return 503, {"errors": ["Vault is sealed"]}
+            self.renewals += 1
+            return 200, {"auth": {"client_token": token, **self._grant("lease_duration")}}
+        if path.endswith("lookup-self"):
+            return 200, {"data": self._grant("ttl")}
+        return MOUNT if "/mounts/" in path else HOOK
+
+    def _grant(self, name: str) -> dict[str, object]:
+        return {name: self.seconds, "renewable": self.renewable}
+
+
+ROLE = {"VAULT_TOKEN": "", "SYMBIONT_VAULT_ROLE_ID": "role", "SYMBIONT_VAULT_SECRET_ID": "id"}
+
+
+def session(given: Context) -> VaultSession:
+    found = given.sessions["vault"]
+    assert isinstance(found, VaultSession)
+    return found
+
+
+@pytest.mark.parametrize("environ", [{}, ROLE])
+async def test_a_renewable_token_is_renewed_when_two_thirds_of_its_time_are_over(
+    environ: dict[str, str], database: Database, clock: ManualClock
+) -> None:
+    server = Renewing(60)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address, **environ)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        for turn in range(3):
+            await until(lambda: clock.sleepers == 1)
+            clock.advance(39)
+            await until(lambda: clock.sleepers == 1)
+            assert server.renewals == turn
+            clock.advance(1)
+            await until(lambda wanted=turn + 1: server.renewals == wanted)  # type: ignore[misc]
+        assert server.logins == (1 if environ else 0)
+        keeping.cancel()
+        given.close()
+
+
+async def test_what_is_not_renewed_any_more_is_logged_in_to_again(database: Database, clock: ManualClock) -> None:
+    server = Renewing(60)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        server.fails = {"renew"}
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(40)
+        await until(lambda: server.logins == 2)
+        # Its longest time: a renewal gives nothing more.
+        server.fails = set()
+        server.seconds = 15
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(40)
+        await until(lambda: server.logins == 3)
+        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
+        keeping.cancel()
+        given.close()
+
+
+async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
+    database: Database, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Renewing(600)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        server.fails = {"renew"}
+        for seconds in (400, 5, 5):
+            await until(lambda: clock.sleepers == 1)
+            clock.advance(seconds)
+        server.fails = set()
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(30)
+        await until(lambda: server.renewals == 1)
+        said = capsys.readouterr().out
+        assert said.count("the token for Vault could not be renewed") == 1
+        assert "is sealed" in said
+        assert TOKEN not in said
+        keeping.cancel()
+        given.close()
+
+
+async def test_a_revoked_token_is_replaced_by_a_login_when_it_is_not_fresh(
+    database: Database, clock: ManualClock
+) -> None:
+    server = Renewing(3600)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        await resolve("secret://vault/hook", given)
+        server.good = set()
+        with pytest.raises(Unresolved):  # what a fresh token may not do, another may not either
+            await resolve("secret://vault/hook", given)
+        assert server.logins == 1
+        clock.advance(60)
+        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
+        assert server.logins == 2
+        given.close()
+
+
+async def test_an_ended_token_is_replaced_before_it_is_shown(database: Database, clock: ManualClock) -> None:
+    server = Renewing(60, renewable=False)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        await resolve("secret://vault/hook", given)
+        clock.advance(61)
+        await resolve("secret://vault/hook", given)
+        assert server.logins == 2
+        server.fails = {"login"}
+        clock.advance(61)
+        with pytest.raises(Unresolved, match="refuses to log in at auth/approle"):
+            await resolve("secret://vault/hook", given)
+        given.close()
+
+
+async def test_a_login_that_fails_is_not_shown(database: Database, clock: ManualClock, tmp_path: Path) -> None:
+    server = Renewing()
+    server.fails = {"login"}
+    (tmp_path / "id").write_text("hunter2-id\n")
+    with scripted(server) as address:
+        environ = {"SYMBIONT_VAULT_ROLE_ID": "hunter2-role", "SYMBIONT_VAULT_SECRET_ID_FILE": str(tmp_path / "id")}
+        line = await reason(context(database, clock, VAULT_ADDR=address, VAULT_TOKEN="", **environ))
+        assert "auth/approle" in line
+        assert "hunter2" not in line
+        given = context(database, clock, VAULT_ADDR=address, VAULT_TOKEN="", **{**environ, "HOME": "/"})
+        assert "hunter2" not in repr(given)

@@ -1,0 +1,36 @@
+"""`symbi webhook rotate`: a new secret, beside which the one before stays good for a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.output import json_option, print_json, root_option
+
+
+@click.command()
+@click.argument("name")
+@click.option("--overlap", default="24h", show_default=True, metavar="DURATION", help="How long the old one is good.")
+@root_option
+@json_option
+def rotate(name: str, overlap: str, root: Path | None, as_json: bool) -> None:
+    """Give the webhook NAME a new secret, where Symbiont made the one it has.
+
+    A running daemon takes it at once, and refuses the old one when the overlap is over; `--overlap 0s` ends it now.
+    """
+    answer = call(find_root(root), "webhooks.rotate", {"name": name, "overlap": overlap})
+    if as_json:
+        print_json(answer)
+        return
+    until = answer["previous_secret_until"]
+    click.echo(f"{', '.join(answer['webhooks'])}: there is a new secret")
+    if answer["secret"] is None:
+        click.echo(f"read it:  symbi secret show {answer['name']}")
+    else:
+        click.echo(f"secret    {answer['secret']}")
+        click.echo("the secret is not shown again", err=True)
+    click.echo("old one:  refused from now on" if until is None else f"old one:  good until {until}")
+    if answer["ended"] is not None:
+        click.secho(f"the one before that was good until {answer['ended']} and is refused now", fg="yellow", err=True)

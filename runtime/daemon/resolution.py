@@ -1,0 +1,75 @@
+"""The secrets of a program: each resolved, or the reason why not. One that fails now keeps the value that it had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from dslc.blocks import Webhook
+from dslc.program import Program
+from runtime import secrets
+from runtime.secrets import Context, Secret, Unresolved
+from runtime.webhooks import PROVIDERS
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """By reference. `kept`: why those have their last value that could not be read again."""
+
+    values: Mapping[str, Secret] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def of(self, block: Webhook) -> list[Secret | str]:
+        """The secrets that the webhook's senders sign with, in its order, each or the reason why it is not there."""
+        return [self._found(text) for text in _own(block)]
+
+    def options(self, block: Webhook) -> dict[str, object]:
+        """The provider's options with secrets in place of the references to them."""
+        found = {name: self.values[text] for name, text in _references(block).items() if text in self.values}
+        return {**block.provider.options, **found}
+
+    def problem(self, block: Webhook) -> str | None:
+        """Why the webhook cannot be mounted: an option that is a secret and is not there."""
+        return next((self.problems[text] for text in _references(block).values() if text in self.problems), None)
+
+    def _found(self, text: str) -> Secret | str:
+        return self.values.get(text) or self.problems[text]
+
+
+async def resolve(
+    program: Program, previous: Resolution, context: Context, *, again: Callable[[str], bool] = lambda _: True
+) -> Resolution:
+    """Every secret of `program`, each once. Those that are not to be read `again` stay as they are in `previous`."""
+    wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
+    asked = [text for text in wanted if again(text) or text not in previous.values]
+    answers = await asyncio.gather(*(secrets.resolve(text, context) for text in asked), return_exceptions=True)
+    values = {text: previous.values[text] for text in wanted if text in previous.values}
+    kept = {text: reason for text, reason in previous.kept.items() if text in values}
+    problems: dict[str, str] = {}
+    for text, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, Secret):
+            values[text] = answer
+            kept.pop(text, None)
+        elif not isinstance(answer, Unresolved):
+            raise answer
+        elif text in values:
+            kept[text] = answer.line()
+        else:
+            problems[text] = answer.line()
+    return Resolution(MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept))
+
+
+def _wanted(block: Webhook) -> tuple[str, ...]:
+    return (*_own(block), *_references(block).values())
+
+
+def _own(block: Webhook) -> tuple[str, ...]:
+    return () if block.insecure_allow_unverified else block.secret
+
+
+def _references(block: Webhook) -> dict[str, str]:
+    row = PROVIDERS.get(block.provider.name)
+    return {} if row is None else row.references(block.provider.options)

@@ -1,0 +1,53 @@
+"""`secret://keyring/SERVICE/USER`: the operating system's keyring, through the package `keyring`."""
+
+from __future__ import annotations
+
+from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.waiting import in_thread
+
+TIMEOUT_SECONDS = 10.0
+"""A locked keyring may wait for a person at a dialog that nobody sees."""
+
+
+async def read(path: str, context: Context) -> bytes:
+    service, _, user = path.rpartition("/")
+    if not service or not user:
+        raise Unresolved(f"{path} does not say whose secret it is", hint="write secret://keyring/SERVICE/USER")
+    try:
+        value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
+    except TimeoutError:
+        raise Unresolved(
+            f"the keyring did not answer in {TIMEOUT_SECONDS:.0f} s", hint="is it locked, and waits for its password?"
+        ) from None
+    if value is None:
+        raise Unresolved(f"the keyring has nothing for {user} at {service}", hint=f"keyring set {service} {user}")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _ask(service: str, user: str) -> str | None:
+    try:
+        import keyring
+        from keyring.errors import KeyringLocked, NoKeyringError
+    except ImportError:
+        raise Unresolved("a keyring needs the extra `keyring`", hint="pip install 'symbiont[keyring]'") from None
+    try:
+        return keyring.get_password(service, user)
+    except NoKeyringError:
+        raise Unresolved(
+            "there is no keyring here", hint="a service has none unless one is started for it; see docs/secrets.md"
+        ) from None
+    except KeyringLocked:
+        raise Unresolved("the keyring is locked", hint="unlock it, then send the daemon a SIGHUP") from None
+    except Exception as error:
+        # A backend may raise whatever its own library does; what that says may be anything.
+        raise Unresolved(f"the keyring failed: {type(error).__name__}") from None
+
+
+KEYRING = Backend(
+    name="keyring",
+    title="Keyring",
+    doc="`secret://keyring/SERVICE/USER`: what the operating system's keyring (Secret Service, macOS Keychain) has for "
+    "USER at SERVICE, as `keyring set SERVICE USER` puts it there.",
+    read=read,
+    extra="keyring",
+)

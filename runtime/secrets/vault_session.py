@@ -1,0 +1,178 @@
+"""Being logged in to Vault: one token for all that is read, renewed in good time for as long as the daemon runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from runtime.clock import Clock
+from runtime.secrets.backend import Unresolved
+from runtime.secrets.vault_client import Denied, Grant, Unreachable, VaultClient
+from runtime.secrets.vault_login import Settings
+from runtime.secrets.waiting import in_thread
+
+log = structlog.get_logger("symbiont.secrets")
+
+T = TypeVar("T")
+
+SECONDS = 15.0
+"""The most that one question takes, whatever Vault does."""
+
+AT_ONCE = 8
+"""Questions that are under way at the same time."""
+
+FRESH_SECONDS = 10.0
+"""A token younger than this was not revoked: what it may not do, another one may not either."""
+
+LOOK_SECONDS = 1.0
+PAUSES = (5.0, 30.0, 300.0)
+"""Seconds between tries to renew a token or to log in again."""
+
+
+class VaultSession:
+    """The token for one Vault. `read` logs in when it must; `keep` renews."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._settings: Settings | None = None
+        self._client: VaultClient | None = None
+        self._grant: Grant | None = None
+        self._granted_at = 0.0
+        self._renew_at: float | None = None
+        self._tries = 0
+        self._versions: dict[str, int] = {}
+        self._logging_in = asyncio.Lock()
+        self._asking = asyncio.Semaphore(AT_ONCE)
+        self._failures = 0
+        self._failure: Unreachable | None = None
+        self._opened = asyncio.Event()
+
+    async def read(self, path: str, settings: Settings) -> dict[str, Any]:
+        """The fields of the secret at `path`. Raises `Unresolved`."""
+        failures = self._failures
+        async with self._asking:
+            self._give_up_after(failures)
+            try:
+                return await self._read(path, settings, failures)
+            except Unreachable as error:
+                self._failure, self._failures = error, self._failures + 1
+                raise
+
+    def _give_up_after(self, failures: int) -> None:
+        """Raise when Vault went away while this one waited: thousands need not each wait for that again."""
+        if self._failure is not None and self._failures != failures:
+            raise Unreachable(str(self._failure), hint=self._failure.hint)
+
+    async def _read(self, path: str, settings: Settings, failures: int) -> dict[str, Any]:
+        client, grant = await self._ready(settings, failures)
+        try:
+            return await self._fields(client, path, settings)
+        except Denied:
+            if not settings.login.renews or self._clock.monotonic() - self._granted_at < FRESH_SECONDS:
+                raise
+            # The token may have been revoked; with a new one the answer is final.
+            client, _ = await self._ready(settings, failures, instead_of=grant)
+            return await self._fields(client, path, settings)
+
+    async def _fields(self, client: VaultClient, path: str, settings: Settings) -> dict[str, Any]:
+        version = settings.kv or self._versions.get(settings.mount)
+        if version is None:
+            version = self._versions[settings.mount] = await self._ask(settings, client.version)
+        return await self._ask(settings, lambda: client.read(path, version))
+
+    async def _ready(
+        self, settings: Settings, failures: int, *, instead_of: Grant | None = None
+    ) -> tuple[VaultClient, Grant]:
+        """A client with a token: the one that is there, unless the settings are others or its token is `instead_of`."""
+        async with self._logging_in:
+            self._give_up_after(failures)
+            ends = self._ends()
+            ended = ends is not None and self._clock.monotonic() >= ends
+            if self._client is None or self._grant is None or settings != self._settings:
+                await self._open(settings)
+            elif self._grant is instead_of or (ended and settings.login.renews):
+                self._granted(await self._ask(settings, self._client.log_in))
+            assert self._client is not None
+            assert self._grant is not None
+            return self._client, self._grant
+
+    async def _open(self, settings: Settings) -> None:
+        # The first import of hvac takes its time, too.
+        client = await self._ask(settings, lambda: VaultClient(settings))
+        grant = await self._ask(settings, client.log_in)
+        if self._client is not None:
+            self._client.close()
+        self._client, self._settings, self._versions = client, settings, {}
+        self._granted(grant)
+        self._opened.set()
+
+    def _granted(self, grant: Grant) -> None:
+        self._grant, self._granted_at, self._tries = grant, self._clock.monotonic(), 0
+        acts = grant.renewable or (self._settings is not None and self._settings.login.renews)
+        self._renew_at = None if grant.seconds is None or not acts else self._granted_at + grant.seconds * 2 / 3
+
+    def _ends(self) -> float | None:
+        """When the token ends, by the monotonic clock; None: not that anybody knew."""
+        seconds = None if self._grant is None else self._grant.seconds
+        return None if seconds is None else self._granted_at + seconds
+
+    async def keep(self) -> None:
+        """Renew the token when two thirds of its time are over, or log in again, until cancelled."""
+        await self._opened.wait()
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            if self._renew_at is not None and self._clock.monotonic() >= self._renew_at:
+                async with self._logging_in:
+                    await self._renew()
+
+    async def _renew(self) -> None:
+        client, settings, grant = self._client, self._settings, self._grant
+        if client is None or settings is None or grant is None:
+            return
+        left = (self._ends() or 0.0) - self._clock.monotonic()
+        failure: Unresolved | None = None
+        if grant.renewable:
+            try:
+                renewed = await self._ask(settings, client.renew)
+                if renewed.seconds is None or renewed.seconds > left + 1:
+                    self._granted(renewed)
+                    return
+                failure = Unresolved("its longest time is over")
+            except Unresolved as error:
+                failure = error
+        if settings.login.renews:
+            try:
+                self._granted(await self._ask(settings, client.log_in))
+            except Unresolved as error:
+                failure = error
+            else:
+                return
+        self._failed_to_renew(failure)
+
+    def _failed_to_renew(self, failure: Unresolved | None) -> None:
+        """Say so once, and try again later."""
+        if self._tries == 0:
+            log.warning(
+                "the token for Vault could not be renewed",
+                reason=failure.line() if failure else "it is not renewable",
+                seconds_left=max(0, round((self._ends() or 0.0) - self._clock.monotonic())),
+            )
+        pause = PAUSES[min(self._tries, len(PAUSES) - 1)]
+        self._tries += 1
+        self._renew_at = self._clock.monotonic() + pause
+
+    async def _ask(self, settings: Settings, question: Callable[[], T]) -> T:
+        try:
+            return await in_thread(question, SECONDS)
+        except TimeoutError:
+            raise Unreachable(f"Vault at {settings.shown} did not answer in {SECONDS:.0f} s") from None
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._client is not None:
+            with contextlib.suppress(OSError):
+                self._client.close()
