@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 
 import pytest
 from cryptography import x509
@@ -62,6 +62,7 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {
 }
 
 
+@cache
 def published(url: str) -> bytes:
     """What a sender would publish at `url`: the public half of the RSA secret, in a certificate or a JWK set."""
     key = serialization.load_pem_private_key(SECRETS[-1][0].encode(), None)

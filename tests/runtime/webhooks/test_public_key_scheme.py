@@ -55,7 +55,8 @@ def test_an_ed25519_key_is_taken_in_every_form_that_it_is_shown_in(secret: str |
     [
         "0" * 64, "01" + "00" * 31, "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
         "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
-        "whpk_" + base64.b64encode(bytes(32)).decode(), RAW.hex()[:-2], RAW.hex() + "00", "whpk_AAAA", "not a key", "whsk_" + base64.b64encode(bytes(64)).decode(),
+        "whpk_" + base64.b64encode(bytes(32)).decode(), RAW.hex()[:-2], RAW.hex() + "00", "whpk_AAAA",
+        "not a key", "whsk_" + base64.b64encode(bytes(64)).decode(),
         pem(P256), public(P256, serialization.Encoding.PEM), pem(rsa.generate_private_key(65537, 2048)),
         b"-----BEGIN PUBLIC KEY-----\nnothing\n-----END PUBLIC KEY-----",
         base64.b64encode(public(P256, serialization.Encoding.DER)), "é" * 32,

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from runtime.secrets.secret import Secret
@@ -52,11 +52,13 @@ BODIES = (
 )
 
 
+@settings(deadline=None)
 @given(case=st.sampled_from(CASES), headers=PAIRS, body=BODIES)
 def test_whatever_arrives_is_verified_or_refused(case: Case, headers: list[tuple[str, str]], body: bytes) -> None:
     assert case.refusal(headers, body).status in {400, 401}
 
 
+@settings(deadline=None)
 @given(case=st.sampled_from(CASES), headers=PAIRS, body=BODIES)
 def test_what_was_signed_is_identified_and_greeted_without_a_fault(
     case: Case, headers: list[tuple[str, str]], body: bytes
