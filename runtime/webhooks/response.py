@@ -8,7 +8,6 @@ from runtime.webhooks.answer import Answer
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.route import Route
 
-
 # A challenge is given back as it came: no browser may take it for anything but the text that it is.
 _NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
 

@@ -46,6 +46,7 @@ _ASYMMETRIC = PublicKey(
     id_header="webhook-id",
 )
 
+
 def _decoded(secret: bytes) -> bytes | None:
     """What else Polar's own library takes for the key."""
     try:
