@@ -13,7 +13,7 @@ from runtime.errors import SymbiontError
 
 COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
-    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, test, logs, add, remove."),
+    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
     "memory": ("runtime.cli.memory:memory", "Memories: list, inspect."),
     "user": ("runtime.cli.user:user", "Users: add, list, remove."),
     "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),

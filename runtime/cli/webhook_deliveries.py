@@ -229,7 +229,9 @@ def _select(root: Root, given: dict[str, Any]) -> tuple[list[str], list[str]]:
 def _ask(count: int) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"{count:,} deliveries would be replayed", hint="say --yes to do that without being asked")
-    click.confirm(f"Replay {count:,} deliveries?", abort=True, err=True)
+    if not click.confirm(f"Replay {count:,} deliveries?", err=True):
+        click.echo("nothing was queued", err=True)
+        sys.exit(1)
 
 
 def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.threads import Superseded, run
-from runtime.webhooks import lanes
+from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
 from runtime.webhooks.kept import body_of
@@ -163,12 +163,11 @@ class Inbox:
         self.again = None
         if self.shared and concurrency and not lanes.turn(connection):
             self.again = SOON_SECONDS
-            others = {"now": now, "limit": limit, "limited": list(concurrency)}
-            return list(connection.execute(_DUE_OF_OTHERS, others).all())
+            return due.claimable(connection, now, limit, shared=True, without=list(concurrency))
         found: list[Any] = []
         wanted = limit
         for _ in range(ROUNDS):
-            rows = connection.execute(_DUE[self.shared], {"now": now, "limit": wanted}).all()
+            rows = due.claimable(connection, now, wanted, shared=self.shared)
             found = [row for row in rows if row.webhook not in concurrency]
             lanes.line_up(connection, [row for row in rows if row.webhook in concurrency])
             if len(found) >= limit or len(rows) < wanted:
@@ -249,19 +248,6 @@ class Inbox:
 
 _DATABASE_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
 
-_WANTED = f"""
-    SELECT {lanes.COLUMNS} FROM deliveries WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now
-"""  # noqa: S608 - constants
-_BROKEN_OFF = "state = 'running' AND lease_until < extract(epoch FROM clock_timestamp()) * 1000"
-_FIRST = "ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED"
-# The states stand in the text: an index over a part of the table is not used for a parameter.
-_DUE = {
-    False: text(f"{_WANTED} ORDER BY next_attempt_at LIMIT :limit"),
-    True: text(f"{_WANTED} OR {_BROKEN_OFF} {_FIRST}"),
-}
-_OTHERS = "webhook <> ALL(CAST(:limited AS TEXT[]))"
-_DUE_OF_OTHERS = text(f"{_WANTED} AND {_OTHERS} OR {_BROKEN_OFF} AND {_OTHERS} {_FIRST}")
-
 
 def _requeue_running(connection: Connection, now: int) -> None:
     """What was running was broken off by the daemon's end. The try counts: it may be what ended the daemon."""
@@ -289,9 +275,9 @@ def _holds(row: tuple[Any, ...] | None, work: Work) -> bool:
 def _ended(ending: Ending) -> tuple[Any, ...]:
     work, outcome, at = ending
     tries = work.tries if outcome.counts else work.tries - 1
-    due = at + int(outcome.wait * 1000)
+    next_at = at + int(outcome.wait * 1000)
     error = None if outcome.error is None else outcome.error[:_ERROR_LENGTH]
-    return work.delivery_id, outcome.state, tries, due, None, None if outcome.state == QUEUED else at, error
+    return work.delivery_id, outcome.state, tries, next_at, None, None if outcome.state == QUEUED else at, error
 
 
 def _run_end(ending: Ending) -> run.End:

@@ -18,16 +18,11 @@ from runtime.database import bulk
 from runtime.database.schema import deliveries, runs
 from runtime.threads import run
 from runtime.webhooks.delivery import QUEUED, RUNNING
-
-COLUMNS: Final = (
-    "id, user_id, webhook, agent, provider, provider_delivery_id, event, received_at, source, content_type, headers, "
-    "verified, attempt, tries, run_id, state, next_attempt_at"
-)
-"""What a claim has to know of a delivery."""
+from runtime.webhooks.due import COLUMNS
 
 LOCK: Final = 0x73796C616E65  # "sylane": the advisory lock of the transaction that counts places and takes them
 
-_DATABASE_NOW = "extract(epoch FROM clock_timestamp()) * 1000"
+_DATABASE_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
 def turn(connection: Connection) -> bool:

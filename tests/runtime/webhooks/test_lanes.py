@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import TextClause, text, update
 
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
@@ -15,6 +15,7 @@ from runtime.database import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import Retry
 from runtime.threads import RunLog
+from runtime.webhooks import due
 from runtime.webhooks import inbox as inbox_module
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.delivery import Work
@@ -197,6 +198,23 @@ async def test_several_daemons_together_keep_to_the_places(
         assert agent.order == sorted(agent.order)
     for database in databases:
         await database.close()
+
+
+@pytest.mark.parametrize("query", [due.DUE[True], due.BROKEN_OFF])
+async def test_a_claim_does_not_sort_all_that_waits(
+    postgres_url: str, master_key: MasterKey, clock: ManualClock, query: TextClause
+) -> None:
+    database = await Database.open(postgres_url, master_key)
+    await asyncio.gather(*(Admission(database, clock).admit(candidate()) for _ in range(300)))
+    async with database.write() as connection:
+        given = {"now": int(clock.now() * 1000), "limit": 8}
+        shown = await connection.execute(
+            text(f"EXPLAIN {query.text}"), {name: value for name, value in given.items() if f":{name}" in query.text}
+        )
+        plan = "\n".join(shown.scalars())
+    assert "Index Scan using ix_deliveries_" in plan
+    assert "Sort" not in plan
+    await database.close()
 
 
 async def test_a_place_whose_lease_has_run_out_is_free_again(
