@@ -19,7 +19,7 @@ _PIECE = re.compile(
     r"|(?P<mark>[\n\[\]=:,]|[{}]++)"
     r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
-_REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault)://""")
+_REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault|file)://""")
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NOTHING, _STRING, _WORD = range(3)
 """What is taken for a value that does not stand behind its key but in a brace or on a later line."""
