@@ -72,7 +72,8 @@ class Hmac:
     keys: any of them will do. `payload` says what is signed. A timestamp is written in `unit` and signed: it comes
     from the signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the
     signed body. `id_header` holds the `{id}` of the payload. `begins`: what every body begins with, for a sender whose
-    key signs other texts too, that must never pass for a body. `url`: how the sender writes the `{url}`. `rewritten`:
+    key signs other texts too, that must never pass for a body. `url`: how else the sender may write the
+    `{url}` when it signs. `rewritten`:
     the body as the sender sometimes signs it instead of as it sends it; no two bodies may have the same. `key` makes
     the key of a secret, `other_key` another one that the sender may sign with instead, or None.
     """
@@ -125,7 +126,7 @@ class Hmac:
         form, signing, tolerance = self.form, Signing(self.algorithm, self.encoding), self.tolerance
         names = tuple(name.lower() for name in (self.header, *self.more_headers))
         fill, unit, begins = Template(self.payload).compile(), self.unit, self.begins
-        rewritten = self.rewritten
+        rewritten, written = self.rewritten, self.url
         in_body = None if self.timestamp_path is None else compile_path(self.timestamp_path)
 
         def verify(request: Request, now: float) -> Match:
@@ -133,6 +134,8 @@ class Hmac:
             signed = self._signed(request, sent)
             time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
             messages: tuple[bytes, ...] = (fill(signed),)
+            if written is not str and written(signed.url) != signed.url:
+                messages += (fill(signed._replace(url=written(signed.url))),)
             if rewritten is not None:
                 messages += (fill(signed._replace(body=rewritten(signed.body))),)
             mac, index = signing.match(keys, messages, signatures)
@@ -148,7 +151,7 @@ class Hmac:
 
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
         timestamp = write_time(draft.now, self.unit) if self.tolerance is not None else ""
-        signed = Signed(draft.body, timestamp, draft.delivery_id, self.url(draft.url or ""), draft.method)
+        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
         message = Template(self.payload).compile()(signed)
         text = Signing(self.algorithm, self.encoding).write(self.key(secret), message)
         headers = [(self.header, self.form.write(text, timestamp))]
@@ -177,7 +180,7 @@ class Hmac:
         if self.timestamp_header is not None:
             timestamp = required(headers, self.timestamp_header.lower(), "missing_timestamp")
         identity = required(headers, self.id_header.lower(), "missing_id") if self.id_header is not None else ""
-        return Signed(request.body, timestamp, identity, self.url(request.url or ""), request.method)
+        return Signed(request.body, timestamp, identity, request.url or "", request.method)
 
 
 def required(headers: Headers, name: str, missing: str) -> str:

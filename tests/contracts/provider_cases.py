@@ -189,7 +189,7 @@ def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
     if scheme.timestamp_path is not None:
         body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
         return scheme.sign(case.secret.encode(), Draft(body, now, DELIVERY, "POST", URL)), body
-    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, scheme.url(URL), "POST"))
+    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, URL, "POST"))
     mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
     proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}
     return [(name, proof.get(name.lower(), value)) for name, value in headers], body

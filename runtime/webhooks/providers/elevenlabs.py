@@ -12,7 +12,7 @@ ELEVENLABS = Provider(
     title="ElevenLabs",
     doc="Calls and transcriptions of ElevenLabs' agents.",
     doc_url="https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks",
-    # A late delivery keeps the time of the first attempt, so the tolerance is its own library's half an hour.
+    # Half an hour, as in its own library.
     scheme=Hmac(
         header="ElevenLabs-Signature",
         form=Fields(signature="v0"),

@@ -245,14 +245,16 @@ def test_docusign_may_sign_with_any_of_a_hundred_keys() -> None:
     assert verify("docusign", ["s"], others, b"{}", now=NOW).mac
 
 
-def test_hubspot_undoes_some_escapes_of_the_url_before_it_signs_it() -> None:
+def test_hubspot_may_sign_its_url_as_it_stands_or_with_some_escapes_undone() -> None:
     assert (
         signed_url("https://h.example/a%3Ab%2fc%40d?x=%20%25%3D%26%3F") == "https://h.example/a:b/c@d?x=%20%25%3D%26?"
     )
     assert signed_url("https://h.example/%253A") == "https://h.example/%253A"
     declared, written = "https://h.example/a%3Ab", "https://h.example/a:b"
-    headers = sign("hubspot", "s", b"[]", now=NOW, delivery_id="", url=written)
-    assert verify("hubspot", ["s"], headers, b"[]", now=NOW, url=declared).timestamp == NOW
+    for url in (declared, written):
+        headers = sign("hubspot", "s", b"[]", now=NOW, delivery_id="", url=url)
+        assert verify("hubspot", ["s"], headers, b"[]", now=NOW, url=declared).timestamp == NOW
+    assert refusal("hubspot", "s", headers, b"[]", url="https://h.example/a%20b") == "signature_mismatch"
 
 
 def test_the_three_meanings_of_whsec() -> None:
