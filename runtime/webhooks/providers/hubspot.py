@@ -11,7 +11,7 @@ _DECODED = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
 
 
 def signed_url(url: str) -> str:
-    """The URL with these escapes undone and no others, as it may be signed; HubSpot's own library leaves it as it is."""
+    """The URL with these escapes undone and no others, as it may be signed; HubSpot's library leaves it alone."""
     return re.sub("|".join(_DECODED), lambda found: _DECODED[found[0].upper()], url, flags=re.IGNORECASE)
 
 
