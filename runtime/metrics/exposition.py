@@ -1,0 +1,83 @@
+"""The metrics as Prometheus and OpenMetrics read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from runtime.metrics.instruments import Counter, Deliveries, Gauge, Histogram
+from runtime.metrics.metrics import Metrics
+
+UNITS = ("seconds", "bytes")
+
+
+class Exposition(Collector):
+    """Writes `metrics`, the process's own (`process_*`, where there is /proc) and the version. Its registry is its
+    own."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        ProcessCollector(registry=self.registry)
+
+    def render(self, accept: str | None) -> tuple[bytes, str]:
+        """The text for who sent `accept` (the header), and its content type. It may be called in a thread."""
+        encode, content_type = choose_encoder(accept or "")
+        return encode(self.registry), content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, with the values of this moment."""
+        for instrument in self._metrics.all:
+            yield _family(instrument)
+        build = {"version": metadata.version("symbiont")}
+        yield InfoMetricFamily("symbiont_build", "The version of Symbiont.", value=build)
+
+
+def _family(instrument: Counter | Deliveries | Gauge | Histogram) -> Metric:
+    unit = next((unit for unit in UNITS if instrument.name.endswith(f"_{unit}")), "")
+    match instrument:
+        case Deliveries():
+            return _deliveries(instrument)
+        case Counter():
+            counter = CounterMetricFamily(instrument.name, instrument.help, labels=[instrument.label])
+            for value, count in instrument.values.copy().items():
+                counter.add_metric([value], count)
+            return counter
+        case Gauge():
+            return _gauge(instrument, unit)
+    histogram = HistogramMetricFamily(instrument.name, instrument.help, unit=unit)
+    bounds = (*map(floatToGoString, instrument.bounds), "+Inf")
+    histogram.add_metric([], list(zip(bounds, instrument.cumulative(), strict=True)), instrument.total)
+    return histogram
+
+
+def _deliveries(instrument: Deliveries) -> Metric:
+    counter = CounterMetricFamily(instrument.name, instrument.help, labels=instrument.labels)
+    for webhook, verdict, count in instrument.values():
+        counter.add_metric((webhook, verdict), count)
+    return counter
+
+
+def _gauge(instrument: Gauge, unit: str) -> Metric:
+    labels = None if instrument.label is None else [instrument.label]
+    gauge = GaugeMetricFamily(instrument.name, instrument.help, labels=labels, unit=unit)
+    value = instrument.ask()
+    if isinstance(value, Mapping):
+        for name, number in value.items():
+            gauge.add_metric([name], number)
+    elif value is not None:
+        gauge.add_metric([], value)
+    return gauge

@@ -1,0 +1,81 @@
+"""Every metric of the daemon, with its name and what it means. `docs/metrics.md` says how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from runtime.metrics.instruments import Counter, Deliveries, Gauge, Histogram
+
+MADE: Final = "made"
+"""The value of the label `webhook` for all webhooks that were made at run time: users make as many as they like."""
+
+VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
+
+OUTCOMES: Final = ("done", "retry", "dead", "agent_gone", "interrupted", "superseded")
+"""How an attempt at a run ends: `interrupted` by the daemon's stop, `superseded` by another daemon's attempt."""
+
+RELOADS: Final = ("loaded", "unchanged", "refused")
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LONG_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0)
+_BYTES: Final = tuple(float(256 * 4**power) for power in range(9))
+_PIECES: Final = tuple(float(2**power) for power in range(9))
+
+
+class Metrics:
+    """What one daemon counts. It is handed to whoever counts something; there is no global one.
+
+    No label ever takes its value from a request. What changes is the event loop's; reading is anybody's.
+    """
+
+    def __init__(self, reasons: Iterable[str] = ()) -> None:
+        """`reasons`: every reason that a request can be refused for."""
+        self.deliveries = Deliveries(
+            "symbiont_deliveries_total", "Requests for a webhook, by what became of them.", VERDICTS, MADE
+        )
+        self.refusals = Counter(
+            "symbiont_refusals_total", "Requests refused on the public listener, by reason.", "reason", reasons
+        )
+        self.delivery_seconds = Histogram(
+            "symbiont_delivery_seconds", "From a delivery's whole head to the answer that accepts it.", _SECONDS
+        )
+        self.body_bytes = Histogram("symbiont_body_bytes", "Sizes of the bodies of accepted deliveries.", _BYTES)
+        self.inbox_depth = Gauge(
+            "symbiont_inbox_depth", "Accepted deliveries that are not handled yet, by state.", "state"
+        )
+        self.inbox_oldest = Gauge(
+            "symbiont_inbox_oldest_seconds", "How long the delivery has waited that could have run first."
+        )
+        self.dead_letters = Gauge("symbiont_dead_letters", "Deliveries that were given up on and are still kept.")
+        self.runs = Counter("symbiont_runs_total", "Attempts at runs that ended, by outcome.", "outcome", OUTCOMES)
+        self.run_seconds = Histogram("symbiont_run_seconds", "How long attempts at runs took.", _LONG_SECONDS)
+        self.reloads = Counter(
+            "symbiont_reloads_total", "Looks at the program's files after a change, by result.", "result", RELOADS
+        )
+        self.reload_seconds = Histogram(
+            "symbiont_reload_seconds", "From reading a program's files to serving it.", _LONG_SECONDS
+        )
+        self.reload_successful = Gauge(
+            "symbiont_last_reload_successful", "1 while the program's files are what is served, 0 while they are wrong."
+        )
+        self.generation = Gauge("symbiont_generation", "The number of the program that is served, from 1.")
+        self.webhooks = Gauge("symbiont_webhooks", "Webhooks, by whether they are mounted.", "state")
+        self.connections = Gauge("symbiont_connections", "Open connections of senders.")
+        self.storage_up = Gauge("symbiont_storage_up", "1 while deliveries can be stored, 0 while they are refused.")
+        self.commit_seconds = Histogram(
+            "symbiont_commit_seconds", "How long transactions took, until they were on disk.", _SECONDS
+        )
+        self.commit_writes = Histogram(
+            "symbiont_commit_writes", "How many writes were stored together in one transaction.", _PIECES
+        )
+
+    def committed(self, writes: int, seconds: float) -> None:
+        """A transaction with so many writes took so long."""
+        self.commit_writes.observe(writes)
+        self.commit_seconds.observe(seconds)
+
+    @property
+    def all(self) -> list[Counter | Deliveries | Gauge | Histogram]:
+        """Every one of them, in the order of the page."""
+        return list(vars(self).values())
