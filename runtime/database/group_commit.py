@@ -7,8 +7,10 @@ next one. Under load the groups grow by themselves; alone, a piece of work never
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -67,9 +69,10 @@ class _Waiting:
 
 
 class Transaction(NamedTuple):
-    """What waited at a moment."""
+    """What waited at a moment. `began`: monotonic seconds."""
 
     group: Sequence[_Waiting]
+    began: float
 
     def plain(self) -> Plain[Any] | None:
         """The group as plain statements, when all of it is one kind of work that can be; None when `apply` has to look
@@ -103,6 +106,8 @@ class GroupCommit:
         self._transact = transact
         self._series = series
         self._known = known
+        self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
+        """Told of each transaction that is committed: how many writes it stored, and the seconds that it took."""
         self._failed: list[Sequence[_Waiting]] = []
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -135,7 +140,8 @@ class GroupCommit:
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(stage, item, answer))
         if self._task is None:
-            self._task = asyncio.create_task(self._drain(), name="database group commit")
+            # What it logs is not about the one whose work happened to come first.
+            self._task = asyncio.create_task(self._drain(), name="database group commit", context=Context())
         return answer
 
     async def close(self) -> None:
@@ -172,10 +178,11 @@ class GroupCommit:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
         self._storing = len(group)
-        return Transaction(group)
+        return Transaction(group, time.monotonic())
 
     def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
         """`transaction` is committed: answer those who wait for it."""
+        self.on_commit(len(transaction.group), time.monotonic() - transaction.began)
         _answer(transaction.group, answers)
 
     def failed(self, transaction: Transaction, error: Exception | None) -> None:
@@ -191,6 +198,7 @@ class GroupCommit:
     async def _commit(self, group: Sequence[_Waiting]) -> None:
         """Store one group; take it apart when a piece of it spoils the rest."""
         for _ in range(COLLISIONS):
+            began = time.monotonic()
             try:
                 answers = await self._transact(lambda connection: _store(connection, group))
             except Collision:
@@ -201,6 +209,7 @@ class GroupCommit:
                 if len(group) == 1:
                     return _answer(group, [error])
                 break
+            self.on_commit(len(group), time.monotonic() - began)
             return _answer(group, answers)
         if len(group) == 1:
             return _answer(group, [Unavailable("other daemons kept changing the same rows")])

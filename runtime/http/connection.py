@@ -67,6 +67,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else None
         if not self._server.admit(self):
+            self._server.on_problem("overloaded")
             self._transport.write(render(failure(Problem("overloaded")), alive=False))
             self._lingering = True
             self._transport.close()
@@ -290,6 +291,7 @@ class Connection(asyncio.Protocol):
     def _fail(self, problem: Problem) -> None:
         """Answer what is no request, and end."""
         self._broken = True
+        self._server.on_problem(problem.error)
         self._transport.write(render(failure(problem), alive=False))
         self._end()
 

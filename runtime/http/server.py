@@ -26,8 +26,12 @@ class Server:
     second old. `draining`: it has been asked to stop.
     """
 
-    def __init__(self, handler: Handler, limits: Limits | None = None) -> None:
+    def __init__(
+        self, handler: Handler, limits: Limits | None = None, *, on_problem: Callable[[str], None] = lambda error: None
+    ) -> None:
+        """`on_problem` is told of each request that never came to the handler: a key of `PROBLEMS`."""
         self.handler = handler
+        self.on_problem = on_problem
         self.limits = limits or Limits()
         self.gathered = 0
         self.now = 0.0
