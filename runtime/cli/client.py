@@ -102,15 +102,13 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
 
 
 async def _answer(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    import logging
-
     from runtime.api import OPERATIONS
     from runtime.daemon import log
     from runtime.daemon.house import House
     from runtime.daemon.settings import Settings
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
-    log.configure("auto", logging.ERROR)
+    log.configure("auto", "error")
     settings = Settings.read({})
     last = root.read("program.json").get("database")
     if settings.database is None and str(last).startswith("postgresql:"):

@@ -34,9 +34,17 @@ if TYPE_CHECKING:
 )
 @click.option("--keep-days", metavar="N", help="Days that finished deliveries are kept.  [default: 30]")
 @click.option("--keep-mb", metavar="N", help="Megabytes of bodies kept of finished deliveries.  [default: 256]")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="The least that is logged; debug: a line for each delivery.  [default: info]",
+)
+@click.option(
+    "--metrics-public", is_flag=True, default=None, help="/metrics without a token, also where others reach it."
+)
 @click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
 @root_option
-def up(paths: tuple[Path, ...], root: Path | None, **flags: str | None) -> None:
+def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -> None:
     """Start the daemon on the programs under each PATH (default: the current folder).
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
@@ -59,7 +67,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | None) -> None:
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
-    log.configure(settings.log_format)
+    log.configure(settings.log_format, settings.log_level)
     stopped_well = uvloop.run(
         server.serve(make(Path.cwd(), os.environ, root), settings, given, announce=_announce, refuse=_refuse)
     )

@@ -1,4 +1,4 @@
-"""What operators reach: `/readyz` and `/v1` on their listener, every operation on the admin socket."""
+"""What operators reach: `/readyz`, `/metrics` and `/v1` on their listener, every operation on the admin socket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import structlog
 from aiohttp import web
 
 from runtime.api import OPERATIONS
+from runtime.api.bearer import Bearer
 from runtime.daemon.house import House
+from runtime.daemon.scrape import Scrape
 from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
 from runtime.webhooks.made_routes import SWITCHED_OFF
@@ -20,9 +22,14 @@ log = structlog.get_logger("symbiont.admin")
 LARGEST_REQUEST = 64 * 1024 * 1024
 
 
-def operators(house: House, serving: Callable[[], bool]) -> web.Application:
-    """The operators' listener: how the daemon is, to everybody, and `/v1` to whoever has a token."""
-    application, handler = _health(house, serving), v1(house)
+def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.Application:
+    """The operators' listener: how the daemon is, to everybody, and `/v1` to whoever has a token. `local`: only this
+    machine reaches it, so `/metrics` are everybody's too."""
+    bearer = Bearer(house.tokens, house.clock)
+    application, handler = _health(house, serving), v1(house, bearer)
+    scrape = Scrape(house, bearer, open=local, public=house.settings.metrics_public)
+    application.router.add_get("/metrics", scrape)
+    application.on_cleanup.append(scrape.close)
     for path in ("/v1", "/v1/{rest:.*}"):
         application.router.add_route("*", path, handler)
     return application

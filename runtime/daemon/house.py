@@ -23,12 +23,15 @@ from runtime.daemon.root import DATABASE_FILE, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
+from runtime.http.problem import PROBLEMS
 from runtime.identity import Tokens
 from runtime.memory import Store
+from runtime.metrics import Metrics
 from runtime.secrets import Context, generated
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes
+from runtime.webhooks.refusal import REASONS
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
@@ -53,6 +56,7 @@ class House:
         self.storage_problem: str | None = None
         self.on_queued: Callable[[], None] = lambda: None
         """What to call when an operation queued deliveries."""
+        self.metrics = Metrics(dict.fromkeys((*REASONS, *PROBLEMS)))
         self.tokens = Tokens(database, clock)
         self.made = MadeWebhooks(database, clock)
         self.made_routes = MadeRoutes(database, clock, self.made, on_change=self._join)
@@ -112,10 +116,11 @@ class House:
     async def load(self, paths: Sequence[Path]) -> Compiled:
         """The first generation, from `paths`. Raises UsageError when there is no program; wrong ones are returned."""
         self.paths = tuple(path.absolute() for path in paths)
+        began = self.clock.monotonic()
         compiled = await compile_paths(self.paths)
         if compiled.program is not None:
             await self.made_routes.refresh()
-            await self._swap(compiled)
+            await self._swap(compiled, began)
         return compiled
 
     async def load_last_program(self) -> None:
@@ -139,6 +144,7 @@ class House:
         there is a new generation.
         """
         async with self._loading:
+            began = self.clock.monotonic()
             try:
                 compiled = await compile_paths(self.paths)
                 if compiled.program is None:
@@ -149,8 +155,9 @@ class House:
                 if compiled.digest == self._digest and not force:
                     # What was away is back as it was.
                     self.problem = None
+                    self.metrics.reloads.add("unchanged")
                     return False
-                await self._swap(compiled)
+                await self._swap(compiled, began)
             except SymbiontError as error:
                 self._report([Problem(error.line())])
                 return False
@@ -176,6 +183,7 @@ class House:
         """Serve what is declared and what was made at run time; their paths are never the same."""
         declared, made = self.generation.mounts if self.generation else {}, self.made_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
+        self.metrics.deliveries.declare(declared)
         self.table = RouteTable.of([*made.values(), *declared.values()])
 
     async def probe_storage(self) -> None:
@@ -192,13 +200,17 @@ class House:
         if self.problem == problems[0]:
             return
         self.problem = problems[0]
+        self.metrics.reloads.add("refused")
         for problem in problems:
             log.error("reload refused; the running program is unchanged", problem=problem.text())
 
-    async def _swap(self, compiled: Compiled) -> None:
+    async def _swap(self, compiled: Compiled, began: float) -> None:
+        """`began`: when its files began to be read, in monotonic seconds."""
         assert compiled.program is not None
         generation = await self._replace(compiled.program)
         self._digest, self.problem = compiled.digest, None
+        self.metrics.reloads.add("loaded")
+        self.metrics.reload_seconds.observe(self.clock.monotonic() - began)
         # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.
         gc.unfreeze()
         gc.collect()

@@ -8,6 +8,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 from aiohttp import web
@@ -54,6 +55,11 @@ def shown(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    """Whether only this machine reaches a bound socket."""
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 @asynccontextmanager

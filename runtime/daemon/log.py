@@ -11,11 +11,20 @@ import structlog
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
+OURS = ("symbiont", "runtime", "dslc")
 
-def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) -> None:
-    """Send every log line from `level` on, those of libraries too, through structlog to standard error."""
+Level = Literal["debug", "info", "warning", "error"]
+
+
+def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> None:
+    """Send every log line from `level` on, those of libraries too, through structlog to standard error.
+
+    Those of libraries never from `debug` on: theirs show statements with their values, and headers.
+    """
     readable = sys.stderr.isatty() if form == "auto" else form == "text"
     shared: list[Any] = [
+        # Which delivery is being run, whoever has something to say about it.
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -34,7 +43,11 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -48,7 +61,10 @@ def configure(form: Literal["auto", "text", "json"], level: int = logging.INFO) 
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    least = logging.getLevelNamesMapping()[level.upper()]
+    root.setLevel(max(least, logging.INFO))
+    for name in OURS:
+        logging.getLogger(name).setLevel(least)
     server = logging.getLogger("aiohttp.server")
     server.filters[:] = [_is_our_fault]
     logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -21,6 +21,7 @@ from runtime.daemon.house import House
 from runtime.daemon.listeners import (
     admin_socket_path,
     bind,
+    is_loopback,
     listen,
     listen_public,
     listen_unix,
@@ -101,6 +102,7 @@ class Daemon:
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
+        database.commits.on_commit = house.metrics.committed
         self._audit = house.audit = Audit(database, clock)
         self._wakeup = Wakeup(database)
         self._dispatcher = Dispatcher(
@@ -110,6 +112,7 @@ class Daemon:
             workers=settings.workers,
             concurrency=self._concurrency,
             on_full=lambda: self._wakeup.tell(INBOX),
+            metrics=house.metrics,
         )
         house.on_queued = self._dispatcher.wake
         self._wakeup.listen(INBOX, self._dispatcher.wake)
@@ -130,14 +133,18 @@ class Daemon:
             keys=self._keys.find,
             fetch=self._fetch_keys,
             addresses=addresses,
+            metrics=house.metrics,
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Callable[[House], None]) -> bool:
         """Serve on the bound sockets until asked to stop; False when something failed."""
         house, tasks = self._house, self._tasks
         drain = house.settings.drain_seconds
-        hooks = Server(self._receiver.handle, Limits(connections=house.settings.connections))
-        for_operators, for_commands = operators(house, self._is_serving), admin(house, self._is_serving)
+        limits = Limits(connections=house.settings.connections)
+        hooks = Server(self._receiver.handle, limits, on_problem=house.metrics.refusals.add)
+        house.metrics.connections.ask = lambda: len(hooks.connections)
+        for_operators = operators(house, self._is_serving, local=is_loopback(private))
+        for_commands = admin(house, self._is_serving)
         async with AsyncExitStack() as stack:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)

@@ -54,6 +54,10 @@ class Settings(BaseSettings):
     database: str | None = Field(None, repr=False, description="postgresql://…; default: SQLite in the root")
     master_key: str | None = Field(None, repr=False, description="where the master key is from: secret://…")
     log_format: Literal["auto", "text", "json"] = Field("auto", description="auto: text on a terminal, else JSON")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least that is logged; debug: a line for each delivery"
+    )
+    metrics_public: bool = Field(False, description="/metrics to everybody who reaches the operators' listener")
     connections: int = Field(4096, ge=1, description="senders' connections that may be open at the same time")
     inbox_capacity: int = Field(4096, ge=1, description="deliveries that may wait for admission before 503")
     workers: int = Field(8, ge=1, le=256, description="runs at the same time")

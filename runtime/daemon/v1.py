@@ -18,9 +18,9 @@ READ_SECONDS = 30
 """How long a body may take to arrive."""
 
 
-def v1(house: House) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def v1(house: House, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The handler of everything below `/v1`."""
-    rest = Rest(house, Bearer(house.tokens, house.clock))
+    rest = Rest(house, bearer)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(

@@ -98,6 +98,12 @@ Index(
     postgresql_where=text("state = 'dead'"),
 )
 Index(
+    "ix_deliveries_agent_gone",
+    deliveries.c.id,
+    sqlite_where=text("state = 'agent_gone'"),
+    postgresql_where=text("state = 'agent_gone'"),
+)
+Index(
     "ix_deliveries_running",
     deliveries.c.lease_until,
     sqlite_where=text("state = 'running'"),

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from runtime.clock import Clock
 from runtime.database import Database, Unavailable
 from runtime.errors import GiveUp, SymbiontError
+from runtime.metrics import Metrics
 from runtime.threads import RunLog, Superseded
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
@@ -47,10 +49,12 @@ class Dispatcher:
         poll: float = POLL_SECONDS,
         concurrency: Concurrency = lambda: NO_LANES,
         on_full: Callable[[], None] = lambda: None,
+        metrics: Metrics | None = None,
     ) -> None:
         """`lease` and `poll`: seconds. `on_full` is called when more may wait than there are free places here."""
         self.inbox = Inbox(database, clock, lease=lease, concurrency=concurrency)
         self._on_full = on_full
+        self._metrics = metrics or Metrics()
         self._database = database
         self._clock = clock
         self._run = run
@@ -140,18 +144,31 @@ class Dispatcher:
         return len(works) == free
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
+        work, _ = self._running.pop(task)
         self._woken.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a run could not be recorded", exc_info=error)
+        if task.cancelled():
+            self._metrics.runs.add("superseded")
+        elif (error := task.exception()) is not None:
+            log.error("a run could not be recorded", delivery_id=work.delivery_id, exc_info=error)
 
     async def _attempt(self, work: Work) -> None:
-        run_log = RunLog(self._database, self._clock, work.run_id, work.attempt, user_id=work.user_id)
-        try:
-            outcome = await self._outcome(work, run_log)
-            await self._until_available(lambda: self.inbox.finish(work, outcome))
-        except Superseded as error:
-            log.warning("a run was taken over", delivery_id=work.delivery_id, reason=str(error))
+        # Whatever is logged on the way, by stores for instance, says what it is about.
+        with bound_contextvars(delivery_id=work.delivery_id, run_id=work.run_id, attempt=work.attempt):
+            began = self._clock.monotonic()
+            run_log = RunLog(self._database, self._clock, work.run_id, work.attempt, user_id=work.user_id)
+            log.debug("a run begins", webhook=work.webhook, agent=work.agent, tries=work.tries)
+            try:
+                outcome = await self._outcome(work, run_log)
+                await self._until_available(lambda: self.inbox.finish(work, outcome))
+            except Superseded as error:
+                log.warning("a run was taken over", reason=str(error))
+                name = "superseded"
+            else:
+                name = _name(outcome)
+            seconds = self._clock.monotonic() - began
+            self._metrics.runs.add(name)
+            self._metrics.run_seconds.observe(seconds)
+            log.debug("a run ended", outcome=name, seconds=round(seconds, 6))
 
     async def _outcome(self, work: Work, run_log: RunLog) -> Outcome:
         try:
@@ -163,8 +180,10 @@ class Dispatcher:
         except Superseded:
             raise
         except AgentGone as error:
+            log.warning("a delivery waits for its agent", agent=work.agent, reason=str(error))
             return Outcome(AGENT_GONE, str(error))
         except GiveUp as error:
+            log.error("a delivery became a dead letter", agent=work.agent, reason=error.line())
             return Outcome(DEAD, error.line())
         except Exception as error:
             return _failed(work, error)
@@ -210,6 +229,13 @@ class Dispatcher:
                     self._running[task] = (work, asked)
         for task in lost:
             task.cancel()
+
+
+def _name(outcome: Outcome) -> str:
+    """What `outcome` is counted as."""
+    if outcome.state == QUEUED:
+        return "retry" if outcome.counts else "interrupted"
+    return outcome.state
 
 
 def _failed(work: Work, error: Exception) -> Outcome:

@@ -16,6 +16,7 @@ from runtime import http
 from runtime.clock import Clock
 from runtime.database import Unavailable
 from runtime.database.schema import OWNER
+from runtime.metrics import Metrics
 from runtime.webhooks import kept, rates
 from runtime.webhooks.address_limit import AddressLimit, Origin
 from runtime.webhooks.admission import Admission, Busy
@@ -23,6 +24,7 @@ from runtime.webhooks.answer import Answer
 from runtime.webhooks.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.headers import Headers
+from runtime.webhooks.observation import Observation
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
 from runtime.webhooks.response import accepted, answered, refused
@@ -52,10 +54,15 @@ async def _no_fetch(_needed: KeyNeeded) -> None:
 class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
-    __slots__ = ("body", "digest", "event", "headers", "id", "incoming", "origin", "route", "secret_index", "verified")
+    __slots__ = (
+        *("began", "body", "digest", "event", "headers", "id", "incoming", "origin", "route", "secret_index"),
+        "verified",
+    )
 
-    def __init__(self, incoming: http.Request) -> None:
+    def __init__(self, incoming: http.Request, began: float) -> None:
+        """`began`: when the head was whole, in monotonic seconds."""
         head = incoming.head
+        self.began = began
         self.incoming = incoming
         self.headers = Headers.of(head.pairs, head.fields, head.repeated)
         self.route: Route | None = None
@@ -108,6 +115,7 @@ class Receiver:
         keys: Keys = no_keys,
         fetch: Fetch = _no_fetch,
         addresses: AddressLimit | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """`on_stored` is told None after each delivery that was stored, and the reason when one could not be."""
         self._on_stored = on_stored
@@ -118,10 +126,11 @@ class Receiver:
         self._keys = keys
         self._fetch = fetch
         self._addresses = addresses or AddressLimit(clock)
+        self._observation = Observation(metrics or Metrics(), clock)
 
     async def handle(self, incoming: http.Request) -> http.Response:
         """Answer one request; whatever is not accepted goes to the audit."""
-        arrival = _Arrival(incoming)
+        arrival = _Arrival(incoming, self._clock.monotonic())
         arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
         try:
             return await self._receive(arrival)
@@ -132,15 +141,15 @@ class Receiver:
             self._note_refusal(arrival, problem.error, problem.status)
             return http.failure(problem)
         except Busy as busy:
-            self._audit.put(arrival.attempt("refused", busy.reason, 503))
+            self._note(arrival, "refused", busy.reason, 503)
             return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
         except Unavailable as error:
             self._on_stored(str(error))
-            self._audit.put(arrival.attempt("refused", "unavailable", 503))
+            self._note(arrival, "refused", "unavailable", 503)
             return refused(Refused("unavailable"), arrival.route, retry_after=5)
         except Exception:
             log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
-            self._audit.put(arrival.attempt("refused", "internal", 500))
+            self._note(arrival, "refused", "internal", 500)
             return refused(Refused("internal"), arrival.route)
 
     async def _receive(self, arrival: _Arrival) -> http.Response:
@@ -175,10 +184,12 @@ class Receiver:
         wanted = route.wanted
         refusing = None if wanted is None else wanted.refusing(verified.event, headers, payload)
         if refusing is not None:
-            self._audit.put(arrival.attempt("filtered", refusing, 200))
+            self._note(arrival, "filtered", refusing, 200)
             return answered(_FILTERED)
-        decision = await self._admission.admit(_candidate(arrival, route, verified))
+        candidate = _candidate(arrival, route, verified)
+        decision = await self._admission.admit(candidate)
         self._on_stored(None)
+        self._observation.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
     def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> http.Response:
@@ -188,12 +199,18 @@ class Receiver:
         if decision.verdict == "replayed":
             raise Refused("replayed")
         if decision.verdict == "repeated":
-            self._audit.put(arrival.attempt("repeated", "repeated", 202, decision.delivery_id))
+            self._note(arrival, "repeated", "repeated", 202, decision.delivery_id)
         response = accepted(decision.delivery_id) if answer is None else answered(answer)
         return response._replace(extra=rates.fields(decision.quotas)) if decision.quotas else response
 
+    def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
+        """Keep what was not accepted in the audit, and count it."""
+        attempt = arrival.attempt(verdict, reason, status, delivery_id)
+        self._audit.put(attempt)
+        self._observation.not_admitted(arrival.route, attempt)
+
     def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
-        self._audit.put(arrival.attempt("refused", reason, status))
+        self._note(arrival, "refused", reason, status)
         self._addresses.refused(arrival.origin, status)
 
     async def _check(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
@@ -220,7 +237,7 @@ class Receiver:
         return await asyncio.to_thread(check)
 
     def _greeted(self, arrival: _Arrival, greeting: Answer) -> http.Response:
-        self._audit.put(arrival.attempt("handshake", "handshake", greeting.status))
+        self._note(arrival, "handshake", "handshake", greeting.status)
         return answered(greeting)
 
 

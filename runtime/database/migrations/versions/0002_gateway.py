@@ -22,6 +22,7 @@ def upgrade() -> None:
         ("ix_deliveries_due", ["next_attempt_at"], "state = 'queued' AND lane IS NULL"),
         ("ix_deliveries_lane", ["lane", "id", "next_attempt_at"], "state = 'queued' AND lane IS NOT NULL"),
         ("ix_deliveries_dead", ["id"], "state = 'dead'"),
+        ("ix_deliveries_agent_gone", ["id"], "state = 'agent_gone'"),
     ):
         op.create_index(name, "deliveries", columns, sqlite_where=sa.text(part), postgresql_where=sa.text(part))
     op.add_column("bodies", sa.Column("headers_size", sa.Integer(), server_default="0", nullable=False))

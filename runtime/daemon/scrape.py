@@ -1,0 +1,100 @@
+"""`/metrics`: what Prometheus reads of a daemon, and who may."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from runtime.api.bearer import Bearer
+from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
+from runtime.daemon.house import House
+from runtime.errors import SymbiontError
+from runtime.metrics.exposition import Exposition
+from runtime.webhooks.backlog import BacklogReader
+from runtime.webhooks.made_routes import SWITCHED_OFF
+
+FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP")
+"""What a proxy adds: a request with one of these is not from this machine, however near its peer is."""
+
+WAIT_SECONDS = 2
+"""How long the database may take; then how it stands is left out, and everything else is told."""
+
+
+class Scrape:
+    """The handler of `/metrics`. `open`: everybody who reaches the listener may, unless through a proxy; else it takes
+    a bearer token with the scope `read`. `public`: everybody may, always."""
+
+    def __init__(self, house: House, bearer: Bearer, *, open: bool, public: bool) -> None:  # noqa: A002
+        self._house = house
+        self._bearer = bearer
+        self._open = open
+        self._public = public
+        self._exposition = Exposition(house.metrics)
+        self._backlog = BacklogReader(house.database, house.clock)
+        self._looking: asyncio.Task[None] | None = None
+        _connect(house, self._backlog)
+
+    async def __call__(self, request: web.Request) -> web.Response:
+        try:
+            await self._admit(request)
+        except Problem as problem:
+            return _refusal(problem)
+        except SymbiontError as error:
+            return _refusal(problem_of(error))
+        await self._look()
+        # Thousands of webhooks take a while to write, and deliveries do not wait for that.
+        accept = request.headers.get("Accept")
+        body, content_type = await asyncio.to_thread(self._exposition.render, accept)
+        return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
+
+    async def close(self, _application: web.Application) -> None:
+        """Ask the database no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
+
+    async def _look(self) -> None:
+        """Ask how things stand, once for all who scrape at the same time."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._ask(), name="metrics")
+        done, _ = await asyncio.wait({self._looking}, timeout=WAIT_SECONDS)
+        if done:
+            self._looking.result()
+        else:
+            self._backlog.last = None
+
+    async def _ask(self) -> None:
+        await self._house.probe_storage()
+        await self._backlog.look()
+
+    async def _admit(self, request: web.Request) -> None:
+        """Raises Problem, `Forbidden` and `Unavailable` for who may not read."""
+        proxied = any(name in request.headers for name in FORWARDED)
+        if self._public or (self._open and not proxied):
+            return
+        caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
+        caller.need("read")
+
+
+def _connect(house: House, backlog: BacklogReader) -> None:
+    """Let the gauges ask `house` and `backlog`."""
+    metrics = house.metrics
+    metrics.inbox_depth.ask = lambda: (known := backlog.last) and known.states
+    metrics.inbox_oldest.ask = lambda: (known := backlog.last) and known.oldest_seconds
+    metrics.dead_letters.ask = lambda: (known := backlog.last) and known.dead
+    metrics.generation.ask = lambda: house.generation.number if house.generation else 0
+    metrics.webhooks.ask = lambda: _webhooks(house)
+    metrics.reload_successful.ask = lambda: float(house.problem is None)
+    metrics.storage_up.ask = lambda: float(house.storage_problem is None)
+
+
+def _webhooks(house: House) -> dict[str, float]:
+    missing = sum(1 for entry in house.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF)
+    return {"mounted": len(house.table), "not_mounted": missing}
+
+
+def _refusal(problem: Problem) -> web.Response:
+    response = web.Response(status=problem.status, body=problem.body(), headers=dict(problem.headers))
+    response.headers["Content-Type"] = CONTENT_TYPE
+    return response
