@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
+import structlog
 from sqlalchemy import Connection, text
 
 from runtime.clock import Clock, milliseconds, uuid7
@@ -22,6 +23,8 @@ from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
 from runtime.webhooks.kept import body_of
+
+log = structlog.get_logger("symbiont.dispatcher")
 
 LEASE_SECONDS = 30.0
 """How long a claim on PostgreSQL holds without being renewed."""
@@ -261,6 +264,9 @@ def _requeue_running(connection: Connection, now: int) -> None:
 
 def _bury(connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int) -> None:
     """Make dead letters of deliveries that cannot be run, each for its reason."""
+    for row, error in hopeless:
+        # In the transaction, which may be tried again: better said twice than not at all.
+        log.error("a delivery became a dead letter", delivery_id=row.id, agent=row.agent, reason=error)
     dead = [(row.id, DEAD, None, None, now, error) for row, error in hopeless]
     bulk.update(connection, deliveries, ("id",), ("state", "lane", "lease_until", "finished_at", "last_error"), dead)
     run.end(
