@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
@@ -57,6 +59,11 @@ DAEMON_FILE = "daemon.json"
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager."""
+
+# Nobody here reads compressed bodies, and whoever may not ask at all must not have any inflated either.
+_OPERATORS: Final[Mapping[str, Any]] = MappingProxyType(
+    {"access_log": None, "shutdown_timeout": OPERATORS_SECONDS, "auto_decompress": False}
+)
 
 
 async def serve(
@@ -149,11 +156,11 @@ class Daemon:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)
             await self._retention.open()
-            runner = web.AppRunner(for_operators, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
+            runner = web.AppRunner(for_operators, **_OPERATORS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
             path = await stack.enter_async_context(admin_socket_path(os.environ))
-            commands = web.AppRunner(for_commands, access_log=None, shutdown_timeout=OPERATORS_SECONDS)
+            commands = web.AppRunner(for_commands, **_OPERATORS)
             await stack.enter_async_context(listen_unix(commands, path))
             remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
             house.addresses = {"public": shown(public), "admin": shown(private)}

@@ -44,7 +44,7 @@ def v1(house: House, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.St
 
 async def _read(request: web.Request) -> bytes:
     """The body. Raises Problem when it is too large, compressed, or does not arrive."""
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
         raise Problem("unsupported_media_type", "a compressed body is not read")
     parts: list[bytes] = []
     size = request.content_length or 0

@@ -249,7 +249,7 @@ def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
     """Raises `Refused` for what needs no look at the body."""
     if method not in route.methods:
         raise Refused("method_not_allowed")
-    encoding = headers.get("content-encoding")
+    encoding = headers.one("content-encoding", repeated="compressed_body")
     if encoding is not None and encoding.lower() != "identity":
         raise Refused("compressed_body")
 
