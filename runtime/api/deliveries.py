@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.api.house import House
 from runtime.api.moments import moment
-from runtime.api.parameters import integer, optional_text, text, unknown
+from runtime.api.parameters import integer, optional_text, text, unicode, unknown
 from runtime.clock import rfc3339
 from runtime.errors import UsageError
 from runtime.webhooks import listing
@@ -147,4 +147,4 @@ def _texts(parameters: Mapping[str, Any], name: str) -> list[str]:
     value = parameters.get(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise UsageError(f"the parameter {name} is not a list of texts")
-    return value
+    return [unicode(each, name) for each in value]

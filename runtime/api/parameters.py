@@ -14,6 +14,14 @@ def text(parameters: Mapping[str, Any], name: str) -> str:
     value = parameters.get(name)
     if not isinstance(value, str) or not value:
         raise UsageError(f"the parameter {name} is missing or not text")
+    return unicode(value, name)
+
+
+def unicode(value: str, name: str) -> str:
+    """`value` itself. Raises UsageError when it holds halves of surrogate pairs, as JSON and the arguments of commands
+    may: no database takes them."""
+    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+        raise UsageError(f"the parameter {name} is not Unicode text")
     return value
 
 

@@ -98,7 +98,7 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
                 raise UsageError(f"this daemon has no operation {name!r}", hint="is it older than the command?")
             try:
                 parameters = await request.json()
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise UsageError("the parameters are not JSON") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
