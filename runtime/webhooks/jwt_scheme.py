@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,14 +178,16 @@ class Jwt:
 
 
 def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:
-    """Which secret's key the token's signature holds under, and its claims. Raises `Refused`."""
+    """Which secret's key the token's signature holds under, and its claims; all of them are tried, whichever it is.
+    Raises `Refused`."""
+    held: list[int] = []
     for index, key in [each for each in keys if algorithm in each[1].algorithms][:_CANDIDATES]:
-        try:
+        with suppress(jwt.PyJWTError):
             _jws.decode_complete(token, key.value, algorithms=[algorithm])
-        except jwt.PyJWTError:
-            continue
-        return index, _object(token.split(".")[1])
-    raise Refused("signature_mismatch")
+            held.append(index)
+    if not held:
+        raise Refused("signature_mismatch")
+    return held[0], _object(token.split(".")[1])
 
 
 def _bearer(value: str) -> str:
