@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import socket
@@ -13,11 +14,15 @@ from pathlib import Path
 
 from aiohttp import web
 
+from runtime.daemon.crowd import Crowd
 from runtime.daemon.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
 from runtime.http import Server
 
 BACKLOG = 1024
+OPERATORS = 64
+"""Connections of operators that may be open at the same time."""
+
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"
 # sun_path has 108 bytes, less the terminating zero (unix(7)).
@@ -86,13 +91,17 @@ def remove_stale_socket(address: object) -> None:
 
 
 @asynccontextmanager
-async def listen(runner: web.BaseRunner, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish."""
+async def listen(runner: web.AppRunner, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve on a bound socket while inside, at most `OPERATORS` connections; at the end stop accepting and let what is
+    under way finish."""
+    crowd = Crowd(runner, OPERATORS)
     await runner.setup()
-    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(crowd, sock=listener, backlog=BACKLOG)
     try:
         yield
     finally:
+        listening.close()
         await runner.cleanup()
 
 
