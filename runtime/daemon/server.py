@@ -30,6 +30,7 @@ from runtime.daemon.listeners import (
     remove_stale_socket,
     shown,
 )
+from runtime.daemon.open_files import room_for
 from runtime.daemon.reload import Compiled
 from runtime.daemon.root import Root, own
 from runtime.daemon.settings import Settings
@@ -98,6 +99,14 @@ async def serve(
     return stopped_well
 
 
+def _room(connections: int) -> int:
+    """How many senders' connections may be open; said when it is fewer than asked for."""
+    room = room_for(connections)
+    if room < connections:
+        log.warning("fewer connections than asked for: raise the limit of open files", asked=connections, room=room)
+    return room
+
+
 class Daemon:
     """The parts that serve a house, wired together."""
 
@@ -147,7 +156,7 @@ class Daemon:
         """Serve on the bound sockets until asked to stop; False when something failed."""
         house, tasks = self._house, self._tasks
         drain = house.settings.drain_seconds
-        limits = Limits(connections=house.settings.connections)
+        limits = Limits(connections=_room(house.settings.connections))
         hooks = Server(self._receiver.handle, limits, on_problem=house.metrics.refusals.add)
         house.metrics.connections.ask = lambda: len(hooks.connections)
         for_operators = operators(house, self._is_serving, local=is_loopback(private))
