@@ -49,8 +49,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
         table.add_column(name, overflow="fold")
     for row in content:
         # Text, not markup: a webhook's event may hold square brackets.
-        table.add_row(*(Text(cell, style=style_of(cell)) for cell in row))
+        table.add_row(*(Text(printable(cell), style=style_of(cell)) for cell in row))
     console.print(table)
+
+
+def printable(text: str) -> str:
+    """`text` without what moves a terminal's cursor, changes its colours or is not seen at all: U+FFFD instead.
+
+    The joiners (U+200C, U+200D) that some languages and emoji are written with stay, and so do tabs and line ends.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in _KEPT else "\ufffd" for each in text)
+
+
+_KEPT = "\t\n\u200c\u200d"
 
 
 def style_of(cell: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, json_option, print_json, print_table, root_option
+from runtime.cli.output import F, json_option, print_json, print_table, printable, root_option
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -122,13 +122,13 @@ def _print(answer: dict[str, Any], body: bytes | None) -> None:
         ("last error", answer["error"]),
     ):
         if value:
-            click.echo(f"{label:<12} {value}")
+            click.echo(f"{label:<12} {printable(value)}")
     for ran in answer["runs"]:
         error = f": {ran['error']}" if ran["error"] else ""
-        click.echo(f"{'run':<12} {ran['id']} {ran['state']}{error}")
+        click.echo(printable(f"{'run':<12} {ran['id']} {ran['state']}{error}"))
     click.echo()
     for key, value in answer["headers"]:
-        click.echo(f"{click.style(key, bold=True)}: {_printable(value)}")
+        click.echo(f"{click.style(key, bold=True)}: {printable(value)}")
     click.echo()
     if body is None:
         click.secho(f"(no body: {answer['body_missing']})", dim=True)
@@ -154,12 +154,7 @@ def _readable(body: bytes) -> str:
     with suppress(msgspec.DecodeError, RecursionError):
         # Not by way of values: numbers and repeated keys stay as they stand.
         text = msgspec.json.format(text, indent=2)
-    return "\n".join(map(_printable, text.splitlines()))
-
-
-def _printable(text: str) -> str:
-    """`text` without what could move a terminal's cursor or change its colours."""
-    return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)
+    return "\n".join(map(printable, text.splitlines()))
 
 
 @click.command()

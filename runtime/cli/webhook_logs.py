@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option, style_of
+from runtime.cli.output import json_option, print_json, print_table, printable, root_option, style_of
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -136,7 +136,7 @@ def _line(row: dict[str, Any]) -> str:
     parts = [when, verdict, status, webhook, what, f"{size} bytes", f"from {source}", delivery]
     if row["secret"]:
         parts.append(f"secret {_secret(row)}")
-    return "  ".join(part for part in parts if part)
+    return "  ".join(part if part is verdict else printable(part) for part in parts if part)
 
 
 def _local(text: str) -> str:

@@ -12,8 +12,12 @@ from dslc.blocks.duration import read_duration
 LONGEST_OVERLAP = timedelta(days=30)
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-# Neither control characters nor those that turn the direction of text: a title is shown on terminals.
-_NO_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069"
+# Neither control characters nor those that turn the direction of text or are not seen at all: a title is shown on
+# terminals, and tells a webhook from others. The two joiners (U+200C, U+200D) are letters' and emojis'.
+_NO_CONTROL = (
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+)
 _TITLE = rf"^[^{_NO_CONTROL}\u0020]([^{_NO_CONTROL}]*[^{_NO_CONTROL}\u0020])?$"
 
 
