@@ -112,8 +112,7 @@ class VaultSession:
 
     def _granted(self, grant: Grant) -> None:
         self._grant, self._granted_at, self._tries = grant, self._clock.monotonic(), 0
-        acts = grant.renewable or (self._settings is not None and self._settings.login.renews)
-        self._renew_at = None if grant.seconds is None or not acts else self._granted_at + grant.seconds * 2 / 3
+        self._renew_at = None if grant.seconds is None else self._granted_at + grant.seconds * 2 / 3
 
     def _ends(self) -> float | None:
         """When the token ends, by the monotonic clock; None: not that anybody knew."""

