@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -12,8 +13,11 @@ from uuid import uuid4
 
 import pytest
 
+from runtime.clock import SYSTEM
+from runtime.database import Database
+from runtime.secrets import Context, generated
 from runtime.webhooks import sign
-from tests.conftest import KEY_BYTES
+from tests.conftest import KEY, KEY_BYTES
 from tests.runtime.daemon.process import GITHUB, Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import make_token, make_webhook
 
@@ -279,3 +283,31 @@ def test_what_a_rotation_leaves_in_the_database_is_sealed(tmp_path: Path) -> Non
     kept = b"".join(file.read_bytes() for file in (tmp_path / ".symbi").glob("symbiont.db*"))
     assert old.encode() not in kept
     assert new.encode() not in kept
+
+
+def test_a_rotation_by_another_daemon_on_the_database_is_followed(tmp_path: Path, postgres_url: str) -> None:
+    environ = {
+        "SYMBIONT_MASTER_KEY": "secret://env/MASTER",
+        "MASTER": KEY_BYTES.hex(),
+        "SYMBIONT_DATABASE": postgres_url,
+    }
+
+    async def rotate_there() -> tuple[str, str]:
+        database = await Database.open(postgres_url, KEY)
+        context = Context({}, tmp_path, database, KEY, SYSTEM)
+        try:
+            old = await generated.find("hook", context)
+            await generated.rotate("hook", context, 0)
+            new = await generated.find("hook", context)
+        finally:
+            await database.close()
+        assert old is not None
+        assert new is not None
+        return old.decode(), new.decode()
+
+    write_program(tmp_path, program("secret://generated/hook"))
+    with running(tmp_path, "program", wait=True, **environ) as daemon:
+        old, new = asyncio.run(rotate_there())
+        until(lambda: taken(daemon, new), what="the rotation")
+        assert not taken(daemon, old)
+        assert daemon.readyz().json()["generation"] == 2
