@@ -95,7 +95,7 @@ class Deliveries:
         counts = self._counts.get(webhook)
         if counts is None:
             return
-        if verdict not in counts:
+        if len(counts) == 1:
             counts.update({each: 0 for each in self.verdicts if each not in counts})
         counts[verdict] += 1
 

@@ -163,13 +163,18 @@ class Daemon:
 
 @contextmanager
 def running(
-    root: Path, *arguments: str, wait: bool = True, command: Sequence[str | Path] = (BIN / "symbi",), **extra: str
+    root: Path,
+    *arguments: str,
+    wait: bool = True,
+    command: Sequence[str | Path] = (BIN / "symbi",),
+    admin_host: str = "127.0.0.1",
+    **extra: str,
 ) -> Iterator[Daemon]:
     """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed."""
     log = root / "daemon.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*command, "up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+            [*command, "up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", f"{admin_host}:0"],
             cwd=root,
             env=environment(**extra),
             stdin=subprocess.DEVNULL,

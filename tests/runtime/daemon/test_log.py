@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -52,3 +53,28 @@ def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(form
     lines = done.stderr.splitlines()
     assert len(lines) == 2
     assert all("forged line" in line and line.isprintable() for line in lines)
+
+
+_AT_A_LEVEL = """
+import logging
+import structlog
+from runtime.daemon import log
+
+log.configure("json", {level!r})
+for name in ("symbiont.receiver", "runtime.memory.markdown", "aiosqlite"):
+    for level in ("debug", "info", "warning", "error"):
+        getattr(structlog.get_logger(name), level)(f"{{name}} ours {{level}}")
+        getattr(logging.getLogger(name), level)(f"{{name}} theirs {{level}}")
+"""
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_a_level_is_the_least_that_is_logged_and_libraries_are_never_debugged(level: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _AT_A_LEVEL.format(level=level)], capture_output=True, text=True, check=True
+    )
+    levels = ["debug", "info", "warning", "error"]
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    for logger in ("symbiont.receiver", "runtime.memory.markdown", "aiosqlite"):
+        wanted = [each for each in levels[levels.index(level) :] if each != "debug" or logger != "aiosqlite"]
+        assert [line["level"] for line in said if line["logger"] == logger] == [each for each in wanted for _ in "ab"]

@@ -1,0 +1,99 @@
+"""What is counted of runs, and that whatever is logged during one says which delivery it is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from runtime.database import Database
+from runtime.errors import GiveUp, Retry
+from runtime.metrics import Metrics
+from runtime.threads import RunLog
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.delivery import AgentGone, Work
+from runtime.webhooks.dispatcher import Dispatcher
+from tests.clocks import ManualClock, until
+from tests.runtime.webhooks.deliveries import candidate
+
+Lines = list[MutableMapping[str, Any]]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What is logged, with what is bound to it."""
+    capture = LogCapture()
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, capture],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    yield capture.entries
+    structlog.configure(**before)
+
+
+async def ended(database: Database, clock: ManualClock, *acts: Exception | None) -> tuple[Metrics, list[str]]:
+    """Run a delivery for each of `acts`, which it meets at its first try; the ids in order."""
+    metrics, left = Metrics(), list(acts)
+
+    async def run(work: Work, log: RunLog) -> None:
+        act = left[ids.index(work.delivery_id)]
+        structlog.get_logger("a store").info("something is done")
+        await asyncio.to_thread(structlog.get_logger("a store").info, "something is done in a thread")
+        if act is not None:
+            raise act
+
+    ids = [(await Admission(database, clock).admit(candidate())).delivery_id for _ in acts]
+    dispatcher = Dispatcher(database, clock, run, metrics=metrics)
+    task = asyncio.create_task(dispatcher.run())
+    await until(lambda: sum(metrics.runs.values.values()) == len(acts))
+    await dispatcher.stop(0)
+    await task
+    return metrics, ids
+
+
+async def test_every_line_of_a_run_names_its_delivery(database: Database, clock: ManualClock, lines: Lines) -> None:
+    acts = (None, Retry("busy"), GiveUp("no"), AgentGone("reviewer"), OSError("no network"))
+    _, ids = await ended(database, clock, *acts)
+    said: dict[str, list[str]] = {
+        delivery_id: [line["event"] for line in lines if line.get("delivery_id") == delivery_id] for delivery_id in ids
+    }
+    assert sum(map(len, said.values())) == len(lines)
+    done = ["a run begins", "something is done", "something is done in a thread"]
+    again = "a run failed and will be tried again"
+    ends: tuple[list[str], ...] = (
+        [],
+        [again],
+        ["a delivery became a dead letter"],
+        ["a delivery waits for its agent"],
+        [again],
+    )
+    assert list(said.values()) == [[*done, *end, "a run ended"] for end in ends]
+    assert all({"run_id", "attempt"} <= line.keys() for line in lines)
+
+
+async def test_nothing_stays_bound_when_runs_have_ended(database: Database, clock: ManualClock, lines: Lines) -> None:
+    await ended(database, clock, None)
+    assert structlog.contextvars.get_contextvars() == {}
+
+
+async def test_what_is_stored_for_several_is_not_about_the_first_of_them(
+    database: Database, clock: ManualClock
+) -> None:
+    seen: list[dict[str, Any]] = []
+    with structlog.contextvars.bound_contextvars(delivery_id="one"):
+        database.commits.on_commit = lambda writes, seconds: seen.append(structlog.contextvars.get_contextvars())
+        await Admission(database, clock).admit(candidate())
+    assert seen == [{}]
+
+
+async def test_each_outcome_is_counted(database: Database, clock: ManualClock, lines: Lines) -> None:
+    metrics, _ = await ended(database, clock, None, None, Retry("busy"), GiveUp("no"), AgentGone("reviewer"))
+    counted = {outcome: count for outcome, count in metrics.runs.values.items() if count}
+    assert counted == {"done": 2, "retry": 1, "dead": 1, "agent_gone": 1}
+    assert metrics.run_seconds.cumulative()[-1] == 5
