@@ -1,0 +1,129 @@
+"""What an attacker has: bytes on a socket; and what shows whether they did harm."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import socket
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from typing import Any
+
+from tests.runtime.daemon.process import SECRET, Answer, Daemon
+
+SECONDS = 30
+"""How long an answer may take before the test fails."""
+
+# Each answer begins with one; bodies here are JSON and hold none.
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2}) ")
+
+
+def connect(daemon: Daemon, to: str = "public") -> socket.socket:
+    """A connection to the `public` or `admin` listener, or to the admin `socket`."""
+    if to == "socket":
+        link = socket.socket(socket.AF_UNIX)
+        link.settimeout(SECONDS)
+        link.connect(json.loads((daemon.root / ".symbi/daemon.json").read_bytes())["socket"])
+        return link
+    host, _, port = str(daemon.addresses[to]).rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=SECONDS)
+
+
+def exchange(daemon: Daemon, data: bytes, to: str = "public", *, patience: float = SECONDS) -> bytes:
+    """All that comes back for `data` until the listener closes, or for `patience` seconds at most.
+
+    The public listener is asked to close by ending our half. aiohttp, on the others, would take that for a sender that
+    went away: there `data` says `Connection: close`.
+    """
+    with closing(connect(daemon, to)) as link:
+        link.settimeout(patience)
+        answer = b""
+        with suppress(OSError):
+            link.sendall(data)
+            if to == "public":
+                link.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionError, TimeoutError):
+            while part := link.recv(65_536):
+                answer += part
+    return answer
+
+
+def statuses(answer: bytes) -> list[int]:
+    """The status of each answer in `answer`."""
+    return [int(found) for found in _STATUS.findall(answer)]
+
+
+def request(
+    path: str | bytes,
+    body: bytes = b"",
+    headers: Mapping[str, str] | list[tuple[str, str]] | None = None,
+    method: str = "POST",
+) -> bytes:
+    """One request as bytes, with its length."""
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
+    lines = [f"{name}: {value}".encode() for name, value in [("Host", "x"), *pairs, ("Content-Length", str(len(body)))]]
+    raw = path.encode() if isinstance(path, str) else path
+    return method.encode() + b" " + raw + b" HTTP/1.1\r\n" + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def operate(daemon: Daemon, name: str, parameters: object) -> Answer:
+    """What the admin socket answers the operation `name`; `parameters` may be bytes as they are."""
+    body = parameters if isinstance(parameters, bytes) else json.dumps(parameters).encode()
+    answer = exchange(daemon, request(f"/v1/{name}", body, {"Connection": "close"}), "socket")
+    head, _, content = answer.partition(b"\r\n\r\n")
+    (status,) = statuses(head)
+    return Answer(status, {}, content)
+
+
+def github_mac(body: bytes, secret: bytes = SECRET.encode()) -> str:
+    return hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+def github_headers(body: bytes, delivery_id: str | None = None) -> list[tuple[str, str]]:
+    return [
+        ("X-GitHub-Event", "push"),
+        ("X-GitHub-Delivery", delivery_id or os.urandom(8).hex()),
+        ("X-Hub-Signature-256", f"sha256={github_mac(body)}"),
+    ]
+
+
+def swarmlet_headers(body: bytes, secret: bytes, at: str | None = None) -> dict[str, str]:
+    """A signature of the form that Stripe uses as well, at a time that is written as `at`."""
+    when = str(int(time.time())) if at is None else at
+    mac = hmac.new(secret, when.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return {"t": when, "v1": mac}
+
+
+def tables(daemon: Daemon) -> dict[str, list[Any]]:
+    """Every row of every table."""
+    with closing(sqlite3.connect(f"file:{daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
+        names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: database.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in sorted(names)}
+
+
+def files(daemon: Daemon) -> set[str]:
+    """Every file under the root."""
+    return {str(path.relative_to(daemon.root)) for path in daemon.root.rglob("*")}
+
+
+def failures(daemon: Daemon, since: int = 0) -> list[str]:
+    """Lines of the log, behind its first `since` bytes, that speak of a fault of ours."""
+    lines = daemon.log.read_bytes()[since:].decode().splitlines()
+    bad = ("Traceback", '"level": "error"', '"level": "critical"', "never awaited", "Task exception")
+    return [line for line in lines if any(each in line for each in bad)]
+
+
+def check_unharmed(daemon: Daemon, since: int = 0) -> None:
+    """The daemon lives, serves on every listener, stores, and has no fault of its own in its log."""
+    assert daemon.process.poll() is None, daemon.log.read_text()[-4000:]
+    assert daemon.request("GET", "/healthz").status == 200
+    assert daemon.readyz().status == 200
+    assert operate(daemon, "webhooks.list", {}).status == 200
+    body = b'{"unharmed":true}'
+    assert daemon.request("POST", "/hooks/github", body, github_headers(body)).status == 202
+    assert failures(daemon, since) == []
