@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import Any, Protocol, cast
 
 import structlog
 
@@ -13,17 +13,53 @@ from runtime.http.body import Gathering
 from runtime.http.buffer import Buffer
 from runtime.http.drive import drive
 from runtime.http.head import CHUNKED, Head
+from runtime.http.limits import Limits
 from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import CONTINUE, Response, failure, render
-
-if TYPE_CHECKING:
-    from runtime.http.server import Server
 
 log = structlog.get_logger("symbiont.http")
 
 BURST = 16
 """Requests of one connection that are begun before others have their turn."""
+
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+"""Answers a request. It has no task of its own, see `drive`."""
+
+
+class Listener(Protocol):
+    """What all connections of one listener share: `runtime.http.server.Server`.
+
+    `gathered`: bytes of the bodies in hand. `now`: the event loop's time, at most a second old. `draining`: it has
+    been asked to stop.
+    """
+
+    gathered: int
+
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def now(self) -> float: ...
+    @property
+    def draining(self) -> bool: ...
+
+    def on_problem(self, error: str, /) -> None:
+        """A request never came to the handler, for `error`."""
+
+    def admit(self, connection: Connection) -> bool:
+        """A new connection; whether there is room for it."""
+
+    def busy(self, connection: Connection) -> None:
+        """Something of a request has come."""
+
+    def rest(self, connection: Connection) -> None:
+        """It waits for its next request."""
+
+    def forget(self, connection: Connection) -> None:
+        """It is gone."""
 
 
 class Connection(asyncio.Protocol):
@@ -39,7 +75,7 @@ class Connection(asyncio.Protocol):
         *("_writable", "deadline"),
     )
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Listener) -> None:
         self.deadline = inf
         self._server = server
         self._peer: str | None = None

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from asyncio import Future
+from typing import Protocol
 
 from runtime.http.head import Head
 
-if TYPE_CHECKING:
-    from runtime.http.connection import Connection
+
+class Source(Protocol):
+    """Where a request's body comes from: its connection."""
+
+    def body(self, limit: int, /) -> bytes | Future[bytes]:
+        """The body, at once when it is here already. Raises `Problem`."""
 
 
 class Request:
     """`head`: see `Head`. `peer`: the address at the socket's other end, a proxy's where there is one; None for a
     socket without addresses."""
 
-    __slots__ = ("_connection", "head", "peer")
+    __slots__ = ("_source", "head", "peer")
 
-    def __init__(self, head: Head, peer: str | None, connection: Connection) -> None:
+    def __init__(self, head: Head, peer: str | None, source: Source) -> None:
         self.head = head
         self.peer = peer
-        self._connection = connection
+        self._source = source
 
     async def read(self, limit: int) -> bytes:
         """The raw body, called once. Nothing of it is kept before.
@@ -28,5 +33,5 @@ class Request:
         does not come, `malformed_request` when it is not chunked as it says, `overloaded` when all bodies together
         are too large. The connection ends after the answer then.
         """
-        body = self._connection.body(limit)
+        body = self._source.body(limit)
         return body if isinstance(body, bytes) else await body

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
-from runtime.http.connection import Connection
+from runtime.http.connection import Connection, Handler
 from runtime.http.limits import Limits
-from runtime.http.request import Request
-from runtime.http.response import Response
 
 SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one look for all of them costs less than a timer for each request."""
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-"""Answers a request. It has no task of its own, see `drive`."""
 
 
 class Server:
