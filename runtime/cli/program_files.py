@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ class ProgramFiles:
 
         file = self.files.get(path) or File(Source(shown(path), b""))
         if not file.readable:
-            _report(replace(self._compilation, diagnostics=file.diagnostics))
+            _report(self._compilation._replace(diagnostics=file.diagnostics))
             raise SymbiontError(
                 f"{shown(path)} has a syntax error and cannot be edited", hint="mend it; `dslc check` shows it"
             )
@@ -76,7 +76,7 @@ class ProgramFiles:
         """
         from dslc.diagnostic import Severity, is_error
         from dslc.edit import apply
-        from dslc.files import replace as write
+        from dslc.files import replace
         from dslc.source import Source
 
         old = self.sources.get(path)
@@ -85,9 +85,9 @@ class ProgramFiles:
         new = _new(self._compilation, after)
         errors = tuple(found._replace(fix=None) for found in new if is_error(found))  # nothing is there to be fixed
         if errors:
-            _report(replace(after, diagnostics=errors))
+            _report(after._replace(diagnostics=errors))
             raise SymbiontError("nothing was written: the program would have an error that it does not have now")
-        write(path, data, was=old.data if old else None)
+        replace(path, data, was=old.data if old else None)
         warnings = tuple(found.message for found in new if found.severity is Severity.WARNING)
         return Change(warnings, sum(map(is_error, after.diagnostics)))
 
