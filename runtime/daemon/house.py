@@ -23,7 +23,6 @@ from runtime.daemon.root import DATABASE_FILE, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
-from runtime.http.problem import PROBLEMS
 from runtime.identity import Tokens
 from runtime.memory import Store
 from runtime.metrics import Metrics
@@ -56,7 +55,7 @@ class House:
         self.storage_problem: str | None = None
         self.on_queued: Callable[[], None] = lambda: None
         """What to call when an operation queued deliveries."""
-        self.metrics = Metrics(dict.fromkeys((*REASONS, *PROBLEMS)))
+        self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
         self.made = MadeWebhooks(database, clock)
         self.made_routes = MadeRoutes(database, clock, self.made, on_change=self._join)

@@ -40,6 +40,7 @@ from runtime.daemon.watch import changes
 from runtime.database import Unavailable
 from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
 from runtime.http import Limits, Server
+from runtime.http.problem import PROBLEMS
 from runtime.memory import FsyncFailed
 from runtime.outbound import KeyStore
 from runtime.secrets import BACKENDS
@@ -157,6 +158,7 @@ class Daemon:
         house, tasks = self._house, self._tasks
         drain = house.settings.drain_seconds
         limits = Limits(connections=_room(house.settings.connections))
+        house.metrics.refusals.also(PROBLEMS)
         hooks = Server(self._receiver.handle, limits, on_problem=house.metrics.refusals.add)
         house.metrics.connections.ask = lambda: len(hooks.connections)
         for_operators = operators(house, self._is_serving, local=is_loopback(private))

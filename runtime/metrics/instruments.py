@@ -26,6 +26,11 @@ class Counter:
         self.label = label
         self.values = dict.fromkeys((*values, OTHER), 0)
 
+    def also(self, values: Iterable[str]) -> None:
+        """These values belong to the table too."""
+        for value in values:
+            self.values.setdefault(value, 0)
+
     def add(self, value: str) -> None:
         """Count one of `value`."""
         self.values[value if value in self.values else OTHER] += 1

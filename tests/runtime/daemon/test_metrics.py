@@ -13,7 +13,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from runtime.webhooks import sign
+from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.process import GITHUB, SECRET, Daemon, running, until, write_program
+from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 
 PROGRAM = (
@@ -184,6 +186,27 @@ def test_where_others_reach_the_listener_it_takes_a_token_unless_told_otherwise(
         assert ask(daemon, make_token(daemon), "GET", "/metrics").status == 200
     with running(tmp_path, "program", "--metrics-public", admin_host="0.0.0.0") as daemon:
         assert daemon.request("GET", "/metrics", None, [("Via", "1.1 edge")], to="admin").status == 200
+
+
+def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, postgres_url: str) -> None:
+    write_program(tmp_path)
+    environ = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
+    with (
+        proxied(postgres_url) as proxy,
+        running(tmp_path, "program", wait=True, **{**environ, "SYMBIONT_DATABASE": proxy.url}) as daemon,
+    ):
+        assert scrape(daemon)["symbiont_inbox_depth", "queued"] == 0
+        proxy.cut()
+        assert daemon.github(b'{"n":1}', "a").status == 503
+        until(lambda: ("symbiont_dead_letters",) not in scrape(daemon))
+        now = scrape(daemon)
+        assert now["symbiont_storage_up",] == 0
+        assert now["symbiont_refusals_total", "unavailable"] == 1
+        assert ("symbiont_inbox_oldest_seconds",) not in now
+        proxy.mend()
+        # Nobody has to send anything for that.
+        until(lambda: scrape(daemon)["symbiont_storage_up",] == 1)
+        until(lambda: ("symbiont_dead_letters",) in scrape(daemon))
 
 
 def test_a_reload_is_counted_and_takes_the_series_of_what_is_gone(tmp_path: Path) -> None:
