@@ -367,7 +367,7 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
         elif not self._heading:
             self._heading = True
-            self._server.busy(self)
+            self._server.begin(self)
             self.deadline = self._server.now + self._server.limits.head_seconds
 
     def _read_or_not(self) -> None:

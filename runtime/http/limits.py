@@ -10,7 +10,8 @@ class Limits:
     """The limits of one listener. Sizes are bytes, times seconds."""
 
     connections: int = 4096
-    """Open connections; over it the one that has been idle longest goes, and when none is, the new one."""
+    """Open connections; over it the one that has been idle longest goes, or has had a part of a head longest, and when
+    there is none, the new one."""
     line: int = 8 * 1024
     """The request line. RFC 9112 section 3 recommends to take 8,000 at least."""
     head: int = 32 * 1024

@@ -31,8 +31,9 @@ class Server:
         self.now = 0.0
         self.draining = False
         self.connections: set[Connection] = set()
-        # Those between requests, the one that has been so longest first.
+        # Those between requests, and those with a part of a head; the one that has been so longest first.
         self._idle: dict[Connection, None] = {}
+        self._heading: dict[Connection, None] = {}
         self._empty = asyncio.Event()
         self._listening: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -69,26 +70,34 @@ class Server:
         """A new connection; whether there is room for it."""
         self.connections.add(connection)
         if len(self.connections) > self.limits.connections:
-            oldest = next(iter(self._idle), None)
+            # A head is mostly one packet: whoever keeps thousands of them unfinished keeps nobody out.
+            oldest = next(iter(self._idle or self._heading), None)
             if oldest is None:
                 return False
-            del self._idle[oldest]
+            self.busy(oldest)
             oldest.close()
         self._idle[connection] = None
         return True
 
-    def busy(self, connection: Connection) -> None:
-        """Something of a request has come."""
+    def begin(self, connection: Connection) -> None:
+        """A part of a head has come."""
         self._idle.pop(connection, None)
+        self._heading[connection] = None
+
+    def busy(self, connection: Connection) -> None:
+        """A request is handled."""
+        self._idle.pop(connection, None)
+        self._heading.pop(connection, None)
 
     def rest(self, connection: Connection) -> None:
         """It waits for its next request."""
+        self._heading.pop(connection, None)
         self._idle[connection] = None
 
     def forget(self, connection: Connection) -> None:
         """It is gone."""
         self.connections.discard(connection)
-        self._idle.pop(connection, None)
+        self.busy(connection)
         if not self.connections:
             self._empty.set()
 

@@ -104,6 +104,19 @@ def test_when_there_is_no_room_the_longest_idle_connection_goes(serve: Serve) ->
                 assert peer.ask(post(b"")).status == 202
 
 
+def test_when_there_is_no_room_and_nobody_idle_the_longest_unfinished_head_goes(serve: Serve) -> None:
+    serving = serve(connections=2)
+    with serving.connect() as first, serving.connect() as second:
+        for peer in (first, second):
+            peer.send(b"POST /a HTTP/1.1\r\nX-Slow: ")
+            time.sleep(0.1)
+        with serving.connect() as third:
+            assert third.ask(post(b"")).status == 202
+            assert first.rest() == b""
+            assert second.ask(b"loris\r\nHost: x\r\nContent-Length: 0\r\n\r\n").status == 202
+            assert third.ask(post(b"")).status == 202
+
+
 def test_when_every_connection_is_at_work_a_new_one_is_told_to_come_again(serve: Serve) -> None:
     serving = serve(connections=2)
     with serving.connect() as first, serving.connect() as second:
