@@ -17,6 +17,9 @@ from runtime.crypto import MasterKey
 from runtime.database import Database
 from tests.clocks import ManualClock
 
+# Daemons and commands are started by the hundred: without bytecode each would compile every module again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 KEY_BYTES = bytes(range(32))
 KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
