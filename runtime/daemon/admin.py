@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api import OPERATIONS
 from runtime.api.bearer import Bearer
@@ -100,6 +101,8 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
                 parameters = await request.json()
             except (ValueError, RecursionError):
                 raise UsageError("the parameters are not JSON") from None
+            except (RequestPayloadError, ConnectionError):
+                raise UsageError("the parameters did not arrive") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             async with house.pinned():

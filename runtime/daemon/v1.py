@@ -53,7 +53,7 @@ async def _read(request: web.Request) -> bytes:
             while size <= LARGEST_BODY and (part := await request.content.readany()):
                 parts.append(part)
                 size = max(size, sum(map(len, parts)))
-    except (TimeoutError, RequestPayloadError):
+    except (TimeoutError, RequestPayloadError, ConnectionError):
         raise Problem("malformed", "the body did not arrive") from None
     if size > LARGEST_BODY:
         raise Problem("too_large", f"the body has more than {LARGEST_BODY:,} bytes")
