@@ -16,7 +16,7 @@ from runtime.errors import SymbiontError, UsageError
 
 TIMEOUT_SECONDS = 30
 # How long a command waits for another one that works on the same root.
-OWN_SECONDS = 10
+OWN_SECONDS = 30
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -52,6 +52,10 @@ def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> 
     answer = _ask_daemon(root, name, given)
     if answer is not None:
         return answer
+    # Loaded before the lock is taken, which others may wait for.
+    import runtime.api
+    import runtime.daemon.house  # noqa: F401
+
     try:
         with own(root, seconds=OWN_SECONDS):
             return asyncio.run(_answer(root, name, given))
