@@ -438,8 +438,9 @@ def test_webhook_test_signs_posts_and_shows_the_answer(daemon: Daemon, tmp_path:
         for given in (json.dumps({"action": "opened", "n": time.time_ns()}), f"@{payload}"):
             done = daemon.symbi("webhook", "test", name, "--payload", given)
             assert done.returncode == 0, done.stdout + done.stderr
-            assert ("200 OK" if name == "slack" else "202 Accepted") in done.stdout
-            assert "delivery_id" in done.stdout
+            # Slack takes nothing but an empty 200 for an answer.
+            for part in ("200 OK",) if name == "slack" else ("202 Accepted", "delivery_id"):
+                assert part in done.stdout
 
 
 def test_webhook_list_shows_what_is_mounted_and_why_not(daemon: Daemon) -> None:
