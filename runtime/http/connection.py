@@ -52,8 +52,11 @@ class Listener(Protocol):
     def admit(self, connection: Connection) -> bool:
         """A new connection; whether there is room for it."""
 
+    def begin(self, connection: Connection) -> None:
+        """A part of a head has come."""
+
     def busy(self, connection: Connection) -> None:
-        """Something of a request has come."""
+        """A request is handled."""
 
     def rest(self, connection: Connection) -> None:
         """It waits for its next request."""
