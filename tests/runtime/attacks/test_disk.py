@@ -1,0 +1,144 @@
+"""A disk that fails or is full, at any commit: what was answered 202 is kept, and nothing else is answered so."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.daemon.process import BIN, Daemon, running, until, write_program
+
+SENDERS = 3
+EACH = 20
+# Which of a thread's syncs fails, and with what; more with SYMBIONT_ATTACKS.
+FAULTS = [("EIO", 3), ("ENOSPC", 2)]
+if os.environ.get("SYMBIONT_ATTACKS"):
+    FAULTS = [(error, number) for error in ("EIO", "ENOSPC", "EDQUOT") for number in range(1, 25)]
+
+
+def send(daemon: Daemon, worker: int, acknowledged: dict[str, str], statuses: set[int]) -> None:
+    for number in range(EACH):
+        name = f"{worker}-{number}"
+        with contextlib.suppress(OSError, HTTPException):
+            answer = daemon.github(b'{"action":"opened","number":"%s"}' % name.encode(), name)
+            statuses.add(answer.status)
+            if answer.status == 202:
+                acknowledged[name] = answer.json()["delivery_id"]
+        if daemon.process.poll() is not None:
+            return
+
+
+def send_all(daemon: Daemon) -> tuple[dict[str, str], set[int]]:
+    """What was acknowledged, and every status."""
+    acknowledged: dict[str, str] = {}
+    statuses: set[int] = set()
+    workers = [threading.Thread(target=send, args=(daemon, n, acknowledged, statuses)) for n in range(SENDERS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return acknowledged, statuses
+
+
+def kept(daemon: Daemon) -> dict[str, str]:
+    rows = daemon.attempts("--tail", "10000")
+    return {row["provider_delivery_id"]: row["delivery_id"] for row in rows if row["verdict"] == "accepted"}
+
+
+def reasons(daemon: Daemon) -> list[str]:
+    """Why the daemon stopped, by its own words."""
+    lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
+    return [line["reason"] for line in lines if line["level"] == "critical" and line["event"] == "stopping"]
+
+
+@contextlib.contextmanager
+def failing(daemon: Daemon, error: str, number: int) -> Iterator[None]:
+    """From its `number`-th sync on every sync of each thread fails with `error`."""
+    trace = daemon.root / "trace"
+    calls = "fsync,fdatasync,sync_file_range"
+    command = [
+        *("strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={calls}"),
+        *("-e", f"inject={calls}:error={error}:when={number}+", "-p", str(daemon.process.pid)),
+    ]
+    tracer = subprocess.Popen(command, stderr=subprocess.PIPE)
+    try:
+        status = Path(f"/proc/{daemon.process.pid}/status")
+        until(lambda: tracer.poll() is not None or f"TracerPid:\t{tracer.pid}" in status.read_text())
+        if tracer.poll() is not None:
+            assert tracer.stderr is not None
+            pytest.skip(f"strace cannot be used here: {tracer.stderr.read().decode().strip()}")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait(30)
+        if tracer.stderr is not None:
+            tracer.stderr.close()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to make syncs fail")
+@pytest.mark.parametrize(("error", "number"), FAULTS, ids=str)
+def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: str, number: int) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        with failing(daemon, error, number):
+            acknowledged, statuses = send_all(daemon)
+            # Whatever it was doing when the disk refused, it must not go on as if nothing had been.
+            assert daemon.process.wait(60) == 1
+        assert statuses <= {202, 503}
+        assert reasons(daemon), daemon.log.read_text()
+        assert any("disk" in reason or "rror" in reason for reason in reasons(daemon))
+        assert "Traceback" not in daemon.log.read_text()
+    with running(tmp_path, "program") as daemon:
+        found = kept(daemon)
+        assert acknowledged.items() <= found.items()
+        # A sender that was told nothing, or 503, comes again: each is there once.
+        again, statuses = send_all(daemon)
+        assert statuses == {202}
+        assert len(again) == SENDERS * EACH
+        assert acknowledged.items() <= again.items()
+        assert kept(daemon) == again
+
+
+def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
+    write_program(tmp_path)
+    with running(tmp_path, "program"):
+        pass
+    size = max(file.stat().st_size for file in (tmp_path / ".symbi").iterdir() if file.is_file())
+    blocks = (size + 200_000) // 512
+    shell = ("/bin/sh", "-c", f'trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@"', BIN / "symbi")
+    acknowledged: dict[str, str] = {}
+    with running(tmp_path, "program", command=shell) as daemon:
+        body = b'{"filler":"' + b"x" * 20_000 + b'","number":"%d"}'
+        refused = 0
+        for number in range(40):
+            try:
+                answer = daemon.github(body % number, f"large-{number}")
+            except (OSError, HTTPException):
+                refused += 1
+                break
+            assert answer.status in {202, 503}, answer
+            if answer.status == 202:
+                acknowledged[f"large-{number}"] = answer.json()["delivery_id"]
+            else:
+                refused += 1
+        assert acknowledged
+        assert refused
+        if daemon.process.poll() is None:
+            daemon.kill()
+        else:
+            assert daemon.process.returncode == 1
+            assert reasons(daemon)
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    with running(tmp_path, "program") as daemon:
+        assert acknowledged.items() <= kept(daemon).items()
+        assert daemon.github(b'{"n":1}', "after").status == 202

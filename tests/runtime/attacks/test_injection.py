@@ -1,0 +1,167 @@
+"""Parameters are values: no text becomes SQL, a path, a pattern or a command, whichever parameter it stands in."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from runtime.api import OPERATIONS
+from tests.runtime.attacks.wire import files, operate, tables
+from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.v1 import ask
+
+TEXTS = (
+    *(
+        "' OR '1'='1",
+        "'; DROP TABLE deliveries; --",
+        '" OR 1=1 --',
+        "1) UNION SELECT value FROM secrets --",
+        "%",
+        "_",
+        "*",
+    ),
+    *(
+        "\\",
+        "\\'",
+        "'||(SELECT hash FROM tokens)||'",
+        "?",
+        ":name",
+        "%(name)s",
+        "{name}",
+        "{0.__class__}",
+        "%s%n",
+        "$(id)",
+    ),
+    *(
+        "`id`",
+        "| id",
+        "; id",
+        "\n",
+        "\0",
+        "a\0b",
+        "\ud800",
+        "\udfff" * 36,
+        "../../../etc/passwd",
+        "/etc/passwd",
+        "..",
+        ".",
+    ),
+    *(
+        "~root",
+        "file:///etc/passwd",
+        "..\\..\\x",
+        "%2e%2e%2f",
+        "-rf",
+        "--help",
+        "\u202e",
+        "\x1b[31m",
+        "x" * 5000,
+        "０",
+        "1" * 400,
+    ),
+    *(
+        "github-events' --",
+        "owner' --",
+        "secret://env/PATH",
+        "secret://file//etc/passwd",
+        "${jndi:ldap://x}",
+        "{{7*7}}",
+    ),
+)
+OTHERS: tuple[object, ...] = (None, True, -1, 0, 10**30, 1.5, [], [[]], {}, {"a": 1}, [None], ["%"], [{}])
+PARAMETERS = {
+    "deliveries.list": ("name", "status", "since", "until", "limit"),
+    "deliveries.replay": ("ids", "states", "fresh"),
+    "deliveries.select": ("name", "status", "since", "until", "after"),
+    "deliveries.show": ("id",),
+    "filters.explain": ("name", "body", "event", "headers"),
+    "memories.inspect": ("agent", "day"),
+    "memories.list": ("name",),
+    "secrets.show": ("name",),
+    "tokens.create": ("user", "label", "scopes", "expires"),
+    "tokens.list": ("user",),
+    "tokens.revoke": ("id",),
+    "users.add": ("name",),
+    "users.list": ("name",),
+    "users.remove": ("name",),
+    "webhooks.list": ("name",),
+    "webhooks.log": ("name", "reason", "status", "since"),
+    "webhooks.rotate": ("name", "overlap"),
+    "webhooks.sample": ("name", "event", "delivery_id"),
+    "webhooks.samples": ("name",),
+    "webhooks.sign": ("name", "body", "event", "delivery_id"),
+    "webhook_create": ("title", "agent", "insecure_allow_unverified"),
+    "webhook_delete": ("webhook_id",),
+    "webhook_get": ("webhook_id",),
+    "webhook_get_audit_log": ("webhook_id", "limit", "cursor"),
+    "webhook_list": ("limit", "cursor"),
+    "webhook_rotate_secret": ("webhook_id", "overlap"),
+    "webhook_update": ("webhook_id", "title", "is_active"),
+}
+ID = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
+REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "x", "ids": ["0"], "webhook_id": ID}
+
+
+def structure(daemon: Daemon) -> dict[str, int]:
+    """What no question may change: how much is in each table, but for what a question may make."""
+    changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
+    return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
+
+
+def test_every_operation_is_attacked() -> None:
+    assert set(PARAMETERS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation", sorted(PARAMETERS))
+def test_no_parameter_of_an_operation_is_more_than_a_value(daemon: Daemon, operation: str) -> None:
+    before, names, there = structure(daemon), set(tables(daemon)), files(daemon)
+    names_here = PARAMETERS[operation]
+    real = {name: REAL[name] for name in names_here if name in REAL}
+    for name in names_here:
+        for value in (*TEXTS, *OTHERS):
+            for given in ({**real, name: value}, {**real, name: [value]}):
+                answer = operate(daemon, operation, given)
+                assert answer.status in {200, 400}, (operation, name, value, answer)
+                assert b"root:x:" not in answer.body
+    assert set(tables(daemon)) == names
+    assert structure(daemon) == before
+    assert {path for path in files(daemon) - there if not path.startswith((".symbi", "data"))} == set()
+
+
+def test_no_parameter_of_v1_is_more_than_a_value(daemon: Daemon, token: str) -> None:
+    before = structure(daemon)
+    for text in TEXTS:
+        raw = quote(text, safe="", errors="surrogatepass")
+        for path in (f"/v1/webhooks/{raw}", f"/v1/webhooks/{raw}/audit", f"/v1/webhooks?cursor={raw}", f"/v1/{raw}"):
+            assert ask(daemon, token, "GET", path).status in {400, 404, 422}, path
+        for name in ("limit", "cursor", raw):
+            assert ask(daemon, token, "GET", f"/v1/webhooks?{name}={raw}").status in {400, 422}
+        for document in (
+            {"title": "x", "agent": text},
+            {"title": "x", "agent": "reviewer", text: 1},
+            {"overlap": text},
+        ):
+            raw_body = json.dumps(document).encode()
+            assert ask(daemon, token, "POST", "/v1/webhooks", raw_body).status in {400, 422}
+    assert structure(daemon) == before
+
+
+def test_no_argument_of_a_command_is_more_than_a_value(daemon: Daemon) -> None:
+    before = structure(daemon)
+    for text, *arguments in (
+        ("' OR '1'='1", "webhook", "logs", "--name"),
+        ("'; DROP TABLE deliveries; --", "webhook", "deliveries", "--name"),
+        ("%", "webhook", "show", "--"),
+        ("../../../etc/passwd", "memory", "inspect", "--"),
+        ("../../../etc/passwd", "secret", "show", "--"),
+        ("%", "token", "revoke", "--"),
+        ("' OR '1'='1", "user", "remove", "--yes", "--"),
+        ("--payload", "webhook", "test", "--payload", "{}", "--"),
+    ):
+        done = daemon.symbi(*arguments, text)
+        assert done.returncode == 2, (arguments, done)
+        assert "root:" not in done.stdout
+        assert "Traceback" not in done.stderr
+    assert structure(daemon) == before
