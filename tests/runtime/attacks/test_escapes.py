@@ -29,18 +29,20 @@ def speaks(text: str) -> list[str]:
     return sorted({each for each in text if not each.isprintable() and each not in "\r\n\t"})
 
 
-def terminal(daemon: Daemon, *arguments: str, seconds: float = 0) -> str:
-    """What `symbi` writes to a terminal, until it ends or for so many seconds."""
+def terminal(daemon: Daemon, *arguments: str, shown: str = "") -> str:
+    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment."""
     process, master = pty.fork()
     if process == 0:
         os.chdir(daemon.root)
         os.execve(BIN / "symbi", ["symbi", *arguments], {**environment(), "TERM": "xterm", "COLUMNS": "200"})
-    end, output = time.monotonic() + (seconds or 30), b""
+    end, output = time.monotonic() + 60, b""
     with suppress(OSError):
         while time.monotonic() < end:
-            if select.select([master], [], [], 0.1)[0]:
+            if select.select([master], [], [], 0.3)[0]:
                 output += os.read(master, 65_536)
-    if seconds:
+            elif shown and shown.encode() in output:
+                break
+    if shown:
         os.kill(process, 15)
     os.waitpid(process, 0)
     os.close(master)
@@ -101,7 +103,7 @@ def test_no_command_hands_escapes_to_the_terminal(daemon: Daemon, written: str, 
 
 
 def test_following_the_log_hands_no_escapes_to_the_terminal(daemon: Daemon, written: str) -> None:
-    shown = terminal(daemon, "webhook", "logs", "--follow", seconds=3)
+    shown = terminal(daemon, "webhook", "logs", "--follow", shown="refused")
     assert "refused" in shown
     assert speaks(shown) == []
 
