@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
+import hypothesis
 import pytest
 
 from runtime.crypto import MasterKey
@@ -19,6 +20,10 @@ from tests.clocks import ManualClock
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A machine that is busy is no mistake in the program.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 KEY_BYTES = bytes(range(32))
 KEY = MasterKey(KEY_BYTES)
