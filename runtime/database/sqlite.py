@@ -26,8 +26,9 @@ Result = TypeVar("Result")
 BUSY_SECONDS = 10
 """How long a statement waits for another process's lock."""
 
-CHECKPOINT_SECONDS = 0.2
-"""How often the log is copied into the database beside the writer, while there is something to copy."""
+CHECKPOINT_SECONDS = 1.0
+"""How often the log is copied into the database beside the writer, while there is something to copy. Each copy's syncs
+hold up the writer's; and a page that changes often is copied once for all its changes in between."""
 
 LONGEST_WAL = 16_384
 """Pages (64 MiB) of the log after which the writer itself waits for the rest of a copy, and begins the log anew."""

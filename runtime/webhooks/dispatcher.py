@@ -28,7 +28,7 @@ WORKERS = 16
 PRESSURE = 8
 """So many deliveries stored together, or waiting for it, are a burst."""
 
-GIVE_WAY_SECONDS = 0.5
+GIVE_WAY_SECONDS = 2.0
 """How long a claim waits for a burst to end."""
 
 POLL_SECONDS = 1.0
