@@ -197,7 +197,8 @@ def test_the_minute_of_one_webhook_is_full_after_sixty(daemon: Daemon) -> None:
     made, other = make_webhook(daemon, token), make_webhook(daemon, token)
     answers = [made.post(b'{"number":%d}' % number) for number in range(61)]
     assert [answer.status for answer in answers] == [202] * 60 + [429]
-    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+    # A minute and the second that the first one came in: no 60 seconds ever hold more.
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 61
     assert other.post().status == 202
 
 

@@ -135,6 +135,8 @@ class Serving:
         try:
             serving.run(server.start(listener)).result(SECONDS)
             yield serving
+            # asyncio drops what it is just accepting when its server is closed, socket and all, without closing it.
+            serving.run(asyncio.sleep(0.02)).result(SECONDS)
             serving.stop(0).result(SECONDS)
             serving.run(_settled()).result(SECONDS)
         finally:
