@@ -176,7 +176,7 @@ class Receiver:
         if route.verified:
             arrival.verified, arrival.secret_index = True, match.secret_index
             self._addresses.verified(arrival.origin, route)
-        greeting = verifier.greet(request, payload, signed=True)
+        greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
         if greeting is not None:
             return self._greeted(arrival, greeting)
         verified = verifier.identify(match, request, payload)

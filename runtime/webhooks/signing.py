@@ -55,7 +55,10 @@ def sign_request(
     row, key = find_provider(provider).configured(options), secret_bytes(secret)
     draft = Draft(body, now, delivery_id, method, url)
     if isinstance(row.scheme, Embeds):
-        draft = replace(draft, body=row.scheme.embed(key, draft))
+        try:
+            draft = replace(draft, body=row.scheme.embed(key, draft))
+        except RecursionError:
+            raise ValueError("the body is nested too deeply to write the proof into it") from None
     return _headers(row, key, draft, event), draft.body
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -53,6 +53,7 @@ class Verifier:
     _greeting: Greeting | None
     _event: Read
     _delivery_id: Read
+    _greetings: Mapping[int, Greeting] = field(default_factory=dict)
 
     @property
     def tolerance(self) -> float | None:
@@ -71,13 +72,19 @@ class Verifier:
         """The request's body, to be decoded when something asks for it."""
         return self.provider.payload(request.body, request.headers.get("content-type"))
 
-    def greet(self, request: Request, payload: Payload, *, signed: bool) -> Answer | None:
+    def greet(
+        self, request: Request, payload: Payload, *, signed: bool, secret_index: int | None = None
+    ) -> Answer | None:
         """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the
-        handshakes that carry a signature; `signed=False` before it, for those that can't."""
+        handshakes that carry a signature; `signed=False` before it, for those that can't.
+
+        `secret_index`: which secret matched. A proof is made with that one: the sender knows no other yet, or no more.
+        """
         handshake = self.provider.handshake
         if handshake is None or self._greeting is None or handshake.signed != signed:
             return None
-        return self._greeting(request, payload) if request.method in handshake.methods else None
+        greeting = self._greeting if secret_index is None else self._greetings.get(secret_index, self._greeting)
+        return greeting(request, payload) if request.method in handshake.methods else None
 
     def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
         """The match with event and delivery id. Raises `Refused`."""
@@ -113,7 +120,7 @@ def prepare(
         row = replace(row, scheme=row.scheme.narrowed(keys))
     each = (secrets,) if isinstance(secrets, str | bytes | Secret) else secrets
     untils = [secret.until if isinstance(secret, Secret) else None for secret in each]
-    return _verifier(row, bind(row.scheme, keys, untils, places), keys)
+    return _verifier(row, bind(row.scheme, keys, untils, places), keys, range(len(keys)) if places is None else places)
 
 
 def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
@@ -153,11 +160,14 @@ def verify(
     return verifier.identify(match, request, verifier.payload(request))
 
 
-def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...]) -> Verifier:
+def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: Sequence[int] = ()) -> Verifier:
+    handshake = row.handshake
+    by_place = zip(places, secrets, strict=True) if handshake is not None and handshake.signed else ()
     return Verifier(
         provider=row,
         check=check,
-        _greeting=None if row.handshake is None else row.handshake.greeting(secrets),
+        _greeting=None if handshake is None else handshake.greeting(secrets),
+        _greetings={} if handshake is None else {at: handshake.greeting((secret,)) for at, secret in by_place},
         _event=compile_sources(row.event, malformed="malformed_event"),
         _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
     )

@@ -37,6 +37,11 @@ webhook cards {
 }
 webhook lost { path "/hooks/lost", provider trello, secret "secret://env/APP_SECRET" }
 webhook calls { path "/hooks/calls", provider zoom, secret "secret://env/APP_SECRET" }
+webhook rotated {
+    path "/hooks/rotated"
+    provider zoom
+    secret ["secret://env/NEW_SECRET", "secret://env/APP_SECRET"]
+}
 webhook shop { path "/hooks/shop", provider woocommerce, secret "secret://env/APP_SECRET" }
 webhook payments { path "/hooks/payments", provider adyen, secret "secret://env/ADYEN_KEY" }
 """
@@ -46,7 +51,7 @@ webhook payments { path "/hooks/payments", provider adyen, secret "secret://env/
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     root = tmp_path_factory.mktemp("daemon")
     write_program(root, PROGRAM)
-    secrets = {"APP_SECRET": SECRET, "META_VERIFY_TOKEN": TOKEN, "ADYEN_KEY": "44" * 32}
+    secrets = {"APP_SECRET": SECRET, "META_VERIFY_TOKEN": TOKEN, "ADYEN_KEY": "44" * 32, "NEW_SECRET": "newer"}
     with running(root, "program", wait=True, **secrets) as started:
         yield started
 
@@ -107,6 +112,13 @@ def test_zoom_is_given_the_proof_of_a_token_that_it_signed_for(daemon: Daemon) -
     proof = hmac.digest(SECRET.encode(), b"abc", "sha256").hex()
     assert answer.json() == {"plainToken": "abc", "encryptedToken": proof}
     assert daemon.request("POST", "/hooks/calls", body, signed[:1]).status == 401
+
+
+@pytest.mark.parametrize("signer", [SECRET, "newer"])
+def test_while_secrets_change_zoom_is_answered_with_the_one_that_it_has(daemon: Daemon, signer: str) -> None:
+    body = json.dumps({"event": "endpoint.url_validation", "payload": {"plainToken": "abc"}}).encode()
+    answer = daemon.request("POST", "/hooks/rotated", body, sign("zoom", signer, body, now=time.time(), delivery_id=""))
+    assert answer.json()["encryptedToken"] == hmac.digest(signer.encode(), b"abc", "sha256").hex()
 
 
 def test_a_delivery_is_answered_as_its_sender_wants_it(daemon: Daemon) -> None:

@@ -180,6 +180,18 @@ def test_zooms_token_is_answered_with_its_proof_once_the_request_is_verified() -
     assert json.loads(answer.body) == {"plainToken": "qgg8vlvZRS6UYooatFL8Aw", "encryptedToken": proof}
 
 
+@pytest.mark.parametrize("signer", ["new", "old", "before"])
+def test_a_proof_is_made_with_the_secret_that_the_request_was_signed_with(signer: str) -> None:
+    body = b'{"event": "endpoint.url_validation", "payload": {"plainToken": "abc"}}'
+    secrets = [Secret(b"new", "env NEW"), Secret(b"old", "env OLD"), Secret(b"before", "generated", until=NOW + 60)]
+    verifier = prepare("zoom", secrets, places=[0, 1, 3])
+    request = Request(Headers(sign("zoom", signer, body, now=NOW, delivery_id="")), body)
+    match = verifier.check(request, NOW)
+    answer = verifier.greet(request, verifier.payload(request), signed=True, secret_index=match.secret_index)
+    assert answer is not None
+    assert json.loads(answer.body)["encryptedToken"] == hmac.digest(signer.encode(), b"abc", "sha256").hex()
+
+
 @pytest.mark.parametrize("token", ["v0:1700000000:{}", "", "a b", "<b>", "x" * 129, 1, None])
 def test_zoom_has_nothing_signed_that_could_be_a_delivery(token: object) -> None:
     body = json.dumps({"event": "endpoint.url_validation", "payload": {"plainToken": token}}).encode()

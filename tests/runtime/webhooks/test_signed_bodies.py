@@ -293,3 +293,12 @@ def test_a_batch_is_told_apart_by_all_that_is_in_it() -> None:
 
     assert batch() is None
     assert len({batch(1), batch(2), batch(1, 2), batch(2, 1)}) == 4
+
+
+# All of them
+
+
+@pytest.mark.parametrize(("provider", "secret"), [("adyen", HEX), ("mailgun", "s"), ("linear", "s")])
+def test_a_body_too_deep_to_hold_a_proof_is_said_to_be(provider: str, secret: str) -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        sign_request(provider, secret, b"[" * 50_000, now=NOW, delivery_id="d")
