@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -110,9 +111,11 @@ def _payload(text: str) -> bytes:
         except OSError as error:
             raise UsageError(f"--payload {text}: {(error.strerror or 'cannot be read').lower()}") from None
     else:
-        body, place = text.encode(), "--payload"
+        # Byte for byte as it was given, also where that is no text.
+        body, place = os.fsencode(text), "--payload"
     try:
-        json.loads(body)
+        # Whole numbers of any length are JSON; as numbers they would have to be short.
+        json.loads(body, parse_int=str)
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{place} is not JSON: {error.msg.lower()} (line {error.lineno}, column {error.colno})",

@@ -258,9 +258,9 @@ def zoned(text: str | None) -> str | None:
         return None
     try:
         read = datetime.fromisoformat(text)
-    except ValueError:
+        return (read if read.tzinfo else read.astimezone()).isoformat()
+    except (ValueError, OverflowError):  # no time, or one at the ends of the calendar that has no other zone
         return text
-    return (read if read.tzinfo else read.astimezone()).isoformat()
 
 
 def local(text: str) -> str:

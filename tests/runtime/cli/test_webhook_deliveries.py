@@ -118,6 +118,21 @@ def test_a_wrong_question_is_one_line(root_with_two: Path, arguments: tuple[str,
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("deliveries", "--since", "0001-01-01", "--limit", "1"), "there are more"),
+        (("test", "github-events", "--explain", "--payload", f'{{"n": {"1" * 5000}}}'), "would be run"),
+    ],
+)
+def test_the_ends_of_the_calendar_and_of_numbers_are_answered(
+    root_with_two: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = symbi("webhook", *arguments, root=root_with_two)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def root_with_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root whose daemon has stopped, with two deliveries that were handled."""
