@@ -132,9 +132,10 @@ class Retention:
         self._say_full()
 
     async def _measure(self) -> None:
+        began = self._space.counted
         async with self._database.read() as connection:
             used = (await connection.execute(select(func.sum(func.length(bodies.c.body))))).scalar()
-        self._space.measured(int(used or 0))
+        self._space.measured(int(used or 0), began=began)
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
         """Drop the oldest bodies of done deliveries behind `after`: the bytes that this frees, and the last id; empty

@@ -26,6 +26,8 @@ class Space:
         self.wanted = asyncio.Event()
         self.keys_from = 0
         """Unix milliseconds: replay keys that expire before this may have been forgotten already."""
+        self.counted = 0
+        """The bytes that were ever counted up: a measurement begins with a look at this."""
         self._measured = 0
 
     @property
@@ -36,11 +38,20 @@ class Space:
     def add(self, size: int) -> None:
         """Count a delivery with a body of `size` bytes."""
         self.used += size + EACH_BYTES
-        # Not for every delivery beyond it: where nothing has been handled yet there is no room to be made.
-        if self.full or (self.used > self.keep and self.used - self._measured > self.keep // 8):
+        self.counted += size + EACH_BYTES
+        if self.full or self._much_is_new():
             self._measured = self.used
             self.wanted.set()
 
-    def measured(self, used: int) -> None:
-        """Take over what was measured."""
-        self.used = self._measured = used
+    def measured(self, used: int, *, began: int) -> None:
+        """Take over what was measured, and what was `counted` up since it `began`: that may be in it or not, and is
+        rather taken twice until the next measurement than forgotten."""
+        self._measured = used
+        self.used = used + self.counted - began
+        if self._much_is_new():
+            self.wanted.set()
+
+    def _much_is_new(self) -> bool:
+        """Whether it is worth looking for room. Not for every delivery beyond it: where nothing has been handled yet
+        there is no room to be made."""
+        return self.used > self.keep and self.used - self._measured > self.keep // 8
