@@ -180,16 +180,15 @@ def test_what_a_busy_daemon_takes_a_free_one_runs_at_once(tmp_path: Path, postgr
     # Nobody looks at the inbox by itself: only a wake-up can bring a delivery to the other daemon.
     given = {"SHARING_POLL": "3600", "SHARING_LEASE": "3600", "SYMBIONT_WORKERS": "1"}
     stuck = {"SHARING_RUN": "3600", "SYMBIONT_DRAIN_SECONDS": "0", **given}
-    with (
-        sharing_daemon(tmp_path / "busy", postgres_url, **stuck) as busy,
-        sharing_daemon(tmp_path / "free", postgres_url, SHARING_RUN="0", **given) as free,
-    ):
+    with sharing_daemon(tmp_path / "busy", postgres_url, **stuck) as busy:
         assert busy.github(b'{"number":"stuck"}', "stuck").status == 202
         until(lambda: [row["state"] for row in rows(postgres_url)] == ["running"], what="the first run")
-        for number in range(3):
-            assert busy.github(b'{"number":"n%d"}' % number, f"n{number}").status == 202
-            line = f"- number: n{number}\n"
-            until(partial(_remembers, free, line), what="the other's run")
+        # Not before, or this one might be as quick to take it: then neither is busy with what it will never end.
+        with sharing_daemon(tmp_path / "free", postgres_url, SHARING_RUN="0", **given) as free:
+            for number in range(3):
+                assert busy.github(b'{"number":"n%d"}' % number, f"n{number}").status == 202
+                line = f"- number: n{number}\n"
+                until(partial(_remembers, free, line), what="the other's run")
         assert remembered(busy) == ""
 
 
