@@ -125,7 +125,7 @@ def test_an_unknown_webhook_is_answered_with_the_nearest(tmp_path: Path) -> None
         ("{action: opened}", "--payload is not JSON"),
         ("", "--payload is not JSON"),
         ("@nowhere.json", "no such file"),
-        ("{\"a\": \"\udcff\"}", "--payload is not JSON: it is not UTF-8 text"),
+        ('{"a": "\udcff"}', "--payload is not JSON: it is not UTF-8 text"),
     ],
 )
 def test_a_payload_that_is_not_json_says_where(tmp_path: Path, payload: str, said: str) -> None:
