@@ -72,7 +72,9 @@ class VaultSession:
         try:
             return await self._fields(client, path, settings)
         except Denied:
-            if not settings.login.renews or self._clock.monotonic() - self._granted_at < FRESH_SECONDS:
+            # Unless another read has logged in meanwhile: then this one was denied for the token before.
+            fresh = self._grant is grant and self._clock.monotonic() - self._granted_at < FRESH_SECONDS
+            if fresh or not settings.login.renews:
                 raise
             # The token may have been revoked; with a new one the answer is final.
             client, _ = await self._ready(settings, failures, instead_of=grant)
@@ -82,7 +84,14 @@ class VaultSession:
         version = settings.kv or self._versions.get(settings.mount)
         if version is None:
             version = self._versions[settings.mount] = await self._ask(settings, client.version)
-        return await self._ask(settings, lambda: client.read(path, version))
+        try:
+            return await self._ask(settings, lambda: client.read(path, version))
+        except (Denied, Unreachable):
+            raise
+        except Unresolved:
+            # The mount may have become another version: the next read asks.
+            self._versions.pop(settings.mount, None)
+            raise
 
     async def _ready(
         self, settings: Settings, failures: int, *, instead_of: Grant | None = None

@@ -269,6 +269,55 @@ async def test_a_revoked_token_is_replaced_by_a_login_when_it_is_not_fresh(
         given.close()
 
 
+async def test_one_login_does_for_all_that_were_asked_with_a_revoked_token(
+    database: Database, clock: ManualClock
+) -> None:
+    server, together, logged_in = Renewing(3600), threading.Barrier(vault_session.AT_ONCE), threading.Event()
+
+    def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        answer = server(method, path, headers, body)
+        if answer[0] == 403:
+            # All are under way with the old token; one hears late that it is none any more.
+            together.wait(20)
+            if path.endswith("/0"):
+                logged_in.wait(20)
+        elif path.endswith("/1"):
+            logged_in.set()
+        return answer
+
+    with scripted(script) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        await resolve("secret://vault/hook", given)
+        server.good = set()
+        clock.advance(60)
+        wanted = [resolve(f"secret://vault/{number}", given) for number in range(vault_session.AT_ONCE)]
+        assert {found.reveal() for found in await asyncio.gather(*wanted)} == {b"s3cret"}
+        assert server.logins == 2
+        given.close()
+
+
+async def test_a_mount_that_became_another_version_is_read_as_that(database: Database) -> None:
+    version = ["1"]
+
+    def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        if path.endswith("lookup-self"):
+            return 200, {"data": {"ttl": 0, "renewable": False}}
+        if "/mounts/" in path:
+            return 200, {"data": {"type": "kv", "options": {"version": version[0]}}}
+        if path.endswith("/secret/hook" if version == ["1"] else "/secret/data/hook"):
+            return (200, {"data": {"value": "s3cret"}}) if version == ["1"] else HOOK
+        return 404, {"errors": []}
+
+    with scripted(script) as address:
+        given = context(database, VAULT_ADDR=address)
+        await resolve("secret://vault/hook", given)
+        version[:] = ["2"]
+        with pytest.raises(Unresolved):
+            await resolve("secret://vault/hook", given)
+        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
+        given.close()
+
+
 async def test_an_ended_token_is_replaced_before_it_is_shown(database: Database, clock: ManualClock) -> None:
     server = Renewing(60, renewable=False)
     with scripted(server) as address:
