@@ -11,7 +11,8 @@ import ipaddress
 import re
 import ssl
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -155,11 +156,11 @@ class KeyStore:
         if self._tls is None:
             self._tls = ssl.create_default_context()
         inner = self._resolver()
-        connector = aiohttp.TCPConnector(
-            resolver=inner if configured else PublicResolver(inner), use_dns_cache=False, ssl=self._tls, limit=1
-        )
+        resolver = inner if configured else PublicResolver(inner)
+        connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, ssl=self._tls, limit=1)
         timeout = aiohttp.ClientTimeout(total=SECONDS)
         async with (
+            _closing(resolver),
             aiohttp.ClientSession(
                 connector=connector, timeout=timeout, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
             ) as session,
@@ -168,6 +169,15 @@ class KeyStore:
             ) as response,
         ):
             return await _read(response), _age(response.headers.get("Cache-Control", ""))
+
+
+@asynccontextmanager
+async def _closing(resolver: AbstractResolver) -> AsyncIterator[None]:
+    """Close `resolver` at the end: a connector closes only one that it has made itself."""
+    try:
+        yield
+    finally:
+        await resolver.close()
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

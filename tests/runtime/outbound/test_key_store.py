@@ -23,11 +23,11 @@ KEYS = b'{"keys": []}'
 
 
 class Names(AbstractResolver):
-    """Gives this machine for every name, and counts how often it was asked."""
+    """Gives this machine for every name, and counts how often it was asked and closed."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = addresses or ("127.0.0.1",)
-        self.asked = 0
+        self.asked = self.closed = 0
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -38,7 +38,7 @@ class Names(AbstractResolver):
         return [ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)]
 
     async def close(self) -> None:
-        pass
+        self.closed += 1
 
 
 class Sender:
@@ -232,6 +232,13 @@ async def test_a_server_of_another_name_or_authority_is_not_believed(sender: Sen
     await strict.fetch(sender.url(), configured=True)
     assert strict.find(sender.url()) is None
     assert sender.asked == []
+
+
+async def test_what_resolves_names_is_let_go_after_each_fetch(sender: Sender) -> None:
+    assert await sender.get() == KEYS
+    sender.answer = web.Response(status=500)
+    assert await sender.get("/other") is None
+    assert sender.names.closed == 2
 
 
 async def test_what_is_logged_of_a_url_is_without_its_query(sender: Sender) -> None:
