@@ -8,7 +8,7 @@ inside a body; and what a stray `}` cut off is put back to the block before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from dslc.foreign import Foreign
 from dslc.heads import Heads
@@ -20,8 +20,10 @@ MOST_BROKEN = 1000
 
 _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 
+_OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
+
 _HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+\{{")
-_GROUP = Late(r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+\{")  # no block has so short a head
+_ENTRY = Late(r"(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)(?P<group>[ \t]*+\{)?")
 _OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
 _LINE = Late(rf'(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
 
@@ -48,22 +50,25 @@ _ROWS = Late(
 # A head that ends in what other languages write for `{`, and what they write for `}`.
 _OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
-# A head in which something stands that cannot, and one on two lines.
+# A head in which something stands that cannot, and one on two lines, within its name or not.
 _TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
 _SPLIT_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
+_SPLIT_NAME = Late(r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]++\"[^\"\n{}]{0,64}\n[^\"\n{}]{0,64}\"[ \t]*+\{")
 _SETTINGS = Late(rf"{_SETTING}(?:\n[ \t]*+{_SETTING}(?=\n|\Z))++")
+_FIRST_LINE = Late(r"[^\n]*+\n(?:[ \t\r]*+\n)*+(?P<blank>[ \t]*+)")  # of a body
 _REST_OF_LINE = Late(r"[^\r\n]*+")
 
 
-def cut(text: str, kinds: Collection[str]) -> list[Segment]:
+def cut(text: str, kinds: Mapping[str, Collection[str]]) -> list[Segment]:
     """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
-    block of ours."""
+    block of ours, and the settings of each."""
     return _Cutter(text, kinds).pieces()
 
 
 class _Cutter:
-    def __init__(self, text: str, kinds: Collection[str]) -> None:
+    def __init__(self, text: str, kinds: Mapping[str, Collection[str]]) -> None:
         self.text = text
+        self._kinds = kinds
         self._heads = Heads(text, kinds)
         self._foreign = Foreign(text, self._heads)
         self._broken = 0
@@ -102,7 +107,9 @@ class _Cutter:
                 return self._braces(at, brace)
         brace = self._strange_head(at) if self._heads.is_word(at) else -1
         if brace >= 0:
-            return self._whole(self._braces(at, brace))
+            block = self._whole(self._braces(at, brace))
+            parentheses = text[brace - 1] == "(" and text[block.end : block.end + 1] == ")"
+            return block._replace(end=block.end + parentheses)
         beyond = self._beyond_lines(at)
         if beyond > at:
             return Segment(at, beyond, Fault.OUTSIDE)
@@ -116,8 +123,11 @@ class _Cutter:
         torn = _TORN_HEAD.match(self.text, at)
         if torn is not None:
             return self.text.rindex("{", at, torn.end())
-        split = _SPLIT_HEAD.match(self.text, at)
-        return -1 if split is None or self._heads.is_word(split.start("name")) else split.end() - 1
+        split = _SPLIT_NAME.match(self.text, at)
+        if split is None:
+            split = _SPLIT_HEAD.match(self.text, at)
+            split = None if split is None or self._heads.is_word(split.start("name")) else split
+        return -1 if split is None else split.end() - 1
 
     def _before_brace(self, at: int, brace: int) -> Segment:
         """What stands before a `{` on its line, if it is no head, with what the brace opens."""
@@ -192,9 +202,9 @@ class _Cutter:
                 depth += count
                 deepest = max(deepest, depth + lists)
             elif sign == "}":
-                if count >= depth:
+                if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
                     return Segment(at, mark.start() + depth, deepest=deepest)
-                depth, lists = depth - count, 0
+                depth, lists = max(depth - count, 0), 0
             elif sign == "[":
                 lists += count
                 deepest = max(deepest, depth + lists)
@@ -229,15 +239,28 @@ class _Cutter:
         while first >= 0 and len(self.found) - first < _FURTHEST:
             segment = self.found[first]
             further_right = column is not None and (self._column(segment.start) or 0) > column
-            outside = segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_group(segment)
-            outside = outside and not self._heads.is_named(segment.start)
-            if not further_right and not outside:
+            if not further_right and not self._is_outside(first):
                 break
             first -= 1
         return first
 
-    def _is_group(self, segment: Segment) -> bool:
-        return _GROUP.match(self.text, segment.start) is not None
+    def _is_outside(self, number: int) -> bool:
+        """Whether a piece can only be a part of a body."""
+        segment = self.found[number]
+        if self._heads.is_named(segment.start):  # `memory m`, a head without `{` or a setting of that name
+            return segment.fault is Fault.OUTSIDE and number > 0 and self._goes_on(self.found[number - 1], segment)
+        return segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(segment)
+
+    def _is_entry(self, segment: Segment) -> bool:
+        """Whether a piece begins with a group, which no block does, or with the name of a setting."""
+        entry = _ENTRY.match(self.text, segment.start)
+        if entry is None or self._heads.is_word(segment.start):
+            return entry is not None and entry["group"] is not None
+        return entry["group"] is not None or any(entry["word"] in settings for settings in self._kinds.values())
+
+    def _goes_on(self, above: Segment, segment: Segment) -> bool:
+        """Whether a piece stands on the line below one that is no block."""
+        return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, segment.start) < 2
 
     def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
         """One piece out of those from `first` on and `last`."""
@@ -246,9 +269,13 @@ class _Cutter:
         return Segment(pieces[0].start, last.end, fault, deepest=max(piece.deepest for piece in pieces) + 1)
 
     def _closes_where_it_should(self, block: Segment) -> bool:
-        """Whether the `}` of a block stands on a line of its own, no further right than the head."""
+        """Whether the `}` of a block stands on a line of its own, no further right than the head, below a body
+        that is indented."""
         head, brace = self._column(block.start), self._column(block.end - 1)
-        return block.fault is None and head is not None and brace is not None and brace <= head
+        inside = _FIRST_LINE.match(self.text, block.start)
+        if block.fault is not None or head is None or brace is None or inside is None:
+            return False
+        return brace <= head < len(inside["blank"])
 
     def _column(self, at: int) -> int | None:
         """Characters before `at` when nothing but white space stands before it on its line."""

@@ -25,6 +25,7 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
+    bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
     bodies.stands_for_brace, heads.word_before_kind, heads.name_below, heads.torn_name, braces.head_twice,
     habits.comment, habits.conflict, habits.dashes, habits.no_name,
     braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
@@ -36,7 +37,7 @@ _FORESIGHT: tuple[_Rule, ...] = (
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
 _EXPLANATIONS: tuple[_Rule, ...] = (
-    lists.in_list, strings.unclosed_string, strings.single_quotes, values.sign,
+    strings.unclosed_string, strings.single_quotes, values.sign,
     values.semicolon, values.no_value_here,
     braces.end_of_text, braces.stray_brace, values.comma, values.quoted_key, heads.incomplete_head,
     values.anything_else,

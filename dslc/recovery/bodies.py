@@ -7,6 +7,7 @@ import re
 from lark import Token
 
 from dslc.findings import Place
+from dslc.marks import matching
 from dslc.recovery.mender import Mender
 from dslc.tree import end, start
 
@@ -22,6 +23,37 @@ def stands_for_brace(mender: Mender, token: Token) -> bool:
     while mender.peek().type not in {"_NL", "$END"}:
         mender.advance()
     mender.feed("RBRACE", start(token))
+    return True
+
+
+def other_half(mender: Mender, token: Token) -> bool:
+    """The second one of a pair that was reported."""
+    if token.start_pos not in mender.halves:
+        return False
+    mender.seek(start(token) + 1 if token.startswith(")") else end(token))
+    return True
+
+
+def with_signs(mender: Mender, token: Token) -> bool:
+    """`{% … %}`, `({ … })`: signs that go with the braces of a body."""
+    if token.type != "JUNK":
+        return False
+    text, last, after = mender.text, mender.scene.last, mender.peek(1)
+    if last is not None and last.type == "LBRACE" and last.end_pos == start(token):
+        half = matching(text, start(last)) - 1 - len(token)
+        if half < end(token) or text[half : half + len(token)] != token[::-1]:
+            return False
+        place = Place(start(last), end(token))
+    elif token == "(" and after.type == "LBRACE" and mender.scene.head:
+        half = matching(text, start(after))
+        if text[half : half + 1] != ")":
+            return False
+        place = Place(start(token), end(after))
+    else:
+        return False
+    mender.findings.add("S109", "a body stands in `{` and `}` alone", place, hint=f"remove `{token[:8]}` on both sides")
+    mender.halves.add(half)
+    mender.advance()
     return True
 
 
@@ -59,12 +91,18 @@ def _beside_missing_brace(mender: Mender, token: Token) -> int:
     count = 0
     while count < 3 and mender.peek(count).type in {"SIGN", "JUNK", "_COMMA"}:
         count += 1
-    if count and mender.peek(count).type == "_NL":
+    if count and _body_follows(mender, count):
         return count
     if token.type == "LSQB" and mender.excess and mender.text.count("[") > mender.text.count("]"):
-        return int(mender.peek(1).type == "_NL")
+        return int(_body_follows(mender, 1))
     instead = token in {"do", "begin", "then"} or (token.type == "UNCLOSED_STRING" and not token.strip('" \r'))
     return int(instead and mender.peek(1).type == "_NL")
+
+
+def _body_follows(mender: Mender, number: int) -> bool:
+    """Whether that token ends the line, or is a setting of the body that the head would open, whose `}` is there."""
+    after = mender.peek(number)
+    return after.type == "_NL" or (mender.excess > 0 and after in mender.scene.inside(mender.scene.head))
 
 
 def _closer(mender: Mender, token: Token) -> int:

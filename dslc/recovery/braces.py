@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import Token
 
 from dslc.diagnostic import Label
+from dslc.findings import Place
 from dslc.marks import matching
 from dslc.recovery.mender import Mender
 from dslc.scene import Frame
@@ -12,16 +15,17 @@ from dslc.segment import DEEPEST
 from dslc.source import Span
 from dslc.tree import start
 
+_FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?:[ \t\r]*+\n)*+(?P<blank>[ \t]*+)(?=[^\s#/])")
 _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 
 
 def too_deep(mender: Mender, token: Token) -> bool:
     """More levels than a program may have."""
     scene = mender.scene
-    if token.type not in {"LBRACE", "LSQB"} or len(scene.frames) + len(scene.lists) < DEEPEST:
+    if token.type != "LBRACE" or len(scene.frames) < DEEPEST:
         return False
     mender.findings.add("S108", "nested deeper than 64 levels", token, hint="use fewer levels")
-    if scene.awaits_value or scene.lists:
+    if scene.awaits_value:
         mender.value_is_lost()
     mender.damage(everything=True)
     behind = matching(mender.text, token.start_pos or 0)
@@ -62,13 +66,19 @@ def body_ends_by_indentation(mender: Mender, token: Token) -> bool:
         known = len(scene.frames) > 1 and token not in scene.legal() and token in scene.legal(1)
         outside = len(scene.frames) == 1 and _is_head(mender, token)
         left = further_left and column < frame.column  # type: ignore[operator]
-        if further_left and column == frame.column:  # where nothing is indented, only a setting's name tells
-            left = token in scene.legal(1) or token not in scene.legal()
+        if further_left and column == frame.column:
+            left = token not in scene.legal() or (token in scene.legal(1) and not _is_flat(mender, frame))
             left = left and not (token not in scene.legal(1) and mender.peek(1).type == "LBRACE")
         if not (left or known) or (len(scene.frames) == 1 and not outside):
             return False
         _unclosed(mender, frame, token, "this is outside of it")
     return True
+
+
+def _is_flat(mender: Mender, frame: Frame) -> bool:
+    """Whether a body is not indented: then only the names of settings tell what stands in it."""
+    inside = _FIRST_LINE.match(mender.text, frame.brace.end_pos or 0)
+    return inside is not None and frame.column is not None and len(inside["blank"]) <= frame.column
 
 
 def _is_head(mender: Mender, word: Token) -> bool:
@@ -91,10 +101,31 @@ def closes_too_early(mender: Mender, token: Token) -> bool:
     if after.type == "$END" or (after.type == "WORD" and after not in scene.legal()):
         return False
     column, frame = scene.column(token), scene.frames[0]
+    if after.type == "RBRACE" and column is None and scene.column(after) == frame.column:  # that is the right one
+        _stray(mender, token)
+        return True
     deeper = column is not None and frame.column is not None and column > frame.column
     if after.type != "WORD" and not deeper:
         return False
     _stray(mender, token)
+    return True
+
+
+def closed_and_opened(mender: Mender, token: Token) -> bool:
+    """`limits }{ …`, or `}{` between two settings."""
+    scene, opened = mender.scene, mender.peek(1)
+    if token.type != "RBRACE" or opened.type != "LBRACE" or scene.lists:
+        return False
+    if scene.head and (not scene.frames or scene.awaits_value or scene.inside(scene.head)):
+        _stray(mender, token)
+        mender.excess += 1  # it is one of a pair
+    elif scene.frames and not mender.missing:
+        place = Place(start(token), opened.end_pos or 0)
+        mender.findings.add("S109", "a body is closed and opened again", place, hint="remove `}` and `{`")
+        mender.advance()
+        mender.advance()
+    else:
+        return False
     return True
 
 
@@ -124,8 +155,9 @@ def other_brace(mender: Mender, token: Token) -> bool:
         return False
     if token not in _INSTEAD:
         return False
-    column, frame = scene.column(token), scene.frames[-1]
-    if mender.peek(1).type not in {"_NL", "$END", "RBRACE"} or column is None or column > (frame.column or 0):
+    column, frame, after = scene.column(token), scene.frames[-1], mender.peek(1)
+    ends = after.type in {"_NL", "$END", "RBRACE"} or (column is None and after in scene.legal(1))
+    if not ends or (column is not None and column > (frame.column or 0)):
         return False
     mender.findings.add("S109", f"a body ends with `}}`, not with `{token}`", token, hint="write `}`")
     mender.advance()

@@ -6,18 +6,23 @@ import re
 
 from lark import Token
 
+from dslc.blocks.names import is_name
 from dslc.check.kind import unknown_kind
 from dslc.diagnostic import Fix
 from dslc.findings import Place
 from dslc.heads import ELSEWHERE
 from dslc.nearest import listing, nearest
-from dslc.recovery.mender import Mender, words
+from dslc.recovery.mender import Mender, shown, words
+from dslc.tree import end, start
 
 _TORN_NAME = re.compile(
     r"(?P<key>(?:name|id)[ \t]*[=:][ \t]*)?"
     r"(?P<open>[\"'`]?)(?P<name>[\w.-]{1,64})(?P<close>[\"'`]?)[ \t]*(?=\{)",
     re.ASCII,
 )
+
+
+_SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(?=\{)")
 
 
 def no_head(mender: Mender) -> None:
@@ -56,7 +61,38 @@ def is_foreign(mender: Mender) -> bool:
 def _takes_arguments(mender: Mender) -> bool:
     """Whether this is `agent x(…) … {` of the wider language, with something in its head that cannot be read."""
     follows = mender.peek(2)
-    return mender.peek() == "agent" and follows.type == "JUNK" and follows[0] in "(<" and "{" in mender.text
+    opens = follows.type == "JUNK" and follows[0] in "(<" and mender.peek(3).type != "LBRACE"
+    return mender.peek() == "agent" and opens and "{" in mender.text
+
+
+def before_kind(mender: Mender, token: Token) -> bool:
+    """`[ memory m {`: a sign before a head."""
+    scene, kind = mender.scene, mender.peek(1)
+    if scene.frames or scene.head or token.type not in {"JUNK", "LSQB", "RSQB", "_COMMA", "SIGN"}:
+        return False
+    if kind not in mender.vocabulary.kinds or mender.peek(3).type != "LBRACE":
+        return False
+    mender.findings.add("S109", f"{shown(token)} cannot stand before a block", token, hint="remove it")
+    mender.advance()
+    return True
+
+
+def name_on_two_lines(mender: Mender, token: Token) -> bool:
+    """`memory "agent-` and `memory" {` on the next line."""
+    scene = mender.scene
+    if scene.frames or len(scene.head) != 1 or token.type != "UNCLOSED_STRING":
+        return False
+    found = _SPLIT_NAME.match(mender.text, start(token))
+    if found is None:
+        return False
+    name = re.sub(r"\s+", "", found["name"])
+    place = Place(start(token), end(token) - token.endswith("\r"))
+    fix = mender.findings.fix("write it on one line", (found.start(), found.end("name") + 1, f'"{name}"'))
+    fix_or_none = fix if is_name(name) else None
+    mender.findings.add("S102", "the name is not closed on its line", place, hint=f'write `"{name}"`', fix=fix_or_none)
+    mender.seek(found.end("name") + 1)
+    mender.put(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
+    return True
 
 
 def word_before_kind(mender: Mender, token: Token) -> bool:

@@ -7,7 +7,7 @@ import re
 from lark import Token
 
 from dslc.findings import Place
-from dslc.marks import list_end, matching
+from dslc.marks import entry_end, list_end, matching
 from dslc.recovery.mender import VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
 from dslc.segment import DEEPEST
@@ -28,7 +28,7 @@ def bracket_is_missing(mender: Mender, token: Token) -> bool:
     if mender.text.count("]") <= mender.text.count("["):
         return False
     number = 0
-    while mender.peek(number).type in items:
+    while mender.peek(number).type in items and not _begins_setting(mender, number):
         number += 1
     if mender.peek(number).type != "RSQB":
         return False
@@ -49,8 +49,11 @@ def bad_list_ahead(mender: Mender, token: Token) -> bool:
         item = mender.peek(number)
         number += 1
         depth += (item.type == "LSQB") - (item.type == "RSQB")
-        if depth == 0 or depth + len(scene.frames) > DEEPEST:
+        if depth == 0:
             return False
+        if depth + len(scene.frames) > DEEPEST:
+            _too_deep(mender, token, item)
+            return True
         if item.type in _BAD:
             break
         if item.type == "_COMMA" and mender.peek(number - 2).type in {"LSQB", "_COMMA"}:
@@ -61,10 +64,25 @@ def bad_list_ahead(mender: Mender, token: Token) -> bool:
     return True
 
 
+def _too_deep(mender: Mender, opened: Token, bad: Token) -> None:
+    """Leave out a list with more levels than a program may have: up to its `]`, or the end of its line."""
+    mender.findings.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
+    behind = list_end(mender.text, opened.start_pos or 0, bad.end_pos or 0)
+    if mender.text[behind - 1 : behind] != "]":
+        behind = entry_end(mender.text, bad.end_pos or 0)
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.damage(everything=True)
+    mender.seek(behind)
+
+
 def _next_setting(mender: Mender, number: int, item: Token) -> bool:
     """Whether the line after this line's end begins with a setting of the body: then the list was not closed."""
-    if item.type != "_NL" or not _misses_bracket(mender):
-        return False
+    return item.type == "_NL" and _misses_bracket(mender) and _begins_setting(mender, number)
+
+
+def _begins_setting(mender: Mender, number: int) -> bool:
+    """Whether that token is a key of the body, and a value or a group follows."""
     return mender.peek(number) in mender.scene.legal() and mender.peek(number + 1).type in {*VALUES, "WORD", "LBRACE"}
 
 
@@ -76,9 +94,13 @@ def _misses_bracket(mender: Mender) -> bool:
 def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     bad = mender.peek(number)
     label = [mender.findings.label("the list begins here", opened)]
-    if bad.type == "LBRACE" and _holds_groups(mender, opened, bad):
+    if bad.type == "LBRACE" and _holds_groups(mender, opened):
         return
-    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+    instead = bad.type == "RBRACE" and mender.excess > 0 and _misses_bracket(mender)
+    if instead:
+        mender.findings.add("S109", "a list ends with `]`, not with `}`", bad, hint="write `]`", labels=label)
+        mender.excess -= 1
+    elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         mender.findings.add("S109", "the list is not closed", opened, hint="add `]`")
     elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         add_unclosed(mender, bad)
@@ -95,7 +117,7 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     start, end = opened.start_pos or 0, bad.start_pos or 0
     mender.done.mentions |= words(mender.text[start : min(end, start + 100_000)])
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        mender.seek(end)
+        mender.seek(end + instead)
     elif bad.type == "UNCLOSED_STRING":
         rest = _REST.match(mender.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
         if rest is not None and not mender.scene.legal().keys() & set(_FIRST.findall(rest["words"])):
@@ -108,11 +130,8 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
         mender.seek(list_end(mender.text, start, bad.end_pos or 0))
 
 
-def _holds_groups(mender: Mender, opened: Token, brace: Token) -> bool:
-    """`filter [{ … }, { … }]`: groups in a list."""
-    before = mender.peek(0) if brace is mender.peek(1) else mender.peek(1)
-    if before.type not in {"LSQB", "_NL"} or brace not in (mender.peek(1), mender.peek(2)):
-        return False
+def _holds_groups(mender: Mender, opened: Token) -> bool:
+    """`filter [{ … }, { … }]`: groups in a list, which is closed behind them."""
     behind = matching(mender.text, opened.start_pos or 0)
     if mender.text[behind - 1 : behind] != "]":
         return False
@@ -125,16 +144,4 @@ def _holds_groups(mender: Mender, opened: Token, brace: Token) -> bool:
     if mender.scene.awaits_value:
         mender.value_is_lost()
     mender.seek(behind)
-    return True
-
-
-def in_list(mender: Mender, token: Token) -> bool:
-    """A list that could not be looked through, for it is nested too deep: that is reported."""
-    if not mender.scene.lists:
-        return False
-    if token.type in {"LBRACE", "RBRACE", "$END"}:
-        while mender.scene.lists:
-            mender.feed("RSQB", token.start_pos or 0)
-    else:
-        mender.drop()
     return True

@@ -46,6 +46,7 @@ class Mender:
         self.void: set[int] = set()  # heads that were no blocks
         self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
         self.closers: set[int] = set()  # where something stands for a `}`
+        self.halves: set[int] = set()  # where the second one stands of a pair that was reported
         self._absent: set[str] = set()
         surplus = balance(self.text)
         self.missing, self.excess = max(surplus, 0), max(-surplus, 0)

@@ -1,0 +1,371 @@
+"""Single mistakes of a person, made in every place of a program, in every layout.
+
+`slips()` gives them all. Each is one edit of a program without an error, with the lines on which a reader would look
+for it. They compile with `tests.dslc.catalogs.CATALOG`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from dslc.parser import tokens
+
+PROGRAM = '''memory "agent-memory" {
+    store records {
+        gates [tdd_proof, review]
+        segment 10KB
+    }
+    path "data/agents"
+    retention 90d
+    search {
+        vector_weight 0.7
+        keyword_weight 0.3
+    }
+}
+
+webhook github-events {
+    path "/hooks/github"
+    provider custom {
+        header "X-Sig"
+        encoding base64
+    }
+    secret ["secret://env/NEW", "secret://env/OLD"]
+    agent reviewer
+    allow_from ["192.0.2.0/24"]
+    concurrency 4
+    filter {
+        json_path "$.action"
+        equals "opened"
+        not {
+            json_path "$.draft"
+            equals true
+        }
+    }
+    limits {
+        body 1.5MB
+        per_minute 60
+    }
+    keep_body true
+}
+
+webhook second {
+    path "/hooks/second"
+    secret "secret://env/SECOND"
+    agent reviewer
+}
+
+agent "reviewer" {
+    memory agent-memory
+    instruction "You review."
+    tools [search, remember]
+    max_steps 5
+    context {
+        max_tokens 9000
+    }
+}
+'''
+
+
+def _flat(text: str) -> str:
+    """Without indentation."""
+    return "".join(line.lstrip(" ") for line in text.splitlines(keepends=True))
+
+
+def _narrow(text: str) -> str:
+    """Indented by tabs, lines that end in CRLF."""
+    return text.replace("    ", "\t").replace("\n", "\r\n")
+
+
+def _grouped(text: str) -> str:
+    """Every group on one line."""
+    lines: list[str] = []
+    depth = 0
+    for line in text.splitlines():
+        if depth > 1:
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line)
+        depth += line.count("{") - line.count("}")
+    return "\n".join(lines) + "\n"
+
+
+def _dense(text: str) -> str:
+    """Every block on one line."""
+    return "\n".join(" ".join(block.split()) for block in text.split("\n\n")) + "\n"
+
+
+LAYOUTS: dict[str, Callable[[str], str]] = {
+    "indented": lambda text: text,
+    "narrow": _narrow,
+    "flat": _flat,
+    "grouped": _grouped,
+    "dense": _dense,
+}
+
+
+class Part(NamedTuple):
+    """A token of a program. `role`: what it is; `depth`: open braces before it; `close`: for a `{` or `[`, its pair."""
+
+    role: str
+    text: str
+    start: int
+    end: int
+    depth: int
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A program with one mistake. `lines`: where it may be reported, counted from 1."""
+
+    name: str
+    layout: str
+    place: str
+    text: str
+    lines: frozenset[int]
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.layout}, {self.place}"
+
+
+def _parts(text: str) -> list[Part]:
+    parts: list[Part] = []
+    head: list[str] = []
+    depth = lists = 0
+    for token in tokens(text):
+        kind, start, end = token.type, token.start_pos or 0, token.end_pos or 0
+        role = ""
+        if lists or kind == "LSQB":
+            lists += (kind == "LSQB") - (kind == "RSQB")
+            role = {"LSQB": "[", "RSQB": "]", "_COMMA": ","}.get(kind, "item")
+            if role == "]":
+                head.append("]")
+        elif kind == "LBRACE":
+            role, depth = "{", depth + 1
+        elif kind == "RBRACE":
+            role, depth = "}", depth - 1
+        elif kind in {"WORD", "STRING", "NUMBER"}:
+            if len(head) == 2:
+                head = []
+            role = ("key", "value")[len(head)] if depth else ("kind", "name")[len(head)]
+            head.append(str(token))
+        if role:
+            shown = depth - (role == "{") + (role == "}")
+            parts.append(Part(role, str(token), start, end, shown, head[0] if head else ""))
+        if role in {"{", "}"}:
+            head = []
+    return parts
+
+
+def _pair(parts: list[Part], number: int) -> Part:
+    opened = parts[number]
+    closing = {"{": "}", "[": "]"}[opened.role]
+    return next(part for part in parts[number + 1 :] if part.role == closing and part.depth == opened.depth + (closing == "}"))
+
+
+_Edit = tuple[int, int, str]
+_BRACES: dict[str, tuple[str, str]] = {
+    "parentheses": ("(", ")"),
+    "square brackets": ("[", "]"),
+    "angle brackets": ("<", ">"),
+    "do and end": ("do", "end"),
+    "braces in parentheses": ("({", "})"),
+    "a template's braces": ("{%", "%}"),
+    "doubled braces": ("{{", "}}"),
+    "braces with signs": ("{|", "|}"),
+}  # fmt: skip
+_OPENERS: dict[str, str] = {
+    "brace missing": "",
+    "closed and opened": "}{",
+    "brace twice": "{ {",
+    "equals before brace": "= {",
+    "colon before brace": ": {",
+    "arrow before brace": "=> {",
+    "colon for brace": ":",
+    "parenthesis for brace": "(",
+    "bracket for brace": "[",
+    "brace below": "\n{",
+    "brace and comma": "{,",
+    "brace and semicolon": "{;",
+}
+_CLOSERS: dict[str, str] = {
+    "end missing": "",
+    "end twice": "} }",
+    "end and comma": "},",
+    "end and semicolon": "};",
+    "end in parenthesis": "})",
+    "parenthesis for end": ")",
+    "bracket for end": "]",
+    "opened again": "}{",
+}
+
+
+_INLINE = {"comma before key": {"grouped", "dense"}}
+"""What is no mistake there."""
+
+
+def _swapped(word: str) -> str:
+    """A word with two letters in the wrong order."""
+    for at in range(1, len(word) - 1):
+        if word[at] != word[at + 1]:
+            return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return word + "x"
+
+
+def _of_words(part: Part) -> Iterator[tuple[str, str]]:
+    text = part.text
+    if part.role == "kind":
+        yield "kind misspelt", _swapped(text)
+        yield "kind in capitals", text.capitalize()
+        yield "kind in the plural", text + "s"
+        yield "word before kind", "resource " + text
+        yield "kind in quotes", f'"{text}"'
+        yield "equals after kind", text + " ="
+        yield "bracket before kind", "[ " + text
+        yield "comma before kind", ", " + text
+    elif part.role == "name":
+        inner = text.strip('"')
+        yield "name missing", ""
+        yield "name in single quotes", f"'{inner}'"
+        yield "name in backquotes", f"`{inner}`"
+        yield "newline in name", f'"{inner[:3]}\n{inner[3:]}"'
+        yield "newline before the name's end", f'"{inner}\n"'
+        yield "name not closed", f'"{inner}'
+        yield "name not opened", f'{inner}"'
+        yield "name with a slash", f'"a/{inner}"'
+        yield "bare name with a slash", f"a/{inner}"
+        yield "name in parentheses", f"({inner})"
+        yield "two names", f"{text} extra"
+    elif part.role == "key":
+        yield "key misspelt", _swapped(text)
+        yield "key in quotes", f'"{text}"'
+        yield "key in single quotes", f"'{text}'"
+        yield "dash before key", "- " + text
+        yield "dot before key", "." + text
+        yield "let before key", "let " + text
+        yield "comma before key", ", " + text
+        yield "semicolon before key", "; " + text
+        yield "closing parenthesis before key", ") " + text
+        yield "closing bracket before key", "] " + text
+        yield "key twice", f"{text} {text}"
+        yield "note before key", f"TODO\n{text}"
+        yield "many brackets under an unknown key", "zzz " + "[" * 70 + "]" * 70 + "\n" + text
+        yield "very many brackets never closed", "zzz " + "[" * 100 + "\n" + text
+        yield "many braces under an unknown key", "zzz " + "{ a " * 70 + "}" * 70 + "\n" + text
+        yield "closed and opened before key", "}{\n" + text
+
+
+def _of_values(part: Part) -> Iterator[tuple[str, str]]:
+    text, inner = part.text, part.text.strip('"')
+    yield "equals", "= " + text
+    yield "colon", ": " + text
+    yield "arrow", "-> " + text
+    yield "value missing", ""
+    yield "value in parentheses", f"({text})"
+    yield "value in braces", "{ " + text + " }"
+    yield "semicolon after value", text + ";"
+    yield "two commas after value", text + ",,"
+    yield "parenthesis after value", text + ")"
+    yield "bracket after value", text + "]"
+    if text.startswith('"'):
+        yield "single quotes", f"'{inner}'"
+        yield "curly quotes", f"“{inner}”"
+        yield "string not closed", f'"{inner}'
+        yield "string not opened", f'{inner}"'
+        yield "newline in string", f'"{inner[:3]}\n{inner[3:]}"'
+        yield "bad escape", f'"{inner}\\q"'
+        yield "quotes doubled", f'""{inner}""'
+        yield "one string and another", f'{text} "more"'
+    elif text[0].isdigit():
+        yield "number in words", "many"
+        yield "unit apart", text.rstrip("MKBd") + " " + (text.lstrip("0123456789.") or "0")
+        yield "letter in number", text + "qq"
+
+
+def _of_items(part: Part) -> Iterator[tuple[str, str]]:
+    text, inner = part.text, part.text.strip('"')
+    yield "item in single quotes", f"'{inner}'"
+    yield "item not closed", f'"{inner}'
+    yield "equals in list", f"= {text}"
+    yield "two commas in list", f"{text},,"
+    yield "semicolon in list", f"{text};"
+    yield "group in list", "{ " + text + " }"
+
+
+def _edits(text: str, parts: list[Part], number: int) -> Iterator[tuple[str, list[_Edit]]]:
+    part = parts[number]
+    one: list[tuple[str, str]] = []
+    if part.role in {"kind", "name", "key"}:
+        one += _of_words(part)
+    if part.role == "value":
+        one += _of_values(part)
+        line = text[text.rfind("\n", 0, part.start) + 1 :]
+        one.append(("value below", "\n" + line[: len(line) - len(line.lstrip())] + part.text))
+    if part.role == "item":
+        one += _of_items(part)
+    if part.role == "[":
+        one += [("bracket missing", ""), ("bracket twice", "[["), ("parenthesis for bracket", "("), ("equals before list", "= [")]
+    if part.role == "]":
+        one += [("list not closed", ""), ("list closed twice", "]]"), ("list ends in brace", "}"), ("list ends in parenthesis", ")")]
+    if part.role == "{":
+        one += _OPENERS.items()
+    if part.role == "}":
+        one += _CLOSERS.items()
+    yield from ((name, [(part.start, part.end, new)]) for name, new in one)
+    if part.role in {"{", "["}:
+        closed = _pair(parts, number)
+        for name, (opening, closing) in _BRACES.items():
+            if part.role == "{" or opening in {"(", "<", "({"}:
+                yield name, [(part.start, part.end, opening), (closed.start, closed.end, closing)]
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _lines(text: str, parts: list[Part], number: int, edits: list[_Edit]) -> frozenset[int]:
+    """Where a reader would look: from the line of the first edit on as many as it adds, and, for a brace, where its
+    pair stands."""
+    start, end, new = edits[0]
+    first = _line(text, start)
+    lines = {*range(first, first + new.count("\n") + 1)}
+    part = parts[number]
+    if part.role == "}":  # of those that are open, nobody can tell which was to be closed
+        lines |= {_line(text, opener.start) for opener in _openers(parts, number)}
+    if part.role == "]":
+        lines.add(_line(text, next(each for each in reversed(parts[:number]) if each.role == "[").start))
+    lines |= {_line(text, edit[0]) for edit in edits[1:]}
+    return frozenset(lines)
+
+
+def _openers(parts: list[Part], number: int) -> list[Part]:
+    """The braces that are open before a `}`."""
+    found: list[Part] = []
+    for part in parts[:number]:
+        if part.role == "{":
+            found.append(part)
+        elif part.role == "}":
+            found.pop()
+    return found
+
+
+@cache
+def slips() -> tuple[Slip, ...]:
+    """All of them."""
+    made: list[Slip] = []
+    for layout, lay in LAYOUTS.items():
+        text = lay(PROGRAM)
+        parts = _parts(text)
+        for number, part in enumerate(parts):
+            for name, edits in _edits(text, parts, number):
+                if name in _INLINE and layout in _INLINE[name]:
+                    continue
+                changed = text
+                for start, end, new in sorted(edits, reverse=True):
+                    changed = changed[:start] + new + changed[end:]
+                place = f"line {_line(text, part.start)}: {part.key} {part.text}"
+                made.append(Slip(name, layout, place, changed, _lines(text, parts, number, edits)))
+    return tuple(made)
