@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 import structlog
-from msgspec import Struct
-from sqlalchemy import Connection, case, delete, func, literal, null, select
-from sqlalchemy.sql import Select
+from sqlalchemy import Connection, delete, func, select
 
 from runtime.clock import Clock
-from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable, bulk
-from runtime.database.schema import attempts, bodies, deliveries, runs
-from runtime.database.sealed import Seal
+from runtime.database.schema import attempts
 from runtime.webhooks.delivery import Attempt, Headers
 from runtime.webhooks.entry import headers_json, storable
 from runtime.webhooks.headers import Headers as Received
-from runtime.webhooks.kept import body_of
 from runtime.webhooks.roll_up import WAITING, Group, RollUp, Row
 
 log = structlog.get_logger("symbiont.audit")
@@ -37,35 +30,6 @@ FLUSH_SECONDS = 0.5
 _SHOWN_LENGTH = 200
 _PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
 _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
-
-
-class AuditRow(Struct, frozen=True, kw_only=True):
-    """One attempt, or `count` alike refusals."""
-
-    received_at: int
-    """Unix milliseconds; of the newest, where several are one row."""
-    webhook: str | None
-    verdict: str
-    """`accepted`, `refused`, `filtered`, `repeated`, `handshake`."""
-    reason: str
-    status: int
-    source: str | None
-    event: str | None
-    provider_delivery_id: str | None
-    size: int
-    body_sha256: str | None
-    headers: Headers
-    verified: bool
-    """False unless a signature held: for what failed before it, and for webhooks that ask for none."""
-    secret_index: int | None
-    """Which of the webhook's secrets matched, from 0."""
-    delivery_id: str | None
-    state: str | None
-    """The delivery's."""
-    error: str | None
-    run_id: str | None
-    run_state: str | None
-    count: int
 
 
 @lru_cache(maxsize=512)
@@ -208,73 +172,3 @@ def _write(
         ).scalar()
         if last is not None:
             connection.execute(delete(attempts).where(*alike, attempts.c.id <= last))
-
-
-async def recent(database: Database, name: str | None = None, limit: int = 100) -> list[AuditRow]:
-    """The newest `limit` attempts, accepted or not, newest first; only those of the webhook `name` when given."""
-    async with database.read() as connection:
-        found = (await connection.execute(_accepted(name, limit))).all()
-        found = [*found, *(await connection.execute(_others(name, limit))).all()]
-        found = sorted(found, key=lambda row: row.received_at, reverse=True)[:limit]
-        hashes = await connection.run_sync(lambda connection: digests(connection, database.master_key, found))
-    decoder = msgspec.json.Decoder(Headers)
-    return [
-        AuditRow(
-            **{
-                **row._asdict(),
-                "headers": decoder.decode(row.headers),
-                "verified": bool(row.verified),
-                "body_sha256": row.body_sha256 or hashes.get(row.delivery_id),
-            }
-        )
-        for row in found
-    ]
-
-
-def digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict[str, str]:
-    """The digests of the kept bodies by delivery: worked out when somebody asks, not for each delivery."""
-    wanted = [(row.delivery_id,) for row in rows if row.verdict == "accepted" and row.body_sha256 is None]
-    seal = Seal(key, bodies.c.body)
-    return {
-        row[0]: hashlib.sha256(body_of(seal.open(row[2], row=row[0], user_id=row[1]), row[3])).hexdigest()
-        for row in bulk.find(connection, bodies, ("delivery_id",), ("user_id", "body", "headers_size"), wanted)
-    }
-
-
-_SHARED = (
-    *("webhook", "source", "event", "provider_delivery_id", "size", "body_sha256", "headers", "verified"),
-    "secret_index",
-)
-
-
-def _accepted(name: str | None, limit: int) -> Select[Any]:
-    query = (
-        select(
-            *(deliveries.c[column] for column in (*_SHARED, "received_at", "state")),
-            deliveries.c.id.label("delivery_id"),
-            literal("accepted").label("verdict"),
-            case((deliveries.c.verified, "verified"), else_="unverified").label("reason"),
-            literal(202).label("status"),
-            deliveries.c.last_error.label("error"),
-            runs.c.id.label("run_id"),
-            runs.c.state.label("run_state"),
-            literal(1).label("count"),
-        )
-        .select_from(deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id))
-        .order_by(deliveries.c.id.desc())
-        .limit(limit)
-    )
-    return query if name is None else query.where(deliveries.c.webhook == name)
-
-
-def _others(name: str | None, limit: int) -> Select[Any]:
-    query = (
-        select(
-            *(attempts.c[column] for column in (*_SHARED, "received_at", "verdict", "reason", "status", "count")),
-            attempts.c.delivery_id,
-            *(null().label(column) for column in ("state", "error", "run_id", "run_state")),
-        )
-        .order_by(attempts.c.received_at.desc(), attempts.c.id.desc())
-        .limit(limit)
-    )
-    return query if name is None else query.where(attempts.c.webhook == name)

@@ -9,7 +9,7 @@ from sqlalchemy import literal, null, select
 
 from runtime.database import Database
 from runtime.database.schema import attempts, deliveries, runs
-from runtime.webhooks.audit import digests
+from runtime.webhooks.audit_log import digests
 from runtime.webhooks.delivery import Headers
 
 _SHARED = ("id", "user_id", "received_at", "source", "event", "size", "body_sha256", "headers", "verified")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from runtime.database import Database, Unavailable
 from runtime.database.schema import attempts, metadata
 from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names, recent
+from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names
+from runtime.webhooks.audit_log import Asked, read
 from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox, Outcome
@@ -30,7 +31,7 @@ def audit(database: Database, clock: ManualClock) -> Audit:
     return Audit(database, clock, kept=20)
 
 
-async def test_accepted_and_refused_are_told_together_newest_first(
+async def test_accepted_and_refused_are_told_together_in_the_order_in_which_they_came(
     audit: Audit, database: Database, clock: ManualClock
 ) -> None:
     audit.put(attempt())
@@ -41,7 +42,7 @@ async def test_accepted_and_refused_are_told_together_newest_first(
     clock.advance(1)
     audit.put(attempt("filtered", "filtered", status=200, webhook="other", headers=(("user-agent", "x"),)))
     await audit.close()
-    newest, accepted, oldest = await recent(database)
+    oldest, accepted, newest = await read(database, Asked(), 100)
     assert (newest.verdict, newest.status, newest.headers, newest.count) == ("filtered", 200, (("user-agent", "x"),), 1)
     assert (oldest.verdict, oldest.reason, oldest.source) == ("refused", "signature_mismatch", "192.0.2.1")
     assert (accepted.verdict, accepted.reason, accepted.status, accepted.verified) == (
@@ -52,8 +53,8 @@ async def test_accepted_and_refused_are_told_together_newest_first(
     )
     assert (accepted.event, accepted.provider_delivery_id, accepted.size) == ("push", "1", len(work.body))
     assert (accepted.state, accepted.error, accepted.run_id, accepted.run_state) == ("dead", "no", work.run_id, "dead")
-    assert [row.webhook for row in await recent(database, "other")] == ["other"]
-    assert await recent(database, limit=2) == [newest, accepted]
+    assert [row.webhook for row in await read(database, Asked(name="other"), 100)] == ["other"]
+    assert await read(database, Asked(), 2) == [accepted, newest]
 
 
 async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest_are_counted(
@@ -76,7 +77,7 @@ async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest
         ("signature_mismatch", "192.0.2.2", 1),
         ("stale", "192.0.2.1", 3),
     ]
-    assert (await recent(database))[0].received_at == int(clock.now() * 1000)
+    assert (await read(database, Asked(), 1))[0].received_at == int(clock.now() * 1000)
 
 
 async def test_what_was_not_wanted_or_repeated_has_a_row_each(audit: Audit, database: Database) -> None:
@@ -179,9 +180,9 @@ async def test_which_secret_matched_is_told_and_that_none_was_asked_for(
     await admission.admit(candidate("1", secret_index=0))
     clock.advance(1)
     await admission.admit(candidate("2", verified=False))
-    told = [(row.verdict, row.verified, row.secret_index) for row in await recent(database)]
-    assert told[:2] == [("accepted", False, None), ("accepted", True, 0)]
-    assert sorted(told[2:]) == [("filtered", True, 1), ("handshake", False, None)]
+    told = [(row.verdict, row.verified, row.secret_index) for row in await read(database, Asked(), 100)]
+    assert told[2:] == [("accepted", True, 0), ("accepted", False, None)]
+    assert sorted(told[:2]) == [("filtered", True, 1), ("handshake", False, None)]
 
 
 async def test_it_writes_by_itself(audit: Audit, database: Database, clock: ManualClock) -> None:
