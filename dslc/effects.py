@@ -51,8 +51,10 @@ class Reload:
                 yield f"mounted only if `{text}` resolves"
         if after.insecure_allow_unverified and not (before and before.insecure_allow_unverified):
             yield "requests that nobody signed are accepted"
-        if before is not None and _agent_of(before) != _agent_of(after):
-            yield f"new deliveries go to `{_agent_of(after)}`; those that wait stay with `{_agent_of(before)}`"
+        if before is not None and before.wakes != after.wakes:
+            there = f"go to `{after.wakes}`" if after.wakes else "are only kept"
+            here = f"; those that wait stay with `{before.wakes}`" if before.wakes else ""
+            yield f"new deliveries {there}{here}"
 
     def _memory(self, name: str) -> Iterator[str]:
         before, after = self._old.program.memories.get(name), self._new.program.memories.get(name)
@@ -109,7 +111,8 @@ class _Side:
     @cached_property
     def agents(self) -> frozenset[str]:
         """Every agent that can run: those declared, and those that webhooks name."""
-        return frozenset((*self.program.agents, *map(_agent_of, self.program.webhooks.values())))
+        woken = (webhook.wakes for webhook in self.program.webhooks.values())
+        return frozenset((*self.program.agents, *filter(None, woken)))
 
     @cached_property
     def implied_memory(self) -> str:
@@ -121,19 +124,14 @@ class _Side:
     def relying(self) -> frozenset[str]:
         """The agents that some delivery makes use the implied memory."""
         named = {name for name, agent in self.program.agents.items() if agent.memory is not None}
-        woken = (_agent_of(webhook) for webhook in self.program.webhooks.values() if webhook.memory is None)
-        return frozenset(woken) - named
+        woken = (webhook.wakes for webhook in self.program.webhooks.values() if webhook.memory is None)
+        return frozenset(filter(None, woken)) - named
 
 
 def _looked_up(webhook: Webhook) -> tuple[str, ...]:
     """The secrets that are resolved for it: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
-
-
-def _agent_of(webhook: Webhook) -> str:
-    """Whom it wakes: a recorder of its own name when it names nobody."""
-    return webhook.agent or webhook.name
 
 
 def _place(memory: Memory) -> tuple[str, str]:

@@ -67,7 +67,8 @@ class Webhook(Block):
     )
     agent: Annotated[Name | None, As("reference", block="agent")] = Field(
         default=None,
-        description="The agent that is woken; a recorder of the webhook's own name when absent.",
+        description="The agent that is woken. Without one, a webhook that names a memory writes there under its own "
+        "name, and one that names neither only keeps its deliveries.",
         examples=["code-review-agent"],
     )
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
@@ -110,3 +111,9 @@ class Webhook(Block):
         description="Accept requests that nobody signed; a `secret` excludes it. For tests only.",
         examples=[True],
     )
+
+    @property
+    def wakes(self) -> str | None:
+        """The agent that its deliveries are for: the one it names, else, where it names a memory, one of its own name,
+        which records them there. None: they are only kept."""
+        return self.agent or (self.name if self.memory else None)

@@ -39,7 +39,8 @@ async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _wanted(house, parameters, default=("dead", "agent_gone"))
     if any(state not in ENDED for state in wanted.states):
         raise UsageError(
-            "only what has ended can be replayed", hint="--status takes dead, agent_gone or done; others are on the way"
+            "only what has ended can be replayed",
+            hint="--status takes dead, agent_gone, kept or done; others are on the way",
         )
     after = optional_text(parameters, "after") or ""
     ids = await listing.oldest_ids(house.database, wanted, SELECTED + 1, after)
@@ -85,7 +86,13 @@ async def replay(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
     ids = [await listing.resolve(house.database, each) if len(each) != ID_LENGTH else each for each in given]
     sent = await send_all_again(
-        house.database, house.clock, ids, fresh=fresh, states=states, agents=house.agents or None
+        house.database,
+        house.clock,
+        ids,
+        fresh=fresh,
+        states=states,
+        agents=house.agents,
+        wakes=lambda name: house.mounts[name].agent if name in house.mounts else None,
     )
     if any(each.reason is None for each in sent):
         house.on_queued()
@@ -119,7 +126,7 @@ def _row(row: Listed) -> dict[str, Any]:
         "id": row.id,
         "webhook": row.webhook,
         "user": row.user_id,
-        "agent": row.agent,
+        "agent": row.agent or None,
         "provider": row.provider,
         "event": row.event,
         "provider_delivery_id": row.provider_delivery_id,

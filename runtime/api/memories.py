@@ -11,6 +11,7 @@ from runtime.api.house import House
 from runtime.api.parameters import optional_text, text, unknown
 from runtime.clock import utc
 from runtime.errors import UsageError
+from runtime.memory import Store
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 
@@ -39,9 +40,8 @@ async def inspect(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]
     """`agent`, and optionally `day` (default: today in UTC) → the text of memory.md and of that day's log."""
     agent = text(parameters, "agent")
     day = _day(optional_text(parameters, "day"), house)
-    store = house.memories[house.memory_of(agent)]
-    known = {entry.agent for entry in house.mounts.values()} | set(await store.agents())
-    if agent not in known:
+    store, known = await _find(house, agent)
+    if store is None:
         raise unknown("agent", agent, known)
     seen = await store.inspect(agent, day)
     return {
@@ -49,6 +49,17 @@ async def inspect(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]
         "memory": {"path": seen.memory_file, "text": seen.memory},
         "log": {"path": seen.log_file, "text": seen.log},
     }
+
+
+async def _find(house: House, agent: str) -> tuple[Store | None, set[str]]:
+    """Where `agent` remembers, and every agent that could be asked for: its own memory before those of webhooks."""
+    own = house.memory_of(agent)
+    remembers = {name: set(await store.agents()) for name, store in house.memories.items()}
+    known = {entry.agent for entry in house.mounts.values() if entry.agent}.union(*remembers.values())
+    places = [name for name in sorted(remembers, key=lambda name: name != own) if agent in remembers[name]]
+    if not places and agent in known and own in house.memories:
+        places = [own]
+    return (house.memories[places[0]] if places else None), known
 
 
 def _day(given: str | None, house: House) -> date:

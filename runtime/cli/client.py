@@ -7,7 +7,7 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,15 @@ def find_root(explicit: Path | None) -> Root:
     return root
 
 
-def call(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def call(
+    root: Root, name: str, parameters: Mapping[str, Any] | None = None, *, null: Collection[str] = ()
+) -> dict[str, Any]:
     """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does.
 
-    Raises SymbiontError as the operation did, with its exit code.
+    Parameters that are None are left out, but for those in `null`. Raises SymbiontError as the operation did, with its
+    exit code.
     """
-    given = {key: value for key, value in (parameters or {}).items() if value is not None}
+    given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
     answer = _ask_daemon(root, name, given)
     if answer is not None:
         return answer

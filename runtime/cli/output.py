@@ -69,7 +69,7 @@ _KEPT = "\t\n\u200c\u200d"
 def style_of(cell: str) -> str:
     """The colour of a word that says how something stands; nothing for any other."""
     match cell:
-        case "accepted" | "mounted" | "done":
+        case "accepted" | "mounted" | "done" | "kept":
             return "green"
         case "refused" | "not mounted" | "dead":
             return "red"

@@ -86,7 +86,7 @@ def _announce(house: House) -> None:
             entry.path if entry.route else f"{entry.path} (not mounted)",
             entry.name,
             entry.provider,
-            entry.agent,
+            entry.agent or "-",
             entry.problem or entry.secret_from,
         )
         for entry in sorted(house.mounts.values(), key=lambda entry: entry.path)

@@ -18,6 +18,7 @@ from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
 from runtime.cli.webhook_logs import logs
 from runtime.cli.webhook_made import create, delete
+from runtime.cli.webhook_providers import providers
 from runtime.cli.webhook_rotate import rotate
 from runtime.cli.webhook_trigger import trigger
 from runtime.errors import UsageError
@@ -28,7 +29,7 @@ def webhook() -> None:
     """Webhooks: what is declared, and what came in."""
 
 
-for _command in (add, remove, create, delete, rotate, trigger, logs, deliveries, show, replay):
+for _command in (add, remove, create, delete, rotate, trigger, logs, deliveries, show, replay, providers):
     webhook.add_command(_command)
 
 
@@ -46,7 +47,7 @@ def list_(root: Path | None, as_json: bool) -> None:
             f"{row['title']} ({row['user']})" if row["title"] else row["name"],
             row["path"],
             row["provider"],
-            row["agent"],
+            row["agent"] or "-",
             "mounted" if row["mounted"] else "not mounted",
             row["secret"] if row["mounted"] else row["problem"],
         )

@@ -23,7 +23,7 @@ ASK_ABOVE = 20
 CHUNK = 200
 """Deliveries that are queued at a time."""
 
-_STATES = ("queued", "running", "done", "dead", "agent_gone")
+_STATES = ("queued", "running", "done", "kept", "dead", "agent_gone")
 
 
 def range_options(command: F) -> F:
@@ -63,7 +63,7 @@ def deliveries(
             local(row["received"]),
             row["webhook"],
             row["event"] or "-",
-            row["agent"],
+            row["agent"] or "-",
             row["state"],
             str(row["tries"]),
             f"{row['size']:,}",

@@ -113,7 +113,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["verdict"],
         str(row["status"]),
         _what(row),
-        row["run_state"] or "",
+        row["run_state"] or ("kept" if row["state"] == "kept" else ""),
         f"{row['size']:,}",
         row["source"] or "-",
         row["delivery_id"] or "",

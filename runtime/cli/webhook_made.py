@@ -8,20 +8,32 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.output import json_option, print_json, root_option
+from runtime.errors import UsageError
 
 
 @click.command()
 @click.argument("title")
-@click.option("--agent", required=True, metavar="NAME", help="The agent that each delivery wakes.")
+@click.option("--agent", metavar="NAME", help="The agent that each delivery wakes.")
+@click.option("--keep-only", is_flag=True, help="Wake no agent: deliveries are kept, to be read.")
 @click.option(
     "--insecure-allow-unverified", is_flag=True, help="Accept requests that nobody signed: whoever knows the URL may."
 )
 @root_option
 @json_option
-def create(title: str, agent: str, insecure_allow_unverified: bool, root: Path | None, as_json: bool) -> None:
+def create(
+    *,
+    title: str,
+    agent: str | None,
+    keep_only: bool,
+    insecure_allow_unverified: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
     """Make a webhook called TITLE that no file declares; its URL and secret are printed, the secret this once."""
+    if (agent is None) != keep_only:
+        raise UsageError("say one of --agent NAME and --keep-only", hint="`symbi webhook list` shows agents")
     given = {"title": title, "agent": agent, "insecure_allow_unverified": insecure_allow_unverified}
-    answer = call(find_root(root), "webhook_create", given)
+    answer = call(find_root(root), "webhook_create", given, null=("agent",))
     if as_json:
         print_json(answer)
         return

@@ -62,7 +62,7 @@ class Generation:
                 await self._pool.give_back(identity)
 
     def agent(self, name: str) -> Agent | None:
-        """The agent `name`: declared, or the recorder that a webhook names without a declaration; else None."""
+        """The agent `name`: declared, or the recorder that a webhook wakes without a declaration; else None."""
         declared = self.program.agents.get(name)
         if declared is not None:
             return declared
@@ -72,7 +72,7 @@ class Generation:
     @property
     def agents(self) -> frozenset[str]:
         """The names that `agent` knows."""
-        return frozenset((*self.program.agents, *(entry.agent for entry in self.mounts.values())))
+        return frozenset((*self.program.agents, *filter(None, (entry.agent for entry in self.mounts.values()))))
 
     def memory_name(self, agent: str, webhook: str | None = None) -> str:
         """Which memory a run writes to: the webhook's, else its agent's, else the only or default one."""
@@ -137,7 +137,8 @@ async def build(
 def _memories(program: Program) -> dict[str, Memory]:
     """The declared memories, and the built-in one where a run may need it."""
     declared = dict(program.memories)
-    if len(declared) != 1:
+    woken = any(webhook.wakes for webhook in program.webhooks.values())
+    if len(declared) != 1 and (program.agents or woken):
         declared.setdefault(DEFAULT_MEMORY, Memory(name=DEFAULT_MEMORY))
     return declared
 

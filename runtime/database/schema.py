@@ -51,7 +51,7 @@ deliveries = Table(
     _id(),
     _user(),
     Column("webhook", String(64), nullable=False),
-    Column("agent", String(64), nullable=False),
+    Column("agent", String(64), nullable=False),  # empty: it is for none, and only kept
     Column("provider", String(64), nullable=False),
     Column("provider_delivery_id", Text),
     Column("event", Text),
@@ -254,7 +254,7 @@ webhooks = Table(
     _id(),
     _user(),
     Column("title", Text, nullable=False),
-    Column("agent", String(64), nullable=False),
+    Column("agent", String(64), nullable=False),  # empty: none, deliveries are only kept
     Column("secret", Sealed),  # NULL: unverified requests are accepted
     Column("previous_secret", Sealed),
     Column("previous_until", BigInteger),  # Unix milliseconds; until then the secret before is good too

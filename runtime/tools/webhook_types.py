@@ -38,7 +38,8 @@ Title = Annotated[
     ),
 ]
 AgentName = Annotated[
-    str, Field(min_length=1, max_length=64, description="The agent that each delivery wakes.", examples=["reviewer"])
+    Annotated[str, Field(min_length=1, max_length=64)] | None,
+    Field(description="The agent that each delivery wakes; null: deliveries are only kept.", examples=["reviewer"]),
 ]
 Insecure = Annotated[
     bool, Field(description="Accept requests that nobody signed: whoever knows the URL can wake the agent.")
@@ -77,7 +78,7 @@ class Webhook(_Result):
 
     webhook_id: WebhookId
     title: str
-    agent: str = Field(description="The agent that each delivery wakes.")
+    agent: str | None = Field(description="The agent that each delivery wakes; null: deliveries are only kept.")
     url: str = Field(description="Where senders post.")
     is_active: bool = Field(description="false: requests are answered 404.")
     insecure_allow_unverified: bool = Field(description="true: requests that nobody signed are accepted.")

@@ -1,4 +1,4 @@
-"""Webhooks made at run time: a URL of one's own, whose deliveries wake an agent."""
+"""Webhooks made at run time: a URL of one's own, whose deliveries wake an agent, or are kept to be read."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ log = structlog.get_logger("symbiont.webhooks")
 async def webhook_create(
     context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
 ) -> NewWebhook:
-    """Make a webhook whose deliveries wake an agent.
+    """Make a webhook whose deliveries wake an agent, or with null for one are only kept.
 
     Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
     HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is answered here and never
     again. A webhook takes 60 deliveries a minute, all of a user's together 300, and bodies up to 256 KiB.
     """
     house, user = context.house, context.caller.user_id
-    if agent not in house.agents:
+    if agent is not None and agent not in house.agents:
         near = difflib.get_close_matches(agent, house.agents, n=3, cutoff=0.5)
-        known = f"did you mean {' or '.join(near)}?" if near else "the running program declares them"
+        known = f"did you mean {' or '.join(near)}?" if near else "the program that runs declares them, or names none"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
     made, secret = await house.made.create(user, title, agent, verified=not insecure_allow_unverified)
     await _changed(context, "made", made.id)

@@ -102,17 +102,18 @@ class Admission:
             raise Full("too many deliveries wait to be handled")
         answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry_of(candidate, self._clock, self._space))
         self._bytes += size
-        answer.add_done_callback(partial(self._done, size))
+        answer.add_done_callback(partial(self._done, size, candidate.agent is not None))
         return answer
 
-    def _done(self, size: int, answer: asyncio.Future[Decision]) -> None:
+    def _done(self, size: int, waits: bool, answer: asyncio.Future[Decision]) -> None:
         self._bytes -= size
         if answer.cancelled() or answer.exception() is not None:
             return
         decision = answer.result()
         if decision.verdict == "accepted":
             self._space.add(size)
-            self.on_admitted()
+            if waits:
+                self.on_admitted()
         elif decision.queued_again:
             self.on_admitted()
 
@@ -186,7 +187,7 @@ class Admission:
             *counting,
             *bulk.inserting("sqlite", deliveries, COLUMNS, [entry.row for entry in entries]),
             *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
-            *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies((e.delivery_id, e) for e in entries)),
+            *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
         ]
         return Plain(statements, decisions)
 
@@ -225,7 +226,7 @@ class Admission:
         made = bulk.insert(connection, replay_keys, _KEY_COLUMNS, keys, ignore=True)
         if made != len(keys):
             raise Collision
-        self._insert_bodies(connection, ((entry.delivery_id, entry) for entry in accepted))
+        self._insert_bodies(connection, _with_bodies(accepted))
 
     def _insert_bodies(self, connection: Connection, of: Iterable[tuple[str, Entry]]) -> None:
         bulk.insert(connection, bodies, _BODY_COLUMNS, self._bodies(of), ignore=True)
@@ -268,6 +269,15 @@ def _all_within_limits(entries: Sequence[Entry], rates: Rates) -> list[Decision]
             return None
         decisions.append(decision)
     return decisions
+
+
+def _with_bodies(entries: Iterable[Entry]) -> Iterable[tuple[str, Entry]]:
+    """Those whose bodies are stored, each with its id: all but what is only kept, without its body."""
+    return (
+        (entry.delivery_id, entry)
+        for entry in entries
+        if entry.candidate.keep_body or entry.candidate.agent is not None
+    )
 
 
 def _keys(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:

@@ -17,6 +17,8 @@ DEAD: Final = "dead"
 """Given up on; can be sent again."""
 AGENT_GONE: Final = "agent_gone"
 """The agent it is for is not declared any more; can be sent again."""
+KEPT: Final = "kept"
+"""Of a webhook that wakes no agent: there to be read, and can be sent when the webhook wakes one."""
 
 Verdict = Literal["accepted", "repeated", "replayed", "limited"]
 
@@ -40,8 +42,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """As received, before anything parsed it."""
     body_sha256: str | None = None
     """Hexadecimal; only needed when the body itself is not kept."""
-    agent: str
-    """Who it is for."""
+    agent: str | None
+    """Who it is for; None: it is only kept."""
     event: str | None = None
     provider_delivery_id: str | None = None
     """The sender's own id; the same one again gets the first one's answer."""

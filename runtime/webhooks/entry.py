@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from runtime.clock import Clock, milliseconds, uuid7
-from runtime.webhooks.delivery import QUEUED, Candidate, Decision, Quota
+from runtime.webhooks.delivery import KEPT, QUEUED, Candidate, Decision, Quota
 from runtime.webhooks.rates import Limit, limits_of
 from runtime.webhooks.space import Space
 
@@ -49,11 +49,11 @@ def entry_of(candidate: Candidate, clock: Clock, space: Space) -> Entry:
     user, webhook = candidate.user_id, candidate.webhook
     provider_id = _storable_id(candidate.provider_delivery_id)
     row = (
-        *(delivery_id, user, webhook, candidate.agent, candidate.provider, provider_id),
+        *(delivery_id, user, webhook, candidate.agent or "", candidate.provider, provider_id),
         *(storable(candidate.event), now, storable(candidate.source), len(candidate.body), candidate.body_sha256),
         *(storable(candidate.content_type), headers_json(candidate.headers)),
         *(candidate.verified, candidate.secret_index, candidate.keep_body),
-        *(QUEUED, 0, 0, now),
+        *(KEPT if candidate.agent is None else QUEUED, 0, 0, now),
     )
     identity = None if provider_id is None else (user, webhook, provider_id)
     key = None if candidate.replay_key is None else (user, webhook, candidate.replay_key)

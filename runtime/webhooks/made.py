@@ -41,7 +41,8 @@ class MadeWebhook(Struct, frozen=True, kw_only=True):
     """UUID version 4: nobody guesses one from another."""
     user_id: str
     title: str
-    agent: str
+    agent: str | None
+    """None: its deliveries are only kept."""
     verified: bool
     """False: unverified requests are accepted."""
     is_active: bool
@@ -60,7 +61,9 @@ class MadeWebhooks:
         self._secret = Seal(database.master_key, webhooks.c.secret)
         self._previous = Seal(database.master_key, webhooks.c.previous_secret)
 
-    async def create(self, user_id: str, title: str, agent: str, *, verified: bool) -> tuple[MadeWebhook, str | None]:
+    async def create(
+        self, user_id: str, title: str, agent: str | None, *, verified: bool
+    ) -> tuple[MadeWebhook, str | None]:
         """A new webhook and its secret, which is nowhere else in clear; None when unverified requests are accepted.
 
         Raises Conflict when the user has 100 already, NotFound when there is no such user any more.
@@ -68,7 +71,7 @@ class MadeWebhooks:
         webhook_id, now = str(uuid4()), milliseconds(self._clock)
         secret = make_secret() if verified else None
         sealed = None if secret is None else self._secret.close(secret.encode(), row=webhook_id, user_id=user_id)
-        row = (webhook_id, user_id, title, agent, sealed, True, now, now)
+        row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
 
         def insert(connection: Connection) -> MadeWebhook:
             if not users.is_there(connection, user_id):
@@ -204,4 +207,5 @@ def _required(connection: Connection, user_id: str, webhook_id: str) -> MadeWebh
 
 def _webhook(row: Any) -> MadeWebhook:
     fields = row._asdict()
-    return MadeWebhook(**{**fields, "verified": bool(row.verified), "is_active": bool(row.is_active)})
+    told = {"agent": row.agent or None, "verified": bool(row.verified), "is_active": bool(row.is_active)}
+    return MadeWebhook(**{**fields, **told})

@@ -114,7 +114,7 @@ def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
     return Mount(
         name=row.id,
         path=f"{PREFIX}{row.id}",
-        agent=row.agent,
+        agent=row.agent or None,
         provider=PROVIDER,
         origin="made at run time",
         secret_origins=tuple(dict.fromkeys(secret.origin for secret in secrets)),
@@ -130,7 +130,7 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
     return Route(
         name=row.id,
         path=f"{PREFIX}{row.id}",
-        agent=row.agent,
+        agent=row.agent or None,
         methods=frozenset(verifier.provider.methods),
         verifier=verifier,
         secrets=secrets,

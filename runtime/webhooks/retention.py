@@ -1,8 +1,8 @@
 """Forgetting: what ended long ago goes, and bodies that there is no room for, in small transactions between which
 others write.
 
-What still waits or runs stays, however old. For room only the bodies of deliveries that were done are dropped, oldest
-first; their rows stay for as long as the days say, so that a sender's repeat is still known for one.
+What still waits or runs stays, however old. For room only the bodies of deliveries that were done, or only kept, are
+dropped, oldest first; their rows stay for as long as the days say, so that a sender's repeat is still known for one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.database.sealed import Seal
 from runtime.webhooks.backoff import LONGEST_SECONDS
-from runtime.webhooks.delivery import DONE, QUEUED
+from runtime.webhooks.delivery import DONE, KEPT, QUEUED
 from runtime.webhooks.kept import body_of
 from runtime.webhooks.slow_clock import SlowClock
 from runtime.webhooks.space import FULL, Space
@@ -138,12 +138,12 @@ class Retention:
         self._space.measured(int(used or 0), began=began)
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
-        """Drop the oldest bodies of done deliveries behind `after`: the bytes that this frees, and the last id; empty
-        when there is none. The digest, which is had from a body while there is one, is written down."""
+        """Drop the oldest bodies of done and of kept deliveries behind `after`: the bytes that this frees, and the last
+        id; empty when there is none. The digest, which is had from a body while there is one, is written down."""
         oldest = (
             select(bodies.c.delivery_id, func.length(bodies.c.body))
             .join(deliveries, deliveries.c.id == bodies.c.delivery_id)
-            .where(deliveries.c.state == DONE, bodies.c.delivery_id > after)
+            .where(deliveries.c.state.in_((DONE, KEPT)), bodies.c.delivery_id > after)
             .order_by(bodies.c.delivery_id)
             .limit(CHUNK)
         )

@@ -25,7 +25,8 @@ class Route:
 
     name: str
     path: str
-    agent: str
+    agent: str | None
+    """Whom its deliveries wake; None: they are only kept."""
     methods: frozenset[str]
     verifier: Verifier
     secrets: tuple[Secret, ...]
@@ -71,7 +72,7 @@ class Mount:
 
     name: str
     path: str
-    agent: str
+    agent: str | None
     provider: str
     origin: str
     secret_origins: tuple[str, ...]
@@ -105,10 +106,7 @@ def mount(
 
     There is no route when none is, when `problem` says why not, or when no secret can be a key.
     `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
-
-    Whatever a webhook names no agent for is remembered under the webhook's own name.
     """
-    agent = webhook.agent or webhook.name
     given = webhook.provider.options if options is None else options
     route = None
     secrets = _possible(webhook, secrets, given)
@@ -117,14 +115,14 @@ def mount(
         problem = "; ".join(missing)
     if problem is None:
         try:
-            route = _route(webhook, agent, placed(secrets), given)
+            route = _route(webhook, placed(secrets), given)
         except ValueError as error:
             problem = str(error)
     shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
     return Mount(
         name=webhook.name,
         path=webhook.path,
-        agent=agent,
+        agent=webhook.wakes,
         provider=webhook.provider.name,
         origin=origin,
         secret_origins=(*shown, *(secret.origin for secret in placed(secrets).secrets if secret.until is not None)),
@@ -155,7 +153,7 @@ def _tried(provider: str, secret: Secret | str, options: Mapping[str, object]) -
     return secret
 
 
-def _route(webhook: Webhook, agent: str, bound: Placed, options: Mapping[str, object]) -> Route:
+def _route(webhook: Webhook, bound: Placed, options: Mapping[str, object]) -> Route:
     secrets = bound.secrets
     provider = webhook.provider.name
     if webhook.insecure_allow_unverified:
@@ -168,7 +166,7 @@ def _route(webhook: Webhook, agent: str, bound: Placed, options: Mapping[str, ob
     return Route(
         name=webhook.name,
         path=webhook.path,
-        agent=agent,
+        agent=webhook.wakes,
         methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
         secrets=secrets,

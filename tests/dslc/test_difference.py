@@ -266,9 +266,18 @@ def test_a_renamed_memory_keeps_what_it_has() -> None:
 
 
 def test_a_second_memory_changes_which_one_is_implied() -> None:
-    text = 'memory one { path "one" }\nwebhook w { path "/w" secret "secret://env/A" }\n'
+    text = 'memory one { path "one" }\nwebhook w { path "/w" secret "secret://env/A" agent a }\n'
     said = lines(text, text + 'memory two { path "two" }\n')
-    assert said[1:] == ["`w` names no memory: `default` is used instead of `one`"]
+    assert said[1:] == ["`a` names no memory: `default` is used instead of `one`"]
+
+
+def test_a_webhook_that_wakes_nobody_any_more_only_keeps() -> None:
+    head = 'path "/hooks/github" secret "secret://env/A"'
+    keeps, wakes = f"webhook w {{ {head} }}", f"webhook w {{ {head} agent reviewer }}"
+    assert lines(keeps, wakes)[-1] == "    new deliveries go to `reviewer`"
+    said = lines(wakes, keeps)
+    assert "    new deliveries are only kept; those that wait stay with `reviewer`" in said
+    assert said[-1] == "what waits for the agent `reviewer` is kept as agent_gone, and can be sent again"
 
 
 _PROGRAMS = [
@@ -278,7 +287,7 @@ _PROGRAMS = [
     'webhook a { path "/hooks/github" secret "x" }',
     'webhook a { path "/a" secret "x" agent n memory m }\nmemory m { path "./data//agents" }',
     'memory m { path "other" }\nmemory default { path "d" }\nwebhook w { path "/v" secret "x" agent reviewer }',
-    'webhook w { path "/w" secret "x" }\nwebhook v { path "/v" secret "x" agent old }',
+    'webhook w { path "/w" secret "x" memory d }\nmemory d {}\nwebhook v { path "/v" secret "x" agent old }',
 ]
 _PAIRS = [(old, new) for old in _PROGRAMS for new in _PROGRAMS]
 
@@ -311,7 +320,7 @@ def test_what_is_said_of_paths_agents_and_memories_is_what_the_daemon_does(old: 
     assert {line.split("`")[1] for line in said if line.endswith("answers 404")} == gone
     heirs = {line.split("`")[1]: line.split("`")[3] for line in said if "is answered by" in line}
     assert all(after.table.by_path[path].name == heir for path, heir in heirs.items())
-    names = {*before.program.agents, *(route.agent for route in before.table.by_path.values())}
+    names = {*before.program.agents, *(route.agent for route in before.table.by_path.values() if route.agent)}
     lost = {name for name in names if before.agent(name) and not after.agent(name)}
     assert {line.split("`")[1] for line in found.effects if "agent_gone" in line} == lost
     moved = {

@@ -27,6 +27,12 @@ webhook "kept" {
     provider github
     secret   "secret://env/GITHUB_SECRET"
 }
+webhook "pushes" {
+    path     "/hooks/pushes"
+    provider github
+    secret   "secret://env/GITHUB_SECRET"
+    agent    reviewer
+}
 agent reviewer {}
 """
 
@@ -153,7 +159,8 @@ def test_lists_are_by_webhook_state_and_time(root_with_two: Path) -> None:
     assert first["more"] is True
     for arguments, count in (
         (("--name", "kept"), 1),
-        (("--status", "done"), 2),
+        (("--status", "done"), 1),
+        (("--status", "kept"), 1),
         (("--status", "dead"), 0),
         (("--since", "1h"), 2),
         (("--since", "2020-01-01", "--until", "2020-01-02"), 0),
@@ -162,17 +169,64 @@ def test_lists_are_by_webhook_state_and_time(root_with_two: Path) -> None:
         assert len(asked(root_with_two, "deliveries", *arguments)["deliveries"]) == count, arguments
 
 
-def test_a_webhook_without_an_agent_keeps_its_deliveries_under_its_own_name(root_with_two: Path) -> None:
+def test_a_webhook_without_an_agent_just_keeps_its_deliveries(root_with_two: Path) -> None:
     [row] = asked(root_with_two, "deliveries", "--name", "kept")["deliveries"]
-    assert (row["agent"], row["state"]) == ("kept", "done")
-    assert "number: 2" in symbi("memory", "inspect", "kept", root=root_with_two).stdout
+    assert (row["agent"], row["state"], row["tries"], row["run"]) == (None, "kept", 0, None)
+    shown = symbi("webhook", "show", row["id"], "--raw", root=root_with_two)
+    assert shown.stdout == '{"number":2}'
+    assert "kept" in symbi("webhook", "logs", "--name", "kept", "--status", "202", root=root_with_two).stdout
+    assert [each["agent"] for each in json.loads(_memories(root_with_two))["agents"]] == ["reviewer"]
+    assert symbi("memory", "inspect", "kept", root=root_with_two).returncode == 2
+    [refused] = asked(root_with_two, "replay", row["id"], code=1)["not_queued"]
+    assert refused["reason"] == "the webhook kept wakes no agent"
+
+
+def _memories(root: Path) -> str:
+    return symbi("memory", "list", "--json", root=root).stdout
+
+
+def test_a_program_of_webhooks_that_only_keep_has_no_memory(tmp_path: Path) -> None:
+    text = 'webhook kept { path "/hooks/kept" provider github secret "secret://env/GITHUB_SECRET" keep_body %s }\n'
+    write_program(tmp_path, text % "false")
+    with running(tmp_path, "program") as daemon:
+        [bodiless] = accepted(daemon, b'{"number":1}', path="/hooks/kept")
+        assert daemon.symbi("memory", "list").stdout == "Nothing is remembered yet.\n"
+        inspected = daemon.symbi("memory", "inspect", "kept")
+        assert (inspected.returncode, "there are none" in inspected.stderr) == (2, True)
+    shown = asked(tmp_path, "show", bodiless)
+    assert (shown["body"], shown["state"]) == (None, "kept")
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_was_kept_is_sent_to_the_agent_that_its_webhook_wakes_later(tmp_path: Path) -> None:
+    head = 'webhook kept { path "/hooks/kept" provider github secret "secret://env/GITHUB_SECRET"'
+    write_program(tmp_path, f"{head} }}\n")
+    with running(tmp_path, "program") as daemon:
+        ids = accepted(daemon, b'{"number":1}', b'{"number":2}', path="/hooks/kept")
+    write_program(tmp_path, f"{head} agent reviewer }}\nagent reviewer {{}}\n")
+    with running(tmp_path, "program") as daemon:
+        assert set(states(tmp_path).values()) == {"kept"}
+        assert asked(tmp_path, "replay", "--since", "1h") == {"queued": [], "not_queued": []}
+        assert asked(tmp_path, "replay", "--status", "kept")["queued"] == ids
+        handled(tmp_path, *ids)
+        assert set(states(tmp_path).values()) == {"done"}
+        assert "number: 2" in daemon.symbi("memory", "inspect", "reviewer").stdout
+
+
+def test_a_webhook_that_names_only_a_memory_writes_there_under_its_own_name(tmp_path: Path) -> None:
+    hook = 'webhook noted { path "/hooks/kept" provider github secret "secret://env/GITHUB_SECRET" memory notes }'
+    write_program(tmp_path, f'memory notes {{ path "notes" }}\nmemory other {{ path "other" }}\n{hook}\n')
+    with running(tmp_path, "program") as daemon:
+        accepted(daemon, b'{"number":1}', path="/hooks/kept")
+        assert set(states(tmp_path).values()) == {"done"}
+        assert "number: 1" in daemon.symbi("memory", "inspect", "noted").stdout
 
 
 def test_a_range_of_dead_letters_is_replayed_once(tmp_path: Path) -> None:
     write_program(tmp_path, TWO)
     with running(tmp_path, "program") as daemon:
         dead = accepted(daemon, *(b'{"number":%d}' % number for number in range(3)))
-        other = accepted(daemon, b'{"number":9}', path="/hooks/kept")
+        other = accepted(daemon, b'{"number":9}', path="/hooks/pushes")
     # Nobody runs what is queued, so that the second question finds it so.
     bury(tmp_path, *dead, *other)
     told = asked(tmp_path, "replay", "--status", "dead", "--since", "1h", "--name", "github-events")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 import time
@@ -39,6 +40,23 @@ def audit(daemon: Daemon, token: str, made: Made) -> list[dict[str, Any]]:
     entries = ask(daemon, token, "GET", f"/v1/webhooks/{made.id}/audit?limit=200").json()["entries"]
     assert isinstance(entries, list)
     return entries
+
+
+def test_one_without_an_agent_just_keeps_what_it_accepts(daemon: Daemon) -> None:
+    token = make_token(daemon, "--scope", "write")
+    left_out = ask(daemon, token, "POST", "/v1/webhooks", {"title": "x"})
+    assert (left_out.status, [each["pointer"] for each in left_out.json()["errors"]]) == (422, ["/agent"])
+    made = make_webhook(daemon, token, agent=None)
+    assert ask(daemon, token, "GET", f"/v1/webhooks/{made.id}").json()["agent"] is None
+    assert made.post().status == 202
+    (entry,) = audit(daemon, token, made)
+    assert (entry["verdict"], entry["run_id"]) == ("accepted", None)
+    [row] = json.loads(daemon.symbi("webhook", "deliveries", "--name", made.id, "--json").stdout)["deliveries"]
+    assert (row["agent"], row["state"]) == (None, "kept")
+    for wrong in ((), ("--agent", "reviewer", "--keep-only")):
+        refused = daemon.symbi("webhook", "create", "Nightly build", *wrong)
+        assert (refused.returncode, "--agent NAME and --keep-only" in refused.stderr) == (2, True)
+    assert json.loads(daemon.symbi("webhook", "create", "x", "--keep-only", "--json").stdout)["agent"] is None
 
 
 def test_made_posted_to_run_and_audited_on_either_database(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -54,6 +54,21 @@ async def test_an_accepted_delivery_is_stored_with_its_sealed_body(admission: Ad
     assert _body(database, stored) == BODY
 
 
+@pytest.mark.parametrize("keep_body", [True, False])
+async def test_what_is_for_no_agent_is_only_kept_and_wakes_nobody(
+    admission: Admission, database: Database, keep_body: bool
+) -> None:
+    woken: list[None] = []
+    admission.on_admitted = lambda: woken.append(None)
+    first = await admission.admit(candidate("1", agent=None, keep_body=keep_body))
+    [row] = await rows(database, deliveries)
+    assert (row.state, row.agent) == ("kept", "")
+    assert len(await rows(database, bodies)) == keep_body
+    again = await admission.admit(candidate("1", agent=None, keep_body=keep_body))
+    assert again == Decision("repeated", first.delivery_id)
+    assert woken == []
+
+
 async def test_a_repeat_is_told_of_the_first_one(admission: Admission, database: Database) -> None:
     first = await admission.admit(candidate("1"))
     again = await admission.admit(candidate("1"))

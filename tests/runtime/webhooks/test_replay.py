@@ -83,6 +83,20 @@ async def test_of_many_each_that_cannot_be_sent_says_why(database: Database, clo
     ]
 
 
+async def test_what_is_only_kept_is_sent_when_its_webhook_wakes_an_agent(
+    database: Database, clock: ManualClock
+) -> None:
+    kept = (await Admission(database, clock).admit(candidate(agent=None))).delivery_id
+    refused = [Sent(kept, "the webhook github-events wakes no agent")]
+    assert await send_all_again(database, clock, [kept], agents=("reviewer",)) == refused
+    assert await Inbox(database, clock).claim(1) == []
+    assert await send_all_again(
+        database, clock, [kept], agents=("reviewer",), wakes={"github-events": "reviewer"}.get
+    ) == [Sent(kept)]
+    [work] = await Inbox(database, clock).claim(1)
+    assert (work.agent, work.body) == ("reviewer", BODY)
+
+
 async def test_a_repeat_and_a_replay_of_one_dead_letter_run_it_once(database: Database, clock: ManualClock) -> None:
     [dead] = await ended(database, clock, "dead", provider_delivery_id="1")
     decision = await Admission(database, clock).admit(candidate("1"))
