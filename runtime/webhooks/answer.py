@@ -6,11 +6,12 @@ from typing import Final, NamedTuple
 
 
 class Answer(NamedTuple):
-    """What is answered: `body` as it is sent."""
+    """What is answered: `body` as it is sent. `fields`: names and values of more headers, which hold no line ends."""
 
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
     body: bytes = b""
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 OK: Final = Answer()

@@ -46,6 +46,10 @@ class Handshake(Protocol):
     @property
     def methods(self) -> tuple[str, ...]: ...
 
+    @property
+    def words(self) -> str:
+        """What is asked, and what is answered, in a few words for people."""
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         """Bind the secrets, for handshakes that answer with a signature of their own."""
 
@@ -65,6 +69,33 @@ def query_parameters(query: str) -> Mapping[str, str]:
     return found if len(found) == len(pairs) else {}
 
 
+@dataclass(frozen=True, slots=True)
+class ByMethod:
+    """Several handshakes of one sender, each by methods of its own; all are signed, or none is."""
+
+    each: tuple[Handshake, ...]
+
+    def __post_init__(self) -> None:
+        if len({handshake.signed for handshake in self.each}) != 1 or len(set(self.methods)) != len(self.methods):
+            raise ValueError("handshakes of one sender differ by their methods, and in nothing else")
+
+    @property
+    def signed(self) -> bool:
+        return self.each[0].signed
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(method for handshake in self.each for method in handshake.methods)
+
+    @property
+    def words(self) -> str:
+        return "; ".join(each.words for each in self.each)
+
+    def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
+        greetings = {method: each.greeting(secrets) for each in self.each for method in each.methods}
+        return lambda request, payload: greetings[request.method](request, payload)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonEcho:
     """A JSON body whose `where` is `equals` is answered with the text at `echo`, as plain text."""
@@ -74,6 +105,10 @@ class JsonEcho:
     echo: str
     signed: bool = True
     methods: tuple[str, ...] = ("POST",)
+
+    @property
+    def words(self) -> str:
+        return f"POST of `{self.where}` `{self.equals}`: `{self.echo}` is given back"
 
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         where, echo, equals = compile_path(self.where), compile_path(self.echo), self.equals
@@ -100,6 +135,10 @@ class JsonProof:
     proof_name: str
     signed: bool = True
     methods: tuple[str, ...] = ("POST",)
+
+    @property
+    def words(self) -> str:
+        return f"POST of `{self.where}` `{self.equals}`: the HMAC of `{self.token}`"
 
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         where, find, equals = compile_path(self.where), compile_path(self.token), self.equals
@@ -133,6 +172,10 @@ class QueryEcho:
     signed: bool = False
     methods: tuple[str, ...] = ("GET",)
 
+    @property
+    def words(self) -> str:
+        return f"GET: `{self.echo}` is given back" + (" for the verify token" if self.token_name else "")
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         expected = None if self.token is None else self.token.encode("utf-8", "surrogateescape")
 
@@ -163,6 +206,10 @@ class QueryProof:
     signed: bool = False
     methods: tuple[str, ...] = ("GET",)
 
+    @property
+    def words(self) -> str:
+        return f"GET: the HMAC of `{self.token}`"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get(self.token, "")
@@ -181,6 +228,10 @@ class Present:
     signed: bool = False
     methods: tuple[str, ...] = ("HEAD",)
 
+    @property
+    def words(self) -> str:
+        return f"{', '.join(self.methods)}: 200"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         return lambda request, payload: Answer()
 
@@ -192,6 +243,10 @@ class FormPing:
     name: str
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)
+
+    @property
+    def words(self) -> str:
+        return f"POST of `{self.name}=…`: 200"
 
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         ping = re.compile(rb"%b=[0-9]{1,20}" % re.escape(self.name.encode()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from urllib.parse import parse_qsl
@@ -109,7 +110,7 @@ def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
 class Payload:
     """The decoded body. `value()` decodes on its first call and remembers the outcome, a refusal too."""
 
-    __slots__ = ("_body", "_content_type", "_decoder", "_outcome")
+    __slots__ = ("_body", "_content_type", "_decoder", "_digest", "_outcome")
 
     def __init__(self, decoder: Decoder, body: bytes, content_type: str | None) -> None:
         """`content_type`: the header's value, parameters and all; None when it was not sent."""
@@ -117,6 +118,13 @@ class Payload:
         self._body = body
         self._content_type = content_type
         self._outcome: tuple[object, str | None] | None = None
+        self._digest: str | None = None
+
+    def sha256(self) -> str:
+        """The raw body's SHA-256 in hexadecimal; worked out once."""
+        if self._digest is None:
+            self._digest = hashlib.sha256(self._body).hexdigest()
+        return self._digest
 
     def value(self) -> object:
         """dict, list, str, int, float, bool or None. Raises `Refused` when the body is not what the provider sends."""

@@ -25,6 +25,7 @@ from runtime.webhooks.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.observation import Observation
+from runtime.webhooks.payload import Payload
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
 from runtime.webhooks.response import accepted, answered, refused
@@ -55,7 +56,7 @@ class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
     __slots__ = (
-        *("began", "body", "digest", "event", "headers", "id", "incoming", "origin", "route", "secret_index"),
+        *("began", "body", "event", "headers", "id", "incoming", "origin", "payload", "route", "secret_index"),
         "verified",
     )
 
@@ -67,7 +68,7 @@ class _Arrival:
         self.headers = Headers.of(head.pairs, head.fields, head.repeated)
         self.route: Route | None = None
         self.body = b""
-        self.digest: str | None = None
+        self.payload: Payload | None = None
         self.origin = Origin(incoming.peer, False)
         self.verified = False
         self.secret_index: int | None = None
@@ -75,10 +76,8 @@ class _Arrival:
         self.id: str | None = None
 
     def body_sha256(self) -> str:
-        """Hexadecimal; worked out once."""
-        if self.digest is None:
-            self.digest = hashlib.sha256(self.body).hexdigest()
-        return self.digest
+        """Hexadecimal; worked out once where the body was to be read."""
+        return hashlib.sha256(self.body).hexdigest() if self.payload is None else self.payload.sha256()
 
     def attempt(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> Attempt:
         """What the audit keeps of a request that was not accepted."""
@@ -152,6 +151,19 @@ class Receiver:
             self._note(arrival, "refused", "internal", 500)
             return refused(Refused("internal"), arrival.route)
 
+    def refuse(self, problem: http.Problem, peer: str | None) -> http.Response:
+        """The answer to what never became a request, over a connection with `peer`. It counts as every other refusal
+        does, and whoever sends nothing else is told to wait."""
+        origin = self._addresses.unread(peer)
+        try:
+            self._addresses.check(origin, None)
+        except Refused as reason:
+            self._observation.refused(reason.reason)
+            return refused(reason, None)
+        self._observation.refused(problem.error)
+        self._addresses.refused(origin, problem.status)
+        return http.failure(problem)
+
     async def _receive(self, arrival: _Arrival) -> http.Response:
         head, headers = arrival.incoming.head, arrival.headers
         path, method = head.path, head.method
@@ -166,12 +178,12 @@ class Receiver:
         arrival.body = await arrival.incoming.read(route.body_limit)
         verifier = route.verifier
         request = Request(headers, arrival.body, method, route.public_url, head.query, self._keys)
-        payload = verifier.payload(request)
+        payload = arrival.payload = verifier.payload(request)
         greeting = verifier.greet(request, payload, signed=False)
         if greeting is not None:
             return self._greeted(arrival, greeting)
         if method not in verifier.provider.methods:
-            raise Refused("method_not_allowed")
+            raise Refused("not_a_handshake")
         match = await self._check(arrival, verifier, request)
         if route.verified:
             arrival.verified, arrival.secret_index = True, match.secret_index

@@ -50,6 +50,9 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "invalid_form": Reason(400, "invalid_form", "the body is not the form this provider sends"),
         "duplicate_key": Reason(400, "duplicate_key", "the body has a key twice in one object"),
         "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
+        "not_a_handshake": Reason(
+            400, "not_a_handshake", "by this method only the sender's own questions are answered, and this is none"
+        ),
         "incomplete_body": Reason(400, "incomplete_body", "the body ended too early"),
         "address_not_allowed": Reason(403, "forbidden", "this address may not send here"),
         "not_found": Reason(404, "not_found", "nothing is here"),

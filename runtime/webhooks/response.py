@@ -14,7 +14,8 @@ _NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
 
 def answered(answer: Answer) -> Response:
     """An answer that a row prescribes."""
-    return Response(answer.status, answer.content_type, answer.body, _NOSNIFF)
+    fields = "".join(f"{name}: {value}\r\n" for name, value in answer.fields).encode("ascii")
+    return Response(answer.status, answer.content_type, answer.body, _NOSNIFF + fields)
 
 
 def accepted(delivery_id: str) -> Response:

@@ -189,6 +189,10 @@ class Confirmation:
     signed: bool = True
     methods: tuple[str, ...] = ("POST",)
 
+    @property
+    def words(self) -> str:
+        return "POST of a confirmation: its URL is logged, for you to open"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
             message = payload.value_or_none()

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field, model_validator
 from dslc.blocks import Relation
 from dslc.blocks.block import Group
 from runtime.webhooks.answer import Answer
-from runtime.webhooks.handshake import Greeting, safe_challenge
+from runtime.webhooks.cloud_events import Permission
+from runtime.webhooks.handshake import ByMethod, Greeting, safe_challenge
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Fact, Provider
@@ -31,6 +32,10 @@ class Validation:
 
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)
+
+    @property
+    def words(self) -> str:
+        return "POST: `validationCode` is given back as JSON"
 
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
@@ -95,18 +100,20 @@ def configure(row: Provider, options: EventGridOptions) -> Provider:
 AZURE_EVENT_GRID = Provider(
     name="azure-event-grid",
     title="Azure Event Grid",
-    doc="Azure Event Grid, in its own schema. It does not sign: the secret is a token of yours that it puts into a "
-    "header, or none with `tenant`.",
+    doc="Azure Event Grid, in its own schema or as CloudEvents. It does not sign: the secret is a token of yours that "
+    "it puts into a header, or none with `tenant`.",
     doc_url="https://learn.microsoft.com/en-us/azure/event-grid/end-point-validation-event-grid-events-schema",
     scheme=Token(header="X-Webhook-Token"),
-    handshake=Validation(),
-    event=("$[0].eventType",),
-    delivery_id=("$[*].id",),
+    # In its own schema it asks by an event; for CloudEvents, which come one by one or in a list, by OPTIONS.
+    handshake=ByMethod((Validation(), Permission())),
+    event=("$[0].eventType", "$.type", "$[0].type"),
+    # A CloudEvent's id is one among those of its source (CloudEvents 1.0, `id`).
+    delivery_id=("$.source + $.id", "$[*].source + $[*].id", "$[*].id"),
     facts=(
-        Fact("event", ("$[0].eventType",)),
-        Fact("subject", ("$[0].subject",)),
-        Fact("topic", ("$[0].topic",)),
-        Fact("at", ("$[0].eventTime",)),
+        Fact("event", ("$[0].eventType", "$.type", "$[0].type")),
+        Fact("subject", ("$[0].subject", "$.subject")),
+        Fact("topic", ("$[0].topic", "$.source", "$[0].source")),
+        Fact("at", ("$[0].eventTime", "$.time", "$[0].time")),
     ),
     options=EventGridOptions,
     configure=configure,

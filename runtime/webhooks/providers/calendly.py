@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.signature_header import Fields
+from runtime.webhooks.source import BODY
 
 CALENDLY = Provider(
     name="calendly",
@@ -13,6 +14,8 @@ CALENDLY = Provider(
     doc_url="https://developer.calendly.com/api-docs/overview/webhooks/webhook-signatures",
     scheme=Hmac(header="Calendly-Webhook-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=180),
     event=("$.event",),
+    # `created_at` is in every body; the signature is another one for each attempt.
+    delivery_id=(BODY,),
     facts=(
         Fact("event", ("$.payload.scheduled_event.name",)),
         Fact("invitee", ("$.payload.name",)),

@@ -30,6 +30,10 @@ class Ping:
     signed: bool = True
     methods: tuple[str, ...] = ("POST",)
 
+    @property
+    def words(self) -> str:
+        return f"POST of `$.type` {self.type}: {self.answer.status}"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
             body = payload.value_or_none()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.webhooks.answer import OK
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.source import BODY
 
 LEMONSQUEEZY = Provider(
     name="lemonsqueezy",
@@ -13,6 +14,8 @@ LEMONSQUEEZY = Provider(
     doc_url="https://docs.lemonsqueezy.com/help/webhooks/signing-requests",
     scheme=Hmac(header="X-Signature"),
     event=("$.meta.event_name",),
+    # Of an object only `updated_at` tells two events from one another.
+    delivery_id=(BODY,),
     answer=OK,
     facts=(
         Fact("kind", ("$.data.type",)),

@@ -13,6 +13,7 @@ from runtime.webhooks.handshake import QueryEcho
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.signature_header import Prefixed
+from runtime.webhooks.source import BODY
 
 
 class MetaOptions(Group):
@@ -43,6 +44,8 @@ META = Provider(
         token_name="hub.verify_token",  # noqa: S106 - the parameter's name
     ),
     event=("$.entry[0].changes[0].field", "$.object"),
+    # Ids stand in what changed, in every product elsewhere; each entry has its time.
+    delivery_id=(BODY,),
     options=MetaOptions,
     configure=_configure,
     answer=OK,

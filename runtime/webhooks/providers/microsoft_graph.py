@@ -23,6 +23,10 @@ class Validation:
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)
 
+    @property
+    def words(self) -> str:
+        return "POST: `validationToken` is given back"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
             token = query_parameters(request.query).get("validationToken", "")

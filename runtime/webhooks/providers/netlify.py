@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.source import BODY
 
 NETLIFY = Provider(
     name="netlify",
@@ -17,8 +18,9 @@ NETLIFY = Provider(
         expires=False,
         body_claim="sha256",
     ),
-    # The state stands for the event, which nothing names. No delivery id: that of a deploy is the same in every state.
+    # The state stands for the event, which nothing names. The id is the deploy's, the same in every state.
     event=("$.state",),
+    delivery_id=(BODY,),
     facts=(
         Fact("site", ("$.name", "$.site_id")),
         Fact("branch", ("$.branch",)),

@@ -28,6 +28,10 @@ class Verification:
     signed: bool = False
     methods: tuple[str, ...] = ("GET",)
 
+    @property
+    def words(self) -> str:
+        return "GET: `X-Okta-Verification-Challenge` is given back as JSON"
+
     def greeting(self, secrets: tuple[bytes, ...]) -> Greeting:
         def greet(request: Request, payload: Payload) -> Answer | None:
             challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.webhooks.basic_scheme import Basic
 from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.source import BODY
 
 POSTMARK = Provider(
     name="postmark",
@@ -11,8 +12,9 @@ POSTMARK = Provider(
     doc="Postmark's webhooks. It does not sign: the secret is the `name:password` of the webhook's basic auth.",
     doc_url="https://postmarkapp.com/developer/webhooks/webhooks-overview",
     scheme=Basic(),
-    # No delivery id: MessageID is the message's, the same for its delivery, opening and every click.
     event=("$.RecordType",),
+    # MessageID is the message's, the same for its delivery, opening and every click, each of which has its time.
+    delivery_id=(BODY,),
     facts=(
         Fact("recipient", ("$.Recipient", "$.Email", "$.To")),
         Fact("subject", ("$.Subject",)),

@@ -32,7 +32,7 @@ def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_k
     )
 
 
-def _openai_key(secret: bytes) -> bytes:
+def openai_key(secret: bytes) -> bytes:
     """Only what has the prefix is base64, as in OpenAI's own library."""
     return base64_key(secret) if secret.strip().startswith(b"whsec_") else text_key(secret)
 
@@ -112,7 +112,7 @@ OPENAI = replace(
     title="OpenAI",
     doc="Events of background responses, batches, evaluations and fine-tuning at OpenAI.",
     doc_url="https://platform.openai.com/docs/guides/webhooks",
-    scheme=_symmetric(key=_openai_key),
+    scheme=_symmetric(key=openai_key),
     facts=(Fact("object", ("$.data.id",)), Fact("event", ("$.id",))),
 )
 

@@ -14,6 +14,8 @@ TELEGRAM = Provider(
     scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
     # A JSON answer would be taken for a call of the bot's.
     answer=Answer(200),
+    # An update is of one kind, which is the name of what it holds.
+    event=("key:update_id",),
     delivery_id=("$.update_id",),
     facts=(
         Fact("from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")),

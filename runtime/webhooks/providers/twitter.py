@@ -7,6 +7,7 @@ from runtime.webhooks.handshake import QueryProof
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.signature_header import Prefixed
+from runtime.webhooks.source import BODY
 
 TWITTER = Provider(
     name="twitter",
@@ -21,6 +22,9 @@ TWITTER = Provider(
         begins=b"{",
     ),
     handshake=QueryProof(token="crc_token", name="response_token"),  # noqa: S106 - its name
+    event=("key:for_user_id,user_has_blocked,apps,users",),
+    # Every event has its own id or time in it, and nothing beside it has.
+    delivery_id=(BODY,),
     answer=OK,
     facts=(
         Fact("for", ("$.for_user_id",)),

@@ -7,6 +7,7 @@ from runtime.webhooks.handshake import JsonProof
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.signature_header import Prefixed
+from runtime.webhooks.source import BODY
 
 ZOOM = Provider(
     name="zoom",
@@ -29,6 +30,8 @@ ZOOM = Provider(
         proof_name="encryptedToken",
     ),
     event=("$.event",),
+    # `event_ts` is in every body; the signature is another one for each attempt.
+    delivery_id=(BODY,),
     answer=OK,
     facts=(
         Fact("topic", ("$.payload.object.topic",)),

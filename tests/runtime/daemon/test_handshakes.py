@@ -43,6 +43,7 @@ webhook rotated {
     secret ["secret://env/NEW_SECRET", "secret://env/APP_SECRET"]
 }
 webhook shop { path "/hooks/shop", provider woocommerce, secret "secret://env/APP_SECRET" }
+webhook grid { path "/hooks/grid", provider azure-event-grid, secret "secret://env/APP_SECRET" }
 webhook payments { path "/hooks/payments", provider adyen, secret "secret://env/ADYEN_KEY" }
 """
 
@@ -83,7 +84,7 @@ def test_challenges_are_never_given_back_as_a_page(daemon: Daemon) -> None:
     assert (answer.status, answer.body, answer.headers["x-content-type-options"]) == (200, b"kVb3-_x9", "nosniff")
     for challenge in ("%3Cscript%3Ealert(1)%3C/script%3E", "a%0d%0aX-Injected:%201", ""):
         refused = daemon.request("GET", f"/hooks/dropbox?challenge={challenge}")
-        assert refused.status == 405
+        assert (refused.status, refused.json()["error"]) == (400, "not_a_handshake")
         assert b"script" not in refused.body
         assert "x-injected" not in refused.headers
 
@@ -92,6 +93,21 @@ def test_x_is_given_the_proof_of_its_token(daemon: Daemon) -> None:
     answer = daemon.request("GET", "/hooks/posts?crc_token=MTIz_-a&nonce=x")
     proof = base64.b64encode(hmac.digest(SECRET.encode(), b"MTIz_-a", hashlib.sha256)).decode()
     assert (answer.status, answer.json()) == (200, {"response_token": f"sha256={proof}"})
+
+
+def test_event_grid_may_send_cloud_events_once_it_has_asked(daemon: Daemon) -> None:
+    origin = ("WebHook-Request-Origin", "eventgrid.azure.net")
+    answer = daemon.request("OPTIONS", "/hooks/grid", headers=[origin, ("WebHook-Request-Rate", "120")])
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["webhook-allowed-origin"] == "eventgrid.azure.net"
+    assert answer.headers["webhook-allowed-rate"] == "*"
+    assert answer.headers["allow"] == "POST"
+    other = daemon.request("OPTIONS", "/hooks/grid", headers=[("WebHook-Request-Origin", "<b>")])
+    assert (other.status, other.json()["error"]) == (400, "not_a_handshake")
+    event = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.made"}
+    token = [("X-Webhook-Token", SECRET), ("Content-Type", "application/cloudevents+json"), origin]
+    first, second = (daemon.request("POST", "/hooks/grid", json.dumps(event).encode(), token) for _ in range(2))
+    assert (first.status, second.json()) == (202, first.json())
 
 
 def test_trello_looks_by_head(daemon: Daemon) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from runtime.webhooks import Headers, Payload, Refused
@@ -84,3 +86,21 @@ def test_a_part_that_is_no_short_printable_text_is_refused(text: str) -> None:
     if len(text) < 256:
         with pytest.raises(Refused, match="malformed_delivery_id"):
             every(f'["{text}", "{"x" * 300}"]'.encode(), "$[*]")
+
+
+def test_the_name_of_what_a_payload_holds_may_say_what_it_is() -> None:
+    assert read(b'{"update_id": 1, "message": {}}', "key:update_id") == "message"
+    assert read(b'{"poll": {}, "update_id": 1}', "key:update_id") == "poll"
+    assert read(b'{"for": 1, "users": {}, "likes": []}', "key:for,users") == "likes"
+    for body in (b'{"update_id": 1}', b"{}", b"[1]", b"1", b"{"):
+        assert read(body, "key:update_id") is None
+    with pytest.raises(Refused, match="duplicate_key"):
+        read(b'{"a": 1, "a": 2}', "key:update_id")
+    with pytest.raises(Refused, match="malformed_delivery_id"):
+        read(b'{"a\\u0000": 1}', "key:update_id")
+
+
+def test_a_body_may_be_its_own_id() -> None:
+    assert read(b"{", "body") == hashlib.sha256(b"{").hexdigest()
+    assert read(b"", "$.id", "body") == hashlib.sha256(b"").hexdigest()
+    assert read(b'{"id": 7}', "$.id", "body") == "7"

@@ -1,0 +1,76 @@
+"""`symbi webhook providers`: the senders that are known, and how each proves what it sends."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import click
+
+from runtime.cli.output import json_option, print_json, print_table
+from runtime.errors import UsageError
+
+_LEFT_OUT = ("asana", "notion")
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def providers(name: str | None, as_json: bool) -> None:
+    """Every sender that `provider` may name; or all that is known of NAME.
+
+    That is how it proves what it sends, what its secret means, where event and delivery id stand, its handshake, and
+    where it documents all this. Neither a root nor a daemon is needed.
+    """
+    from runtime.webhooks.portrait import portrait
+    from runtime.webhooks.providers import PROVIDERS
+
+    if name is not None:
+        row = PROVIDERS.get(name)
+        if row is None:
+            raise UsageError(f"there is no provider called {name!r}", hint=_hint(name, list(PROVIDERS)))
+        said = portrait(row)._asdict()
+        if as_json:
+            print_json(said)
+        else:
+            _show(said)
+        return
+    every = [portrait(PROVIDERS[each]) for each in sorted(PROVIDERS)]
+    if as_json:
+        print_json({"providers": [each._asdict() for each in every]})
+        return
+    rows = [
+        (each.name, each.title, each.proof, "-" if each.tolerance is None else f"{each.tolerance:g} s")
+        for each in every
+    ]
+    print_table(("provider", "sender", "proof", "time"), rows, empty="There are no providers.")
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if name.lower() in _LEFT_OUT:
+        return f"{name.lower()} hands its secret to whoever asks first, so it is left out; take `custom`"
+    near = get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]}?" if near else "`symbi webhook providers` lists them; `custom` describes others"
+
+
+def _show(said: dict[str, object]) -> None:
+    tolerance = said["tolerance"]
+    lines = (
+        ("provider", said["name"]),
+        ("sender", said["title"]),
+        ("about", said["doc"]),
+        ("proof", said["proof"]),
+        ("in", _listed(said["places"]) or "the body"),
+        ("secret", said["secret"] or "none: the sender's keys are fetched"),
+        ("time", "not signed" if tolerance is None else f"signed; good for {tolerance:g} s, either way"),
+        ("event", said["event"] or "not said"),
+        ("told apart by", said["told_apart_by"] or "nothing: every request is another delivery"),
+        ("handshake", said["handshake"] or "none"),
+        ("options", _listed(said["options"]) or "none"),
+        ("see", said["doc_url"] or "docs/providers.md"),
+    )
+    for label, text in lines:
+        click.echo(f"{label:15}{text}")
+
+
+def _listed(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names) if isinstance(names, tuple) else ""
