@@ -129,6 +129,7 @@ class Daemon:
             workers=settings.workers,
             concurrency=self._concurrency,
             on_full=lambda: self._wakeup.tell(INBOX),
+            stand_back=self._has_no_agent,
             metrics=house.metrics,
         )
         house.on_queued = self._dispatcher.wake
@@ -159,7 +160,8 @@ class Daemon:
         drain = house.settings.drain_seconds
         limits = Limits(connections=_room(house.settings.connections))
         house.metrics.refusals.also(PROBLEMS)
-        hooks = Server(self._receiver.handle, limits, on_problem=house.metrics.refusals.add)
+        behind_proxies = house.settings.trusted_proxies > 0
+        hooks = Server(self._receiver.handle, limits, refuse=self._receiver.refuse, behind_proxies=behind_proxies)
         house.metrics.connections.ask = lambda: len(hooks.connections)
         for_operators = operators(house, self._is_serving, local=is_loopback(private))
         for_commands = admin(house, self._is_serving)
@@ -217,6 +219,11 @@ class Daemon:
     def _concurrency(self) -> Mapping[str, int]:
         generation = self._house.generation
         return generation.concurrency if generation else {}
+
+    def _has_no_agent(self) -> bool:
+        """Whether nothing in this program could run what waits while another daemon's may: memories that are files keep
+        agents to one of those that share a database, and this one is not to bury what waits for that."""
+        return self._house.database.kind == "postgresql" and not self._house.agents
 
     def _is_serving(self) -> bool:
         return self._serving

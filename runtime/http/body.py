@@ -1,8 +1,9 @@
-"""A body on its way in."""
+"""Bodies on their way in: one of them, and how much all of them may take."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from runtime.http.chunked import Chunks
@@ -18,26 +19,22 @@ class Gathered(Protocol):
 
 
 class Gathering:
-    """Gathers one body of `length` bytes, or `CHUNKED`, and never much more than `limit`.
+    """Gathers one body of `length` bytes, or `CHUNKED`, and never much more than `limit`; it began at `began`.
 
     `body` is the future of it; it fails with a `Problem`. `size`: bytes so far.
     """
 
-    __slots__ = ("_began", "_chunks", "_limit", "_limits", "_parts", "_tell", "_wanted", "body", "size")
+    __slots__ = ("_chunks", "_limit", "_parts", "_tell", "_wanted", "began", "body", "size")
 
-    def __init__(self, length: int, limit: int, limits: Limits) -> None:
+    def __init__(self, length: int, limit: int, began: float, tell: Gathered) -> None:
         self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.size = 0
+        self.began = began
         self._wanted = length
         self._limit = limit
-        self._limits = limits
+        self._tell = tell
         self._parts: list[bytes] = []
         self._chunks = Chunks() if length == CHUNKED else None
-
-    def begin(self, now: float, tell: Gathered) -> float:
-        """Begin at `now`; by when the body must be here."""
-        self._began, self._tell = now, tell
-        return now + self._limits.body_seconds
 
     def feed(self, data: bytes) -> bytes | None:
         """Take `data`; what follows the body once it is whole, None before and for a body that has failed."""
@@ -58,12 +55,14 @@ class Gathering:
         if not self.body.done():
             self.body.set_exception(problem)
             self._parts.clear()
+            self._chunks = None
             self._tell(whole=False)
 
-    def drips(self, now: float) -> bool:
-        """Whether it comes too slowly: a sender must not hold a connection with a byte now and then."""
-        passed = now - self._began
-        return passed > self._limits.body_grace and self.size < passed * self._limits.body_rate
+    def late(self, now: float, limits: Limits) -> bool:
+        """Whether it takes too long, or comes too slowly: a sender must not hold a connection with a byte now and
+        then."""
+        passed = now - self.began
+        return passed >= limits.body_seconds or (passed > limits.body_grace and self.size < passed * limits.body_rate)
 
     def _feed_chunks(self, chunks: Chunks, data: bytes) -> bytes | None:
         try:
@@ -82,3 +81,35 @@ class Gathering:
     def _succeed(self, body: bytes) -> None:
         self.body.set_result(body)
         self._tell(whole=True)
+
+
+class Bodies:
+    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole.
+    `now` gives the event loop's time."""
+
+    __slots__ = ("_limits", "gathering", "now", "size")
+
+    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+        self.now = now
+        self._limits = limits
+        self.size = 0
+        self.gathering: set[Gathering] = set()
+
+    def hold(self, more: int, by: Gathering | None = None) -> bool:
+        """Count `more` bytes, of the body that is gathered `by`; False, and nothing is counted, when there is no room
+        for them."""
+        if self.size + more > self._limits.gathered and not self._make_room(more, by):
+            return False
+        self.size += more
+        return True
+
+    def _make_room(self, more: int, by: Gathering | None) -> bool:
+        """Give up those that come slowest, of those that have had the time to come: whoever sends at once what it has
+        to send need not wait until the slow ones are given up for their own sake."""
+        limits, now = self._limits, self.now()
+        while self.size + more > limits.gathered:
+            others = [each for each in self.gathering if each is not by and now - each.began >= limits.body_grace]
+            if not others:
+                return False
+            min(others, key=lambda each: each.size / (now - each.began + 1)).fail(Problem("overloaded"))
+        return True

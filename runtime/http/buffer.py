@@ -23,6 +23,10 @@ class Buffer:
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data
         self._at = 0
 
+    def clear(self) -> None:
+        """Throw away what is there."""
+        self._data, self._at = b"", 0
+
     def take(self, size: int) -> bytes:
         """The next `size` bytes, or as many as there are."""
         at, self._at = self._at, min(len(self._data), self._at + size)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from math import inf
-from typing import Any, Protocol, cast
+from typing import cast
 
 import structlog
 
-from runtime.http.body import Gathering
 from runtime.http.buffer import Buffer
 from runtime.http.drive import drive
-from runtime.http.head import CHUNKED, Head
-from runtime.http.limits import Limits
+from runtime.http.intake import Intake
+from runtime.http.listener import Listener
 from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import CONTINUE, Response, failure, render
@@ -24,58 +23,17 @@ BURST = 16
 """Requests of one connection that are begun before others have their turn."""
 
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-"""Answers a request. It has no task of its own, see `drive`."""
-
-
-class Listener(Protocol):
-    """What all connections of one listener share: `runtime.http.server.Server`.
-
-    `gathered`: bytes of the bodies in hand. `now`: the event loop's time, at most a second old. `draining`: it has
-    been asked to stop.
-    """
-
-    gathered: int
-
-    @property
-    def handler(self) -> Handler: ...
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def now(self) -> float: ...
-    @property
-    def draining(self) -> bool: ...
-
-    def on_problem(self, error: str, /) -> None:
-        """A request never came to the handler, for `error`."""
-
-    def admit(self, connection: Connection) -> bool:
-        """A new connection; whether there is room for it."""
-
-    def begin(self, connection: Connection) -> None:
-        """A part of a head has come."""
-
-    def busy(self, connection: Connection) -> None:
-        """A request is handled."""
-
-    def rest(self, connection: Connection) -> None:
-        """It waits for its next request."""
-
-    def forget(self, connection: Connection) -> None:
-        """It is gone."""
-
-
 class Connection(asyncio.Protocol):
     """`deadline`: when `expire` is due, in the event loop's seconds.
 
-    At any time it is in one of these: between requests; in a head; handling a request (`_request`), of which it may be
-    gathering the body (`_gathering`); skipping a refused body (`_skip`); or lingering, with everything said.
+    At any time it is in one of these: between requests; in a head (`_heading`); handling a request (`_request`), of
+    which it may be gathering the body (`_intake`); skipping a refused body (`_skip`); or lingering, with everything
+    said. `_group` is told when it begins and when it ends to wait for its peer.
     """
 
     __slots__ = (
-        *("_advancing", "_broken", "_buffer", "_ended", "_gathering", "_heading", "_held", "_lingering"),
-        *("_lost", "_peer", "_reading", "_request", "_scheduled", "_server", "_skip", "_transport", "_unread"),
-        *("_writable", "deadline"),
+        *("_advancing", "_buffer", "_ended", "_gives_way", "_group", "_heading", "_intake", "_lingering", "_lost"),
+        *("_peer", "_reading", "_request", "_scheduled", "_server", "_skip", "_transport", "_writable", "deadline"),
     )
 
     def __init__(self, server: Listener) -> None:
@@ -83,14 +41,12 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._peer: str | None = None
         self._buffer = Buffer()
+        self._intake = Intake(self, self._buffer, server.bodies, server.limits)
         self._request: Request | None = None
-        self._gathering: Gathering | None = None
-        self._unread = False  # the request's body has not been asked for
-        self._held = 0  # bytes of the request's body
-        self._broken = False  # where the next request begins is not known
         self._skip = 0
         self._heading = False
         self._lingering = False
+        self._gives_way = False  # another one needs its place
         self._ended = False  # the peer sends no more
         self._lost = False
         self._reading = True
@@ -105,16 +61,17 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else None
-        if not self._server.admit(self):
-            self._server.on_problem("overloaded")
-            self._transport.write(render(failure(Problem("overloaded")), alive=False))
-            self._lingering = True
-            self._transport.close()
+        group = self._server.admit(self, self._peer)
+        if group is None:
+            self._transport.write(render(self._server.refuse(Problem("overloaded"), self._peer), alive=False))
+            self._gives_way = True
+            self.close()
             return
+        self._group = group
         self.deadline = self._server.now + self._server.limits.head_seconds
         if self._server.draining:
             # Accepted at the very moment of the stop.
-            self._transport.close()
+            self.close()
 
     def data_received(self, data: bytes) -> None:
         if self._lingering:
@@ -126,10 +83,8 @@ class Connection(asyncio.Protocol):
                 if not self._skip:
                     self._wait()
                 return
-        gathering = self._gathering
-        if gathering is not None:
-            rest = gathering.feed(data)
-            self._account(gathering.size)
+        if self._intake.gathering is not None:
+            rest = self._intake.feed(data)
             if rest is None:
                 return
             data = rest
@@ -140,50 +95,67 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The peer sends no more, and may well wait for answers."""
         self._ended = True
-        if self._gathering is not None:
-            self._gathering.fail(Problem("incomplete_body"))
+        self._intake.fail(Problem("incomplete_body"))
         if self._request is None and not self._buffer:
-            return False
-        self._advance()
-        return not self._lingering
+            self.close()
+        else:
+            self._advance()
+        # It is closed here and nowhere else.
+        return True
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
-        self._server.forget(self)
-        if self._gathering is not None:
-            self._gathering.fail(Problem("incomplete_body"))
+        self._server.forget(self, None if self._gives_way else self._group)
+        self._intake.fail(Problem("incomplete_body"))
 
     def pause_writing(self) -> None:
         """A sender that asks and never reads is not asked further, or its answers would fill the memory."""
         self._writable = False
         self.deadline = self._server.now + self._server.limits.write_seconds
+        if not self._gives_way:
+            self._group.wait(self)
 
     def resume_writing(self) -> None:
         self._writable = True
-        if self._request is not None:
-            self.deadline = inf
-        elif not self._lingering:
+        if self._lingering or self._gives_way:
+            return
+        if self._request is None:
             self._heading = False
             self._wait()
             self._advance()
+            return
+        self.deadline = inf
+        if self._intake.gathering is None:
+            self._group.work(self)
 
     # What the server says.
 
+    def look(self, now: float) -> None:
+        """See whether the deadline has passed, or that of a body."""
+        gathering = self._intake.gathering
+        if now >= self.deadline:
+            self.expire()
+        elif gathering is not None and gathering.late(now, self._server.limits):
+            gathering.fail(Problem("timeout"))
+
     def expire(self) -> None:
         """The deadline has passed."""
-        if self._gathering is not None:
-            self._gathering.fail(Problem("timeout"))
-        elif self._lingering or not self._writable:
+        if self._lingering or not self._writable:
             self._transport.abort()
         elif self._heading:
             self._fail(Problem("timeout"))
         else:
-            self._transport.close()
+            self.close()
 
-    def look(self, now: float) -> None:
-        """See whether the deadline has passed, or a body comes too slowly."""
-        if now >= self.deadline or (self._gathering is not None and self._gathering.drips(now)):
-            self.expire()
+    def give_way(self) -> None:
+        """Another connection needs the place: end at once, and tell a sender whose body was awaited."""
+        self._gives_way = True
+        if self._intake.gathering is not None:
+            self._intake.fail(Problem("overloaded"))
+        elif self._lingering or not self._writable:
+            self._transport.abort()
+        else:
+            self.close()
 
     @property
     def idle(self) -> bool:
@@ -196,11 +168,14 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the connection; `at_once`: without what has not been sent yet."""
+        """End the connection when the peer has read what was said, or could have; `at_once`: without that."""
         if at_once:
             self._transport.abort()
-        else:
-            self._transport.close()
+            return
+        limits = self._server.limits
+        self._lingering = True
+        self.deadline = self._server.now + (limits.linger_seconds if self._gives_way else limits.write_seconds)
+        self._transport.close()
 
     # Requests.
 
@@ -235,60 +210,30 @@ class Connection(asyncio.Protocol):
             return False
         self._heading = False
         self.deadline = inf
-        self._unread = head.length != 0
-        self._request = request = Request(head, self._peer, self)
-        self._server.busy(self)
+        self._intake.asked = False
+        self._request = request = Request(head, self._peer, self._intake)
+        self._group.work(self)
         drive(self._server.handler(request), self._answer)
         return True
 
-    def body(self, limit: int) -> bytes | asyncio.Future[bytes]:
-        """The body of the request that is being handled, for `Request.read`. Raises `Problem`."""
-        request = self._request
-        assert request is not None
-        if not self._unread:
-            return b""
-        length = request.head.length
-        if length > limit:
-            raise self._break(Problem("body_too_large"))
-        self._unread = False
-        if length != CHUNKED and len(self._buffer) >= length:
-            body = self._buffer.take(length)
-            if self._server.gathered + length > self._server.limits.gathered:
-                raise self._break(Problem("overloaded"))
-            self._account(length)
-            return body
-        if self._ended or self._lost:
-            raise self._break(Problem("incomplete_body"))
-        self._gathering = gathering = Gathering(length, limit, self._server.limits)
-        self.deadline = gathering.begin(self._server.now, self._gathered)
-        first = self._buffer.take(len(self._buffer))
-        if first:
-            rest = gathering.feed(first)
-            self._account(gathering.size)
-            if rest:
-                self._buffer.add(rest)
-        elif request.head.expects:
+    # What the request's body asks of its carrier.
+
+    @property
+    def ended(self) -> bool:
+        """No more will come."""
+        return self._ended or self._lost
+
+    def await_body(self, *, say: bool) -> None:
+        """A body is awaited from now on; `say`: its sender waits to be told to go on."""
+        self._group.wait(self)
+        if say:
             self._transport.write(CONTINUE)
         self._read_or_not()
-        return gathering.body
 
-    def _break(self, problem: Problem) -> Problem:
-        self._broken = True
-        return problem
-
-    def _gathered(self, *, whole: bool) -> None:
-        """The body is whole, or will never be."""
-        self._gathering = None
-        self._broken = self._broken or not whole
-        self.deadline = inf
-
-    def _account(self, size: int) -> None:
-        """`size` bytes of this request's body are held now."""
-        server = self._server
-        server.gathered += size - self._held
-        self._held = size
-        if server.gathered > server.limits.gathered and self._gathering is not None:
-            self._gathering.fail(Problem("overloaded"))
+    def have_body(self) -> None:
+        """It is here, or will never be."""
+        if not self._gives_way:
+            self._group.work(self)
 
     # Answers.
 
@@ -296,20 +241,20 @@ class Connection(asyncio.Protocol):
         """Write the answer to the request that is handled, and go on with the next one."""
         request, self._request = self._request, None
         assert request is not None
-        if self._held:
-            self._server.gathered -= self._held
-            self._held = 0
+        intake = self._intake
+        if intake.held:
+            intake.let_go()
         if self._lost:
             return
         if not isinstance(result, Response):
             log.error("a request could not be handled", exc_info=result)
             result = failure(Problem("internal_error"))
         head = request.head
-        behind = self._left_over(head)
+        behind = intake.left_over(head)
         alive = head.keep_alive and not result.close and behind is not None and not self._server.draining
         self._transport.write(render(result, alive=alive, minor=head.minor, without_body=head.method == "HEAD"))
         if not alive:
-            self._end()
+            self._end(quiet=behind == 0)
             return
         if behind:
             self._skip = behind - len(self._buffer.take(behind))
@@ -317,33 +262,24 @@ class Connection(asyncio.Protocol):
         if not self._advancing:
             self._advance()
 
-    def _left_over(self, head: Head) -> int | None:
-        """Bytes of the body that nobody asked for and that are worth reading to use the connection again; None when
-        the connection has to end."""
-        if self._broken:
-            return None
-        if not self._unread:
-            return 0
-        worth = 0 < head.length <= self._server.limits.discarded and not head.expects
-        return head.length if worth else None
-
     def _fail(self, problem: Problem) -> None:
         """Answer what is no request, and end."""
-        self._broken = True
-        self._server.on_problem(problem.error)
-        self._transport.write(render(failure(problem), alive=False))
-        self._end()
+        self._intake.broken = True
+        self._transport.write(render(self._server.refuse(problem, self._peer), alive=False))
+        self._end(quiet=False)
 
-    def _end(self) -> None:
-        """Everything has been said. What the sender still sends is let pass for a while, or it could not read it."""
-        self._lingering = True
-        quiet = not (self._unread or self._broken or self._buffer)
-        self._buffer = Buffer()
-        if self._ended or (quiet and self._reading) or not self._transport.can_write_eof():
-            self._transport.close()
+    def _end(self, *, quiet: bool) -> None:
+        """Everything has been said. What the sender still sends is let pass for a while, or it could not read it;
+        `quiet`: nothing is to come that we know of."""
+        quiet = quiet and self._reading and not self._buffer
+        self._buffer.clear()
+        if self._ended or self._gives_way or quiet or not self._transport.can_write_eof():
+            self.close()
             return
+        self._lingering = True
         self._transport.write_eof()
         self._read_or_not()
+        self._group.wait(self)
         self.deadline = self._server.now + self._server.limits.linger_seconds + 1
 
     # Waiting.
@@ -355,27 +291,28 @@ class Connection(asyncio.Protocol):
             return
         if self._skip:
             self.deadline = server.now + server.limits.body_seconds
+            self._group.wait(self)
         elif server.draining:
-            self._transport.close()
+            self.close()
         else:
             self.deadline = server.now + server.limits.idle_seconds
-            server.rest(self)
+            self._group.rest(self)
 
     def _await_more(self) -> None:
         """The next head is not here yet, or not whole."""
         if self._ended:
-            self._transport.close()
+            self.close()
         elif not self._buffer:
             if self._server.draining:
-                self._transport.close()
+                self.close()
         elif not self._heading:
             self._heading = True
-            self._server.begin(self)
+            self._group.wait(self)
             self.deadline = self._server.now + self._server.limits.head_seconds
 
     def _read_or_not(self) -> None:
         """Read on unless what is here already has to wait."""
-        busy = self._scheduled or (self._request is not None and self._gathering is None)
+        busy = self._scheduled or (self._request is not None and self._intake.gathering is None)
         reading = (self._lingering or self._writable) and not (busy and self._buffer)
         if reading != self._reading and not self._lost:
             self._reading = reading

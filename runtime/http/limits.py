@@ -10,8 +10,8 @@ class Limits:
     """The limits of one listener. Sizes are bytes, times seconds."""
 
     connections: int = 4096
-    """Open connections; over it the one that has been idle longest goes, or has had a part of a head longest, and when
-    there is none, the new one."""
+    """Open connections; over it one of the address that has most of them gives way, see `Crowd`, and when each is at
+    work, the new one."""
     line: int = 8 * 1024
     """The request line. RFC 9112 section 3 recommends to take 8,000 at least."""
     head: int = 32 * 1024
@@ -19,7 +19,8 @@ class Limits:
     fields: int = 100
     """Header lines."""
     gathered: int = 256 * 1024 * 1024
-    """Bodies of all requests that are being received or handled."""
+    """Bodies of all requests that are being received or handled; over it those that come slowest are given up, once
+    they had `body_grace`, and when there is none, the one that wants more."""
     discarded: int = 256 * 1024
     """A refused body up to this size is read to its end, so that the connection can be used again."""
     head_seconds: float = 10

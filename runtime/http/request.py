@@ -9,9 +9,9 @@ from runtime.http.head import Head
 
 
 class Source(Protocol):
-    """Where a request's body comes from: its connection."""
+    """Where a request's body comes from: its connection's `Intake`."""
 
-    def body(self, limit: int, /) -> bytes | Future[bytes]:
+    def body(self, head: Head, limit: int, /) -> bytes | Future[bytes]:
         """The body, at once when it is here already. Raises `Problem`."""
 
 
@@ -33,5 +33,5 @@ class Request:
         does not come, `malformed_request` when it is not chunked as it says, `overloaded` when all bodies together
         are too large. The connection ends after the answer then.
         """
-        body = self._source.body(limit)
+        body = self._source.body(self.head, limit)
         return body if isinstance(body, bytes) else await body

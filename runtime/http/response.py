@@ -14,11 +14,14 @@ from runtime.http.problem import Problem
 
 JSON: Final = "application/json"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+# RFC 9110 sections 8.6, 15.3.5 and 15.4.5: they end with their head, and a length there would be another answer's.
+_WITHOUT_CONTENT: Final = frozenset((*range(100, 200), 204, 304))
 _encode = msgspec.json.Encoder().encode
 
 
 class Response(NamedTuple):
-    """What a handler answers. `extra`: further header lines, each with its CRLF. `close`: end the connection."""
+    """What a handler answers. `extra`: further header lines, each with its CRLF. `close`: end the connection. With 204
+    and 304 neither `content_type` nor `body` is sent."""
 
     status: int
     content_type: str
@@ -47,6 +50,8 @@ def render(response: Response, *, alive: bool, minor: int = 1, without_body: boo
         connection = b"Connection: close\r\n"
     elif minor == 0:
         connection = b"Connection: keep-alive\r\n"
+    if status in _WITHOUT_CONTENT:
+        return b"%b%b%b%b\r\n" % (_status_line(status), _date(int(time.time())), connection, extra)
     return b"%bContent-Length: %d\r\n%b%b%b\r\n%b" % (
         _head(status, content_type),
         len(body),
@@ -59,7 +64,11 @@ def render(response: Response, *, alive: bool, minor: int = 1, without_body: boo
 
 @lru_cache(maxsize=64)
 def _head(status: int, content_type: str) -> bytes:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {content_type}\r\n".encode()
+    return _status_line(status) + f"Content-Type: {content_type}\r\n".encode()
+
+
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
 
 
 @lru_cache(maxsize=2)

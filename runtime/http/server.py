@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 
-from runtime.http.connection import Connection, Handler
+from runtime.http.address import network
+from runtime.http.body import Bodies
+from runtime.http.connection import Connection
+from runtime.http.crowd import Crowd, Group
 from runtime.http.limits import Limits
+from runtime.http.listener import Handler, Link, Refuse
+from runtime.http.problem import Problem
+from runtime.http.response import Response, failure
 
 SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one look for all of them costs less than a timer for each request."""
 
 
+def _say(problem: Problem, _peer: str | None) -> Response:
+    return failure(problem)
+
+
 class Server:
     """Serves HTTP/1.1 on a bound socket.
 
-    `connections`: all that are open. `gathered`: bytes of the bodies in hand. `now`: the event loop's time, at most a
-    second old. `draining`: it has been asked to stop.
+    `connections`: all that are open. `bodies`: those in hand. `now`: the event loop's time, at most a second old.
+    `draining`: it has been asked to stop.
     """
 
     def __init__(
-        self, handler: Handler, limits: Limits | None = None, *, on_problem: Callable[[str], None] = lambda error: None
+        self, handler: Handler, limits: Limits | None = None, *, refuse: Refuse = _say, behind_proxies: bool = False
     ) -> None:
-        """`on_problem` is told of each request that never came to the handler: a key of `PROBLEMS`."""
+        """`refuse` answers each request that never came to the handler. `behind_proxies`: the address at the other end
+        is that of a proxy of ours, so it says nothing of who it is that holds many connections."""
         self.handler = handler
-        self.on_problem = on_problem
+        self.refuse = refuse
         self.limits = limits or Limits()
-        self.gathered = 0
+        self.bodies = Bodies(self.limits, lambda: self.now)
         self.now = 0.0
         self.draining = False
-        self.connections: set[Connection] = set()
-        # Those between requests, and those with a part of a head; the one that has been so longest first.
-        self._idle: dict[Connection, None] = {}
-        self._heading: dict[Connection, None] = {}
+        self.connections: set[Link] = set()
+        self._behind_proxies = behind_proxies
+        self._crowd = Crowd(self.limits.connections)
         self._empty = asyncio.Event()
         self._listening: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -66,38 +75,16 @@ class Server:
 
     # What connections say.
 
-    def admit(self, connection: Connection) -> bool:
-        """A new connection; whether there is room for it."""
+    def admit(self, connection: Link, peer: str | None) -> Group | None:
+        """A new connection; None when there is no room for it."""
         self.connections.add(connection)
-        if len(self.connections) > self.limits.connections:
-            # A head is mostly one packet: whoever keeps thousands of them unfinished keeps nobody out.
-            oldest = next(iter(self._idle or self._heading), None)
-            if oldest is None:
-                return False
-            self.busy(oldest)
-            oldest.close()
-        self._idle[connection] = None
-        return True
+        return self._crowd.join(connection, None if self._behind_proxies else network(peer))
 
-    def begin(self, connection: Connection) -> None:
-        """A part of a head has come."""
-        self._idle.pop(connection, None)
-        self._heading[connection] = None
-
-    def busy(self, connection: Connection) -> None:
-        """A request is handled."""
-        self._idle.pop(connection, None)
-        self._heading.pop(connection, None)
-
-    def rest(self, connection: Connection) -> None:
-        """It waits for its next request."""
-        self._heading.pop(connection, None)
-        self._idle[connection] = None
-
-    def forget(self, connection: Connection) -> None:
-        """It is gone."""
+    def forget(self, connection: Link, group: Group | None) -> None:
+        """It is gone. `group`: where it still counts."""
         self.connections.discard(connection)
-        self.busy(connection)
+        if group is not None:
+            self._crowd.leave(connection, group)
         if not self.connections:
             self._empty.set()
 

@@ -6,13 +6,13 @@ request from is not limited there at all: senders share addresses with strangers
 
 from __future__ import annotations
 
-import socket
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
 import structlog
 
 from runtime.clock import Clock
+from runtime.http.address import network
 from runtime.webhooks.client_address import client_address, is_allowed, is_proxied
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused
@@ -30,8 +30,8 @@ WINDOW_SECONDS: Final = 60.0
 KNOWN_SECONDS: Final = 3600.0
 """How long an address is known after a request from it was verified."""
 
-_COUNTED: Final = frozenset({400, 401, 403, 404, 405, 408, 413, 415})
-"""What a sender brings upon itself; not our own trouble (5xx) and not a limit (429)."""
+_COUNTED: Final = frozenset({400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 431, 505})
+"""What a sender brings upon itself; not our own trouble (other 5xx) and not a limit (429)."""
 
 
 class Origin(NamedTuple):
@@ -65,6 +65,10 @@ class AddressLimit:
             return Origin(client_address(peer, headers, self._trusted), False)
         return Origin(peer, is_proxied(peer, headers))
 
+    def unread(self, peer: str | None) -> Origin:
+        """Where something is from that never became a request. Through a proxy of ours that is not known."""
+        return Origin(None if self._trusted else peer, False)
+
     def check(self, origin: Origin, route: Route | None) -> None:
         """Raise `Refused` when nothing more is to be read from `origin`: `address_limited` or `address_not_allowed`."""
         if self._refused and self._limit:
@@ -78,7 +82,7 @@ class AddressLimit:
             return None
         if origin.hidden:
             return self._say()
-        key = _key(origin.address)
+        key = network(origin.address)
         if key is None:
             return None
         now = self._clock.monotonic()
@@ -90,7 +94,7 @@ class AddressLimit:
 
     def verified(self, origin: Origin, route: Route) -> None:
         """Note that a request from `origin` was verified by `route`."""
-        key = _key(origin.address)
+        key = network(origin.address)
         if key is None or not route.verified:
             return
         place = (key, route.name)
@@ -100,7 +104,7 @@ class AddressLimit:
             self._known.popitem(last=False)
 
     def _check_rate(self, origin: Origin, route: Route | None) -> None:
-        key = _key(origin.address)
+        key = network(origin.address)
         if key is None or key not in self._refused:
             return
         since, count = self._refused[key]
@@ -120,16 +124,3 @@ class AddressLimit:
                 "requests come through a proxy, so senders' addresses are not known and not limited; "
                 "say how many proxies there are, such as --trusted-proxies 1"
             )
-
-
-def _key(address: str | None) -> bytes | None:
-    """What an address is counted under; None for none, such as a Unix socket's."""
-    if not address:
-        return None
-    try:
-        if ":" not in address:
-            return socket.inet_pton(socket.AF_INET, address)
-        packed = socket.inet_pton(socket.AF_INET6, address.partition("%")[0])
-    except OSError:
-        return None
-    return packed[12:] if packed.startswith(b"\0" * 10 + b"\xff\xff") else packed[:8]

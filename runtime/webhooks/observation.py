@@ -62,7 +62,11 @@ class Observation:
         if route is not None:
             self._metrics.deliveries.add(_webhook(route), attempt.verdict)
         if attempt.verdict == "refused":
-            self._metrics.refusals.add(attempt.reason)
+            self.refused(attempt.reason)
+
+    def refused(self, reason: str) -> None:
+        """A refusal, also of what never became a request."""
+        self._metrics.refusals.add(reason)
 
 
 def _webhook(route: Route) -> str:

@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from runtime import http
-from runtime.http.connection import Handler
+from runtime.http.listener import Handler
 
 SECONDS = 30
 """How long anything may take here before the test fails."""
@@ -63,13 +63,18 @@ class Answer:
 class Peer:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=SECONDS)
+    def __init__(self, address: tuple[str, int], source: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection(address, timeout=SECONDS, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self.socket.makefile("rb")
 
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
+
+    def try_to_send(self, data: bytes) -> None:
+        """Send `data`, unless the connection has ended already."""
+        with suppress(ConnectionError):
+            self.socket.sendall(data)
 
     def head(self) -> tuple[int, dict[str, str]]:
         """Status and headers of the next answer. Raises EOFError when the connection ends first."""
@@ -84,7 +89,7 @@ class Peer:
     def answer(self) -> Answer:
         """The next answer."""
         status, headers = self.head()
-        return Answer(status, headers, self._file.read(int(headers["content-length"])))
+        return Answer(status, headers, self._file.read(int(headers.get("content-length", "0"))))
 
     def ask(self, data: bytes) -> Answer:
         """Send `data`; the next answer."""
@@ -127,7 +132,10 @@ class Serving:
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
         loop = new_loop()
-        server = http.Server(handler, http.Limits(**limits))
+        given = {name: limits[name] for name in ("refuse", "behind_proxies") if name in limits}
+        server = http.Server(
+            handler, http.Limits(**{name: each for name, each in limits.items() if name not in given}), **given
+        )
         serving = cls(server, listener.getsockname(), loop)
         loop.set_exception_handler(lambda _, context: serving.errors.append(context))
         thread = threading.Thread(target=loop.run_forever, name="listener")
@@ -153,13 +161,22 @@ class Serving:
         """Stop, waiting `seconds` for what is under way."""
         return self.run(self.server.close(seconds))
 
-    def connect(self) -> Peer:
-        return Peer(self.address)
+    def connect(self, source: str = "127.0.0.1") -> Peer:
+        return Peer(self.address, source)
 
     def ask(self, data: bytes) -> Answer:
         """The answer to `data`, over a connection of its own."""
         with self.connect() as peer:
             return peer.ask(data)
+
+    def older(self, seconds: float) -> None:
+        """Let the bodies under way have begun so many seconds earlier."""
+
+        async def age() -> None:
+            for gathering in self.server.bodies.gathering:
+                gathering.began -= seconds
+
+        self.run(age()).result(SECONDS)
 
     def expired(self) -> None:
         """Let so much time pass, as the listener sees it, that every deadline is over."""

@@ -51,7 +51,7 @@ def test_a_large_body_is_gathered(serve: Serve) -> None:
     serving = serve()
     for data in (post(body), chunked(*(body[start : start + 10_000] for start in range(0, LARGEST, 10_000)))):
         assert serving.ask(data).json()["body"] == body.decode("latin-1")
-    until(lambda: serving.server.gathered == 0)
+    until(lambda: serving.server.bodies.size == 0)
 
 
 def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
@@ -221,7 +221,7 @@ def test_a_sender_that_goes_away_leaves_nothing_behind(serve: Serve) -> None:
         # Gone with a reset, in the middle of whatever it was.
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.close()
-    until(lambda: not serving.server.connections and serving.server.gathered == 0)
+    until(lambda: not serving.server.connections and serving.server.bodies.size == 0)
 
 
 def test_a_handler_that_fails_is_answered_for(serve: Serve) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -35,13 +36,13 @@ def test_a_body_that_takes_too_long_is_refused(serve: Serve) -> None:
     serving = serve(body_rate=0)
     with serving.connect() as peer:
         peer.send(HEAD + b"Content-Length: 9\r\n\r\nabc")
-        until(lambda: serving.server.gathered == 3)
+        until(lambda: serving.server.bodies.size == 3)
         serving.later(serving.server.limits.body_seconds - 2)
         time.sleep(0.1)
-        assert serving.server.gathered == 3
+        assert serving.server.bodies.size == 3
         serving.later(serving.server.limits.body_seconds + 1)
         assert peer.answer().error == "timeout"
-    until(lambda: serving.server.gathered == 0)
+    until(lambda: serving.server.bodies.size == 0)
 
 
 @pytest.mark.parametrize("data", [HEAD + b"Content-Length: 100000\r\n\r\n" + b"x" * 2000, chunked(b"x" * 2000)[:-5]])
@@ -49,10 +50,10 @@ def test_a_body_that_drips_in_is_refused_long_before_that(serve: Serve, data: by
     serving = serve()
     with serving.connect() as peer:
         peer.send(data)
-        until(lambda: serving.server.gathered == 2000)
+        until(lambda: serving.server.bodies.size == 2000)
         serving.later(7)  # 2,000 bytes are well over 240 a second so far
         time.sleep(0.1)
-        assert serving.server.gathered == 2000
+        assert serving.server.bodies.size == 2000
         serving.later(10)
         assert peer.answer().error == "timeout"
 
@@ -80,7 +81,7 @@ def test_a_request_that_is_being_handled_is_not_cut_off(serve: Serve) -> None:
     serving = serve(wait)
     with serving.connect() as peer:
         peer.send(post(b"abc"))
-        until(lambda: serving.server.gathered == 3)
+        until(lambda: serving.server.bodies.size == 3)
         serving.expired()
         serving.loop.call_soon_threadsafe(released.set)
         assert peer.answer().status == 200
@@ -117,32 +118,6 @@ def test_when_there_is_no_room_and_nobody_idle_the_longest_unfinished_head_goes(
             assert third.ask(post(b"")).status == 202
 
 
-def test_when_every_connection_is_at_work_a_new_one_is_told_to_come_again(serve: Serve) -> None:
-    serving = serve(connections=2)
-    with serving.connect() as first, serving.connect() as second:
-        for peer in (first, second):
-            peer.send(HEAD + b"Content-Length: 9\r\n\r\nabc")
-        until(lambda: serving.server.gathered == 6)
-        with serving.connect() as third:
-            answer = third.answer()
-            assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "overloaded", "1")
-            assert third.rest() == b""
-        assert first.ask(b"defghi").json()["body"] == "abcdefghi"
-
-
-def test_all_bodies_together_are_bounded(serve: Serve) -> None:
-    serving = serve(gathered=100_000)
-    with serving.connect() as first:
-        first.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
-        until(lambda: serving.server.gathered == 60_000)
-        with serving.connect() as second:
-            second.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
-            assert second.answer().error == "overloaded"
-        assert serving.ask(post(b"x" * 20_000)).status == 202
-        assert first.ask(b"x" * 30_000).status == 202
-    until(lambda: serving.server.gathered == 0)
-
-
 class _Gate:
     """A handler that waits to be let through."""
 
@@ -155,6 +130,116 @@ class _Gate:
         self.entered += 1
         await self.open.wait()
         return http.Response(202, "text/plain", body)
+
+
+def test_when_every_connection_is_at_work_a_new_one_is_told_to_come_again(serve: Serve) -> None:
+    gate = _Gate()
+    serving = serve(gate.handle, connections=2)
+    with serving.connect() as first, serving.connect() as second:
+        for peer in (first, second):
+            peer.send(post(b"abc"))
+        until(lambda: gate.entered == 2)
+        with serving.connect() as third:
+            answer = third.answer()
+            assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "overloaded", "1")
+            assert third.rest() == b""
+        serving.loop.call_soon_threadsafe(gate.open.set)
+        assert first.answer().body == second.answer().body == b"abc"
+
+
+def test_when_there_is_no_room_and_nobody_idle_the_longest_awaited_body_goes(serve: Serve) -> None:
+    serving = serve(connections=2)
+    with serving.connect() as first, serving.connect() as second:
+        for peer in (first, second):
+            peer.send(HEAD + b"Content-Length: 9\r\n\r\nabc")
+            time.sleep(0.1)
+        with serving.connect() as third:
+            assert third.ask(post(b"")).status == 202
+            answer = first.answer()
+            assert (answer.status, answer.error, answer.headers["connection"]) == (503, "overloaded", "close")
+            assert first.rest() == b""
+        assert second.ask(b"defghi").json()["body"] == "abcdefghi"
+    until(lambda: serving.server.bodies.size == 0)
+
+
+SLOW = {
+    "silent": b"",
+    "half a head": b"POST /a HTTP/1.1\r\nX-Slow: ",
+    "half a body": HEAD + b"Content-Length: 9\r\n\r\nabc",
+    "half a chunk": chunked(b"abc")[:-7],
+    "waits to be told": HEAD + b"Content-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+    "refused": b"nonsense\r\n\r\n" + b"x" * 100,
+}
+
+
+@pytest.mark.parametrize("say", SLOW.values(), ids=SLOW)
+def test_an_address_that_takes_every_connection_is_in_nobodys_way(serve: Serve, say: bytes) -> None:
+    most = 20
+    serving = serve(connections=most)
+    with ExitStack() as stack:
+        others = [stack.enter_context(serving.connect("127.0.0.2")) for _ in range(3)]
+        other = others[0]
+        assert other.ask(post(b"before")).status == 202
+        others[1].send(HEAD + b"Content-Length: 9\r\n\r\nabc")
+        others[2].send(b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n")
+        until(lambda: serving.server.bodies.size == 3)
+        for _ in range(3 * most):
+            stack.enter_context(serving.connect()).try_to_send(say)
+            assert other.ask(post(b"meanwhile")).status == 202
+            with serving.connect("127.0.0.3") as newcomer:
+                assert newcomer.ask(post(b"hello")).json()["peer"] == "127.0.0.3"
+        assert others[1].ask(b"defghi").json()["body"] == "abcdefghi"
+        assert others[2].ask(b"\r\n").status == 202
+        until(lambda: len(serving.server.connections) <= most)
+
+
+def test_a_proxys_address_is_not_held_against_it(serve: Serve) -> None:
+    serving = serve(connections=4, behind_proxies=True)
+    with ExitStack() as stack:
+        stranger = stack.enter_context(serving.connect("127.0.0.2"))
+        assert stranger.ask(post(b"")).status == 202
+        for _ in range(4):
+            assert stack.enter_context(serving.connect()).ask(post(b"")).status == 202
+        # The longest idle of all went, and not one of those that share an address.
+        assert stranger.rest() == b""
+
+
+def test_a_stop_is_not_held_up_by_those_that_gave_way(serve: Serve) -> None:
+    serving = serve(connections=2)
+    with ExitStack() as stack:
+        for _ in range(6):
+            stack.enter_context(serving.connect()).try_to_send(SLOW["half a body"])
+        until(lambda: len(serving.server.connections) == 2 and serving.server.bodies.size == 6)
+        serving.stop(0.2).result(20)
+        assert not serving.server.connections
+
+
+def test_all_bodies_together_are_bounded(serve: Serve) -> None:
+    serving = serve(gathered=100_000)
+    with serving.connect() as first:
+        first.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
+        until(lambda: serving.server.bodies.size == 60_000)
+        with serving.connect() as second:
+            second.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
+            assert second.answer().error == "overloaded"
+        assert serving.ask(post(b"x" * 20_000)).status == 202
+        assert first.ask(b"x" * 30_000).status == 202
+    until(lambda: serving.server.bodies.size == 0)
+
+
+def test_when_bodies_take_all_the_room_the_slowest_goes_once_it_had_its_time(serve: Serve) -> None:
+    serving = serve(gathered=100_000)
+    with serving.connect() as slowest, serving.connect() as slow, serving.connect() as fresh:
+        slowest.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 30_000)
+        until(lambda: serving.server.bodies.size == 30_000)
+        slow.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
+        until(lambda: serving.server.bodies.size == 90_000)
+        serving.older(serving.server.limits.body_grace + 1)
+        fresh.send(HEAD + b"Content-Length: 60000\r\n\r\n" + b"x" * 30_000)
+        assert slowest.answer().error == "overloaded"
+        assert fresh.ask(b"x" * 30_000).status == 202
+        assert slow.answer().error == "overloaded"
+        assert serving.ask(post(b"x" * 20_000)).status == 202
 
 
 def _refused(serving: Serving) -> bool:
@@ -175,7 +260,7 @@ def test_a_stop_finishes_what_is_under_way_and_takes_no_more(serve: Serve) -> No
     with serving.connect() as handled, serving.connect() as sending, serving.connect() as idle:
         handled.send(post(b"handled"))
         sending.send(HEAD + b"Content-Length: 7\r\n\r\nsen")
-        until(lambda: gate.entered == 1 and serving.server.gathered == 10)
+        until(lambda: gate.entered == 1 and serving.server.bodies.size == 10)
         stopped = serving.stop(20)
         assert idle.rest() == b""
         sending.send(b"ding")
