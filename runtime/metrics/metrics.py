@@ -13,7 +13,8 @@ MADE: Final = "made"
 VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
 
 OUTCOMES: Final = ("done", "retry", "dead", "agent_gone", "interrupted", "superseded")
-"""How an attempt at a run ends: `interrupted` by the daemon's stop, `superseded` by another daemon's attempt."""
+"""How an attempt at a run ends: `interrupted` by the daemon's stop or a database that was
+away, `superseded` by another daemon's attempt."""
 
 RELOADS: Final = ("loaded", "unchanged", "refused")
 

@@ -185,6 +185,10 @@ class Dispatcher:
         except GiveUp as error:
             log.error("a delivery became a dead letter", agent=work.agent, reason=error.line())
             return Outcome(DEAD, error.line())
+        except Unavailable as error:
+            # No fault of the agent's, and it may last: there is nothing to give up on.
+            log.warning("a run was broken off, the database is not available", reason=str(error))
+            return Outcome(QUEUED, str(error), delay(work.tries), counts=False)
         except Exception as error:
             return _failed(work, error)
         return Outcome(DONE)

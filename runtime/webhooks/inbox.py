@@ -22,6 +22,7 @@ from runtime.threads import Superseded, run
 from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
+from runtime.webhooks.entry import storable
 from runtime.webhooks.kept import body_of
 
 log = structlog.get_logger("symbiont.dispatcher")
@@ -282,11 +283,15 @@ def _ended(ending: Ending) -> tuple[Any, ...]:
     work, outcome, at = ending
     tries = work.tries if outcome.counts else work.tries - 1
     next_at = at + int(outcome.wait * 1000)
-    error = None if outcome.error is None else outcome.error[:_ERROR_LENGTH]
-    return work.delivery_id, outcome.state, tries, next_at, None, None if outcome.state == QUEUED else at, error
+    finished = None if outcome.state == QUEUED else at
+    return work.delivery_id, outcome.state, tries, next_at, None, finished, _error(outcome)
 
 
 def _run_end(ending: Ending) -> run.End:
     state = {DONE: run.DONE, DEAD: run.DEAD, QUEUED: run.WAITING, AGENT_GONE: run.WAITING}[ending.outcome.state]
-    error = None if ending.outcome.error is None else ending.outcome.error[:_ERROR_LENGTH]
-    return run.End(ending.work.run_id, ending.work.attempt, state, ending.at, error)
+    return run.End(ending.work.run_id, ending.work.attempt, state, ending.at, _error(ending.outcome))
+
+
+def _error(outcome: Outcome) -> str | None:
+    """The error as it is stored: it may hold whatever the delivery held."""
+    return None if outcome.error is None else storable(outcome.error[:_ERROR_LENGTH])

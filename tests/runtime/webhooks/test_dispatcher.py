@@ -13,12 +13,12 @@ from sqlalchemy import update
 
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database import Database, Unavailable
 from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads import RunLog
 from runtime.webhooks.admission import Admission
-from runtime.webhooks.backoff import delay
+from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
 from tests.clocks import ManualClock, until
@@ -95,6 +95,18 @@ async def test_a_failed_run_is_tried_five_times_and_is_then_a_dead_letter(
     assert len({work.run_id for work in agent.works}) == 1
     [row] = await rows(database, deliveries)
     assert str(error) in row.last_error
+
+
+async def test_a_database_that_is_away_uses_up_no_try(database: Database, clock: ManualClock) -> None:
+    agent = Agent(*(Unavailable("gone for a moment") for _ in range(TRIES + 2)))
+    async with dispatching(database, clock, agent) as dispatcher:
+        await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
+        for tries in range(1, TRIES + 4):
+            await until(lambda wanted=tries: len(agent.works) == wanted)  # type: ignore[misc]
+            await until(lambda: dispatcher.running == 0)
+            clock.advance(delay(1, spread=1))
+        await settled(database, "done")
+    assert {work.tries for work in agent.works} == {1}
 
 
 async def test_giving_up_makes_a_dead_letter_at_once(database: Database, clock: ManualClock) -> None:

@@ -92,6 +92,18 @@ async def test_the_end_of_a_run_is_recorded(admission: Admission, inbox: Inbox, 
     }
 
 
+async def test_an_error_that_no_database_takes_as_it_is_ends_a_run_all_the_same(
+    admission: Admission, inbox: Inbox, database: Database
+) -> None:
+    await admission.admit(candidate("1"))
+    [work] = await inbox.claim(1)
+    await inbox.finish(work, Outcome("dead", "half a pair \udcff, and \x00"))
+    [row] = await rows(database, deliveries, "state", "last_error")
+    assert tuple(row) == ("dead", "half a pair \ufffd, and \ufffd")
+    [run] = await rows(database, runs, "state", "error")
+    assert tuple(run) == ("dead", "half a pair \ufffd, and \ufffd")
+
+
 async def test_a_body_that_shall_not_be_kept_goes_when_its_run_is_done(
     admission: Admission, inbox: Inbox, database: Database
 ) -> None:
