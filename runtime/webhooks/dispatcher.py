@@ -49,11 +49,14 @@ class Dispatcher:
         poll: float = POLL_SECONDS,
         concurrency: Concurrency = lambda: NO_LANES,
         on_full: Callable[[], None] = lambda: None,
+        stand_back: Callable[[], bool] = lambda: False,
         metrics: Metrics | None = None,
     ) -> None:
-        """`lease` and `poll`: seconds. `on_full` is called when more may wait than there are free places here."""
+        """`lease` and `poll`: seconds. `on_full` is called when more may wait than there are free places here;
+        `stand_back` says whether what waits is for other daemons."""
         self.inbox = Inbox(database, clock, lease=lease, concurrency=concurrency)
         self._on_full = on_full
+        self._stand_back = stand_back
         self._metrics = metrics or Metrics()
         self._database = database
         self._clock = clock
@@ -122,6 +125,8 @@ class Dispatcher:
     async def _claim(self) -> bool:
         """Fill the free places; True when more may wait."""
         await self._give_way()
+        if self._stand_back():
+            return False
         free = self._workers - len(self._running)
         if free <= 0:
             self._on_full()
