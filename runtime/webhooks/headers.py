@@ -28,12 +28,12 @@ class Headers:
             if key in self._values:
                 repeated.add(key)
             else:
-                self._values[key] = value
+                self._values[key] = value.strip(" \t")
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]], first: dict[str, str], repeated: Set[str]) -> Headers:
-        """Headers that have been sorted already: the first value of each name, in lower case and all ASCII, and the
-        names that came more than once."""
+        """Headers that have been sorted already: the first value of each name, trimmed, the name in lower case and all
+        ASCII, and the names that came more than once."""
         headers = cls.__new__(cls)
         headers.pairs = tuple(pairs)
         headers._values, headers._repeated = first, repeated
@@ -41,8 +41,7 @@ class Headers:
 
     def get(self, name: str) -> str | None:
         """The first value of `name` (given in lower case), trimmed; None when absent."""
-        value = self._values.get(name)
-        return None if value is None else value.strip(" \t")
+        return self._values.get(name)
 
     def one(self, name: str, *, repeated: str) -> str | None:
         """The only value of `name` (given in lower case), trimmed; None when absent.
@@ -52,4 +51,4 @@ class Headers:
         """
         if name in self._repeated:
             raise Refused(repeated)
-        return self.get(name)
+        return self._values.get(name)
