@@ -29,14 +29,16 @@ class Kept(NamedTuple):
     body: bytes
 
 
-def hidden(headers: Received, secrets: Sequence[str] = ()) -> Headers:
-    """The headers in the order received, without secrets: `***` for credentials and cookies, and for every value that
-    holds one of `secrets`, as a shared token does. A signature is no secret."""
-    if not secrets and not any([headers.get(name) is not None for name in _SECRET_NAMES]):  # noqa: C419 - quicker
+def hidden(headers: Received, secrets: Sequence[str] = (), credentials: Sequence[str] = ()) -> Headers:
+    """The headers in the order received, without secrets: `***` for credentials and cookies, for the headers called
+    `credentials` (in lower case), and for every value that holds one of `secrets`, as a shared token does. A signature
+    is no secret."""
+    names = (*_SECRET_NAMES, *credentials) if credentials else _SECRET_NAMES
+    if not secrets and not any([headers.get(name) is not None for name in names]):  # noqa: C419 - quicker
         return headers.pairs
     pairs = []
     for name, value in headers.pairs:
-        hide = name.lower() in _SECRET_NAMES or any(secret in value for secret in secrets)
+        hide = name.lower() in names or any(secret in value for secret in secrets)
         pairs.append((name, HIDDEN if hide else value))
     return tuple(pairs)
 

@@ -281,7 +281,7 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
         content_type=arrival.headers.get("content-type"),
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        received=kept.hidden(arrival.headers, route.shown_secrets),
+        received=kept.hidden(arrival.headers, route.shown_secrets, route.credentials),
         source=arrival.origin.address,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,

@@ -11,11 +11,15 @@ from dslc.blocks import Webhook
 from runtime.database.schema import OWNER
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
+from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.filter import Filters, compile_filters
+from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.overlap import Placed, placed
 from runtime.webhooks.provider import Provider
+from runtime.webhooks.scheme import Scheme
 from runtime.webhooks.signing import sign_request
 from runtime.webhooks.source import Read, compile_sources, header_name
+from runtime.webhooks.token_scheme import Token
 from runtime.webhooks.verification import Verifier, prepare, prepare_unverified
 
 
@@ -47,6 +51,8 @@ class Route:
     """Deliveries of this webhook that run at the same time; None: any number."""
     shown_secrets: tuple[str, ...] = field(default=(), repr=False)
     """Secrets that the sender shows in a header instead of signing with them, to be left out of what is kept."""
+    credentials: tuple[str, ...] = ()
+    """Headers, in lower case, whose value is good for any body: left out too."""
 
     def signed(
         self, body: bytes, now: float, delivery_id: str, event: str | None
@@ -180,11 +186,23 @@ def _route(webhook: Webhook, bound: Placed, options: Mapping[str, object]) -> Ro
         per_minute=webhook.limits.per_minute,
         concurrency=webhook.concurrency,
         shown_secrets=() if row.scheme.signed else tuple(_text(secret) for secret in secrets),
+        credentials=_credentials(row.scheme),
     )
 
 
 def _action(row: Provider) -> Read | None:
     return compile_sources(row.action, malformed="malformed_event") if row.action else None
+
+
+def _credentials(scheme: Scheme) -> tuple[str, ...]:
+    """The headers, in lower case, with which any body could be sent by whoever reads them."""
+    match scheme:
+        case Token() | Jwt(body_claim=None):
+            return (scheme.header.lower(),)
+        case BySecret():
+            ways = (*(way for _, way in scheme.choices), scheme.otherwise)
+            return tuple(name for way in ways for name in _credentials(way))
+    return ()
 
 
 def _text(secret: Secret) -> str:

@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dslc.blocks import Webhook
 from runtime.database import Database
 from runtime.database.schema import bodies
 from runtime.database.sealed import Seal
+from runtime.secrets import Secret
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox
 from runtime.webhooks.kept import body_of, hidden, pack, unpack
+from runtime.webhooks.route import Route, mount
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, rows
 
@@ -50,6 +53,47 @@ def test_credentials_are_not_kept(name: str) -> None:
 def test_a_shared_token_is_not_kept_and_a_signature_is() -> None:
     headers = Headers([("X-Gitlab-Token", "hunter22"), ("X-Mine", "Token hunter22"), ("X-Signature", "v1=ab")])
     assert [value for _, value in hidden(headers, ["hunter22"])] == ["***", "***", "v1=ab"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "options", "header"),
+    [
+        ("jwt", {"header": "X-Jwt", "algorithms": "HS256"}, "X-Jwt"),
+        ("token", {"header": "X-Mine"}, "X-Mine"),
+        ("gitlab", {}, "X-Gitlab-Token"),
+    ],
+)
+@pytest.mark.parametrize("unverified", [False, True])
+def test_what_would_be_good_for_any_body_is_not_kept_whatever_its_value(
+    provider: str, options: dict[str, object], header: str, unverified: bool
+) -> None:
+    route = mounted(provider, options, unverified=unverified)
+    headers = Headers([(header, "eyJ0.eyJ1.c2ln"), ("X-Other", "1")])
+    assert hidden(headers, route.shown_secrets, route.credentials) == ((header, "***"), ("X-Other", "1"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "header"), [("netlify", "X-Webhook-Signature"), ("github", "X-Hub-Signature-256")]
+)
+def test_what_is_good_for_one_body_alone_is_kept(provider: str, header: str) -> None:
+    route = mounted(provider, {})
+    assert hidden(Headers([(header, "v")]), route.shown_secrets, route.credentials) == ((header, "v"),)
+
+
+def mounted(provider: str, options: dict[str, object], *, unverified: bool = False) -> Route:
+    secrets = [] if unverified else [Secret(b"It's a secret to everybody, of 32 bytes", "env SECRET")]
+    block = Webhook.model_validate(
+        {
+            "name": "hook",
+            "path": "/hooks/hook",
+            "provider": {"name": provider, "options": options},
+            "secret": ["secret://env/SECRET"] if secrets else [],
+            "insecure_allow_unverified": unverified,
+        }
+    )
+    route = mount(block, origin="x", secrets=secrets, problem=None).route
+    assert route is not None
+    return route
 
 
 async def test_headers_and_body_are_stored_under_one_seal(database: Database, clock: ManualClock) -> None:
