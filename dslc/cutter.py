@@ -22,7 +22,7 @@ _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 
 _OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
 
-_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+\{{")
+_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
 _ENTRY = Late(r"(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)(?P<group>[ \t]*+\{)?")
 _OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
 _LINE = Late(rf'(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
@@ -107,9 +107,7 @@ class _Cutter:
                 return self._braces(at, brace)
         brace = self._strange_head(at) if self._heads.is_word(at) else -1
         if brace >= 0:
-            block = self._whole(self._braces(at, brace))
-            parentheses = text[brace - 1] == "(" and text[block.end : block.end + 1] == ")"
-            return block._replace(end=block.end + parentheses)
+            return self._whole(self._braces(at, brace))
         beyond = self._beyond_lines(at)
         if beyond > at:
             return Segment(at, beyond, Fault.OUTSIDE)
@@ -194,7 +192,7 @@ class _Cutter:
         return block
 
     def _braces(self, at: int, brace: int) -> Segment:
-        """From `at` to the `}` that closes the brace; to the next head when none does."""
+        """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
         depth = lists = deepest = 0
         for mark in MARK.finditer(self.text, brace, self._heads.limit(brace)):
             sign, count = mark[0][0], mark.end() - mark.start()
@@ -203,7 +201,9 @@ class _Cutter:
                 deepest = max(deepest, depth + lists)
             elif sign == "}":
                 if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
-                    return Segment(at, mark.start() + depth, deepest=deepest)
+                    end = mark.start() + depth
+                    end += self.text[end : end + 1] == ")" and self.text[brace - 1 : brace] == "("
+                    return Segment(at, end, deepest=deepest)
                 depth, lists = max(depth - count, 0), 0
             elif sign == "[":
                 lists += count

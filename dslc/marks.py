@@ -33,8 +33,11 @@ NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?:[^"\\\n]++|\\[^\n])*+")'
 WHITE = " \t\r\n"
 GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT})*+")
 """What may stand between two pieces."""
-MARK = re.compile(rf'{LONG}|(?P<endless>"""[\s\S]*+)|{STRING}|(?P<unclosed>"[^\n]*+)|{COMMENT}|\{{++|\}}++|\[++|\]++')
-"""In the order in which the parser's own tokens win."""
+MARK = re.compile(
+    rf'{LONG}|(?P<endless>"""[\s\S]*+)|{STRING}|(?P<unclosed>"[^\n]*+)|{COMMENT}|\{{++|\}}++|\[++|\]++'
+    r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
+)
+"""In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
 FOREIGN_MARK = Late(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """The same in a block of the wider language, in which a lone quote is no string."""
 _WITHIN_LINE = Late(rf'(?:{LONG}|{STRING}|{COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
@@ -49,10 +52,9 @@ def closers(rest: str) -> int:
     return max(bare[len(bare) - trailing :].count("}") - rest.count("{"), 0)
 
 
-def balance(text: str) -> int:
-    """How many more braces a piece opens than it closes; brackets do not count."""
-    depth = 0
-    for mark in MARK.finditer(text):
+def balance(text: str, at: int = 0, depth: int = 0) -> int:
+    """How many more braces a text opens than it closes, from `at` on, where `depth` are open; brackets do not count."""
+    for mark in MARK.finditer(text, at):
         sign, count = mark[0][0], mark.end() - mark.start()
         if sign == "{":
             depth += count

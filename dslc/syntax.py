@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lark import UnexpectedInput
 
@@ -18,6 +18,9 @@ from dslc.segment import DEEPEST, Fault, Segment
 from dslc.source import LARGEST, Source
 from dslc.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from dslc.recovery import Mended
 
 MOST = 1000  # syntax errors after which the rest of a file is not read
 
@@ -111,8 +114,6 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
             return Reading(content, read(content))
         except UnexpectedInput:
             pass
-    from dslc.recovery import Mended, mend  # most texts have nothing to mend
-
     findings = Findings(content)
     line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
     following = ""
@@ -120,18 +121,32 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
         head = re.compile(r"\w[^\n{]*").match(text, segment.end)
         following = head[0] if head else ""
     if segment.foreign:
-        mended = Mended([_unclosed_foreign(content, segment, findings, line)])
-    else:
-        mended = mend(findings, vocabulary, line, following, segment.fault is Fault.HEADLESS)
+        node = _unclosed_foreign(content, segment, findings, line)
+        return Reading(content, (node,), tuple(findings.found), readable=False, reusable=False)
+    from dslc.recovery import mend  # most texts have nothing to mend
+
+    mended = mend(findings, vocabulary, line, following, segment.fault is Fault.HEADLESS)
+    return _mended(mended, findings, reusable=segment.fault is None)
+
+
+def read_again(reading: Reading, vocabulary: Vocabulary) -> Reading:
+    """A piece that can be parsed, read as one that has a mistake; without diagnostics when it is seen to have none."""
+    from dslc.recovery import mend
+
+    findings = Findings(reading.text)
+    return _mended(mend(findings, vocabulary, 1, "", False), findings, reusable=True)
+
+
+def _mended(mended: Mended, findings: Findings, *, reusable: bool) -> Reading:
     return Reading(
-        content,
+        findings.text,
         tuple(mended.blocks),
         tuple(findings.found),
         frozenset(mended.damaged),
         frozenset(mended.mentions),
         frozenset(mended.nameless),
         readable=False,
-        reusable=segment.fault is None,
+        reusable=reusable,
     )
 
 

@@ -13,7 +13,7 @@ from dslc.check.references import Contribution, Declaration, Order, References, 
 from dslc.diagnostic import Diagnostic
 from dslc.findings import placed
 from dslc.source import Source
-from dslc.syntax import File, parse
+from dslc.syntax import File, Reading, parse, read_again
 from dslc.vocabulary import Vocabulary
 
 MARK = b"dslc:"  # in every comment that silences a warning
@@ -62,9 +62,11 @@ class Workspace:
             pieces = tuple(
                 known[piece.text]
                 if piece.text in known and known[piece.text].reading is piece.reading
-                else check_piece(piece.reading, self.vocabulary)
+                else self._checked(piece.reading)
                 for piece in file.pieces
             )
+            pairs = zip(file.pieces, pieces, strict=True)
+            file = file._replace(pieces=tuple(piece._replace(reading=checked.reading) for piece, checked in pairs))
             order = (0, path) if path else old.order if old else (next(self._orders), ())
             self._files[source.name] = CheckedFile(file, order, pieces)
             said = Contribution(source.name, order, file.complete)
@@ -72,6 +74,16 @@ class Workspace:
                 said.add(checked, piece.offset)
             self._references.replace(source.name, said)
             self._changed.add(source.name)
+
+    def _checked(self, reading: Reading) -> CheckedPiece:
+        """A piece with its checks. Words that stand where no setting of their name is may have been meant otherwise
+        than they parse: `let store records { … }`, `""quoted""`; then the piece is read as one with a mistake."""
+        checked = check_piece(reading, self.vocabulary)
+        if reading.readable and any(found.code == "N202" for found in checked.diagnostics):
+            again = read_again(reading, self.vocabulary)
+            if again.diagnostics:
+                return check_piece(again, self.vocabulary)
+        return checked
 
     def drop(self, name: str) -> None:
         """Take a file away. Raises KeyError when it is not there."""

@@ -44,7 +44,7 @@ def with_signs(mender: Mender, token: Token) -> bool:
         if half < end(token) or text[half : half + len(token)] != token[::-1]:
             return False
         place = Place(start(last), end(token))
-    elif token == "(" and after.type == "LBRACE" and mender.scene.head:
+    elif str(token) == "(" and after.type == "LBRACE" and _could_open(mender):
         half = matching(text, start(after))
         if text[half : half + 1] != ")":
             return False
@@ -79,6 +79,7 @@ def brace_is_missing(mender: Mender, token: Token) -> bool:
     mender.feed("LBRACE", last)
     if closer >= 0:
         mender.closers.add(closer)
+        mender.instead.add(last)
     elif mender.excess:
         mender.excess -= 1
     else:

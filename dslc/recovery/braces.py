@@ -92,7 +92,11 @@ def closes_too_early(mender: Mender, token: Token) -> bool:
     scene = mender.scene
     if token.type != "RBRACE" or not mender.excess or not scene.frames or not scene.awaits_entry:
         return False
-    after = mender.after_break(1)
+    after, frame, column = mender.after_break(1), scene.frames[-1], scene.column(token)
+    closes = after.type == "RBRACE" and frame.column is not None and scene.column(after) == frame.column
+    if closes and column is None:  # that is the right one
+        _stray(mender, token)
+        return True
     if len(scene.frames) > 1:
         if after.type != "WORD" or after not in scene.legal() or after in scene.legal(1):
             return False
@@ -100,10 +104,6 @@ def closes_too_early(mender: Mender, token: Token) -> bool:
         return True
     if after.type == "$END" or (after.type == "WORD" and after not in scene.legal()):
         return False
-    column, frame = scene.column(token), scene.frames[0]
-    if after.type == "RBRACE" and column is None and scene.column(after) == frame.column:  # that is the right one
-        _stray(mender, token)
-        return True
     deeper = column is not None and frame.column is not None and column > frame.column
     if after.type != "WORD" and not deeper:
         return False
@@ -117,8 +117,9 @@ def closed_and_opened(mender: Mender, token: Token) -> bool:
     if token.type != "RBRACE" or opened.type != "LBRACE" or scene.lists:
         return False
     if scene.head and (not scene.frames or scene.awaits_value or scene.inside(scene.head)):
+        excess = mender.excess
         _stray(mender, token)
-        mender.excess += 1  # it is one of a pair
+        mender.excess = excess  # it is one of a pair
     elif scene.frames and not mender.missing:
         place = Place(start(token), opened.end_pos or 0)
         mender.findings.add("S109", "a body is closed and opened again", place, hint="remove `}` and `{`")

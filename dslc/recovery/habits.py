@@ -8,6 +8,7 @@ from lark import Token
 
 from dslc.blocks.names import is_name
 from dslc.findings import Place
+from dslc.marks import balance
 from dslc.recovery.mender import Mender, words
 from dslc.tree import start
 
@@ -15,6 +16,7 @@ _DASHED = re.compile(r"(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)++")
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
 _COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
+_BLANK = re.compile(r"\s*+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -35,10 +37,19 @@ def comment(mender: Mender, token: Token) -> bool:
             return False
     elif text[at] == "-" and (mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}):
         return False
+    elif text[at] in ";%<-" and balance(text[at:line]) and _first_below(text, line) != text[at]:
+        return False  # it goes before a body, which stands
     message = "comments begin with `#` or `//`"
     mender.findings.add("S109", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    mender.damage()
     mender.seek(behind)
     return True
+
+
+def _first_below(text: str, line: int) -> str:
+    """The first character of the next line that has one."""
+    found = _BLANK.match(text, line)
+    return text[found.end() : found.end() + 1] if found else ""
 
 
 def conflict(mender: Mender, token: Token) -> bool:

@@ -90,7 +90,7 @@ def name_on_two_lines(mender: Mender, token: Token) -> bool:
     fix = mender.findings.fix("write it on one line", (found.start(), found.end("name") + 1, f'"{name}"'))
     fix_or_none = fix if is_name(name) else None
     mender.findings.add("S102", "the name is not closed on its line", place, hint=f'write `"{name}"`', fix=fix_or_none)
-    mender.seek(found.end("name") + 1)
+    mender.reread(found.end("name") + 1)
     mender.put(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
     return True
 
@@ -144,10 +144,8 @@ def torn_name(mender: Mender, token: Token) -> bool:
     code, message = ("S109", "a name stands alone") if found["key"] else ("S102", 'this name has no pair of `"`')
     hint = f'write `{scene.head[0][:80]} "{found["name"]}" {{`'
     mender.findings.add(code, message, Place(first, last), hint=hint, fix=fix)
-    mender.seek(found.end())
+    mender.reread(found.end())
     mender.put(Token("STRING", f'"{found["name"]}"', start_pos=start, end_pos=end))
-    if found["open"] != found["close"]:
-        mender.excess -= mender.excess > 0
     return True
 
 

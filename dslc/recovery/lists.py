@@ -8,7 +8,7 @@ from lark import Token
 
 from dslc.findings import Place
 from dslc.marks import entry_end, list_end, matching
-from dslc.recovery.mender import VALUES, Mender, shown, words
+from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
 from dslc.segment import DEEPEST
 
@@ -31,6 +31,9 @@ def bracket_is_missing(mender: Mender, token: Token) -> bool:
     while mender.peek(number).type in items and not _begins_setting(mender, number):
         number += 1
     if mender.peek(number).type != "RSQB":
+        return False
+    breaks = any(mender.peek(each).type == "_NL" for each in range(number))
+    if breaks and mender.peek(number + 1).type not in ENDS:
         return False
     end = mender.scene.head[0].end_pos or 0
     place = token if token.type != "_NL" else Place(end, end + 1)
@@ -96,11 +99,12 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     label = [mender.findings.label("the list begins here", opened)]
     if bad.type == "LBRACE" and _holds_groups(mender, opened):
         return
-    instead = bad.type == "RBRACE" and mender.excess > 0 and _misses_bracket(mender)
-    if instead:
+    if bad.type == "RBRACE" and mender.excess > 0 and _misses_bracket(mender):
         mender.findings.add("S109", "a list ends with `]`, not with `}`", bad, hint="write `]`", labels=label)
         mender.excess -= 1
-    elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+        _leave_out(mender, opened, bad, bad.end_pos or 0)
+        return
+    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
         mender.findings.add("S109", "the list is not closed", opened, hint="add `]`")
     elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         add_unclosed(mender, bad)
@@ -111,23 +115,28 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     else:
         hint = 'words, numbers and strings can; other text stands in `"`'
         mender.findings.add("S109", f"{shown(bad)} cannot stand in a list", bad, hint=hint, labels=label)
-    if mender.scene.awaits_value:
-        mender.value_is_lost()
-    mender.damage()
-    start, end = opened.start_pos or 0, bad.start_pos or 0
-    mender.done.mentions |= words(mender.text[start : min(end, start + 100_000)])
-    if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        mender.seek(end + instead)
-    elif bad.type == "UNCLOSED_STRING":
+    if bad.type == "UNCLOSED_STRING":
+        _leave_out(mender, opened, bad, bad.end_pos or 0)
         rest = _REST.match(mender.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
         if rest is not None and not mender.scene.legal().keys() & set(_FIRST.findall(rest["words"])):
             mender.done.mentions |= words(rest[0])
             mender.seek(rest.end())
-            return
-        mender.seek(bad.end_pos or 0)
-        swallowed(mender, bad)
+        else:
+            swallowed(mender, bad)
+    elif bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
+        _leave_out(mender, opened, bad, bad.start_pos or 0)
     else:
-        mender.seek(list_end(mender.text, start, bad.end_pos or 0))
+        _leave_out(mender, opened, bad, list_end(mender.text, opened.start_pos or 0, bad.end_pos or 0))
+
+
+def _leave_out(mender: Mender, opened: Token, bad: Token, behind: int) -> None:
+    """Go on behind a list of which nothing is taken."""
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.damage()
+    start = opened.start_pos or 0
+    mender.done.mentions |= words(mender.text[start : min(bad.start_pos or 0, start + 100_000)])
+    mender.seek(behind)
 
 
 def _holds_groups(mender: Mender, opened: Token) -> bool:

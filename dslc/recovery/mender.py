@@ -45,18 +45,28 @@ class Mender:
         self.done = Mended([])
         self.void: set[int] = set()  # heads that were no blocks
         self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
-        self.closers: set[int] = set()  # where something stands for a `}`
+        self.instead: set[int] = set()  # braces that were put in for something else, which is closed by its like
+        self.closers: set[int] = set()  # where that stands
         self.halves: set[int] = set()  # where the second one stands of a pair that was reported
         self._absent: set[str] = set()
-        surplus = balance(self.text)
-        self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
-        self.seek(0)
+        self._patience = 20 * len(self.text)  # characters to count braces in once more
+        self.reread(0)
 
     def seek(self, at: int) -> None:
         """Go on at the character `at`."""
         self._stream = tokens(self.text, at)
         self._ahead: list[Token] = []
         self._read = 0  # of those ahead
+
+    def reread(self, at: int) -> None:
+        """Go on inside of what seemed a token: other strings stand behind it, and so other braces."""
+        self.seek(at)
+        if self._patience >= 0:
+            self._patience -= len(self.text) - at
+            without = self.by_indentation | self.instead
+            depth = sum(frame.brace.start_pos not in without for frame in self.scene.frames)
+            surplus = balance(self.text, at, depth)
+            self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
 
     def peek(self, number: int = 0) -> Token:
         """A token that was not read yet; `$END` after the last."""

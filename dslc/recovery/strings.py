@@ -15,7 +15,13 @@ _LINE = re.compile(r"[^\n]+")
 _FIRST = re.compile(
     r"[ \t]*(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t]*(?P<value>[\"\[{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)"
 )
-_AFTER = re.compile(r"[ \t]*+(?:[\r\n,;}#]|//|\Z)")
+_AFTER_VALUE = re.compile(r"[ \t]*+(?:[\r\n,;}\]#]|//|\Z|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t{])")
+
+
+def may_end(mender: Mender, at: int) -> bool:
+    """Whether what stands at `at` may follow a value: the end of its line, a bracket, or a setting."""
+    after = _AFTER_VALUE.match(mender.text, at)
+    return after is not None and (after["word"] is None or after["word"] in mender.scene.legal())
 
 
 def unclosed_string(mender: Mender, token: Token) -> bool:
@@ -28,7 +34,7 @@ def unclosed_string(mender: Mender, token: Token) -> bool:
         mender.done.mentions |= words(mender.text[token.start_pos or 0 : behind])
         mender.value_is_lost()
         mender.damage()
-        mender.seek(behind)
+        mender.reread(behind)
         return True
     mender.drop()
     if mender.scene.awaits_value:
@@ -39,8 +45,8 @@ def unclosed_string(mender: Mender, token: Token) -> bool:
 
 
 def _end_of_lines(mender: Mender, token: Token) -> int | None:
-    """Where a text over several lines in one pair of `"` ends, when this string begins one: behind the next line with
-    one `"`, after which its line ends."""
+    """Where a text over several lines in one pair of `"` ends, when this string begins one: at the first `"` of the
+    next line that has one, if a value may end there."""
     scene, text = mender.scene, mender.text
     if token.type != "UNCLOSED_STRING" or not scene.awaits_value:
         return None
@@ -54,9 +60,9 @@ def _end_of_lines(mender: Mender, token: Token) -> int | None:
         elif first["word"] in legal and (first["value"] or not first["rest"]):
             return None
         quotes = line[0].count('"') - line[0].count('\\"')
-        if quotes == 1:
-            quote = line.start() + line[0].rindex('"')
-            return quote + 1 if _AFTER.match(text, quote + 1) else None
+        if quotes % 2:  # the others are pairs of those behind it
+            quote = line.start() + line[0].index('"')
+            return quote + 1 if may_end(mender, quote + 1) else None
         if quotes:
             return None
     return None

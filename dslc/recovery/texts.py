@@ -12,6 +12,7 @@ from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest
 from dslc.recovery.mender import VALUES, Mender, words
+from dslc.recovery.strings import may_end
 from dslc.setting import Setting
 from dslc.tree import end, start
 
@@ -26,7 +27,6 @@ _CHUNK = re.compile(
 
 _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
 _DOUBLED = re.compile(r'""[^"\\\n]+""(?!")')
-_AFTER_VALUE = re.compile(r"[ \t]*+(?:[\r\n,;}\]#]|//|$|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t{])")
 
 
 def other_quotes(mender: Mender, token: Token) -> bool:
@@ -52,13 +52,12 @@ def other_quotes(mender: Mender, token: Token) -> bool:
 def _closing_quote(mender: Mender, at: int) -> int:
     """Where the quote that was opened at `at` is closed on its line: where a value may end, else at the next one."""
     text, closing = mender.text, _CLOSING[mender.text[at]]
-    first, legal = -1, mender.scene.legal()
+    first = -1
     for found in re.compile(f"[{closing}\n]").finditer(text, at + 1, at + 2000):
         if found[0] == "\n":
             break
         first = found.start() if first < 0 else first
-        after = _AFTER_VALUE.match(text, found.end())
-        if after and (after["word"] is None or after["word"] in legal):
+        if may_end(mender, found.end()):
             return found.start()
     return first
 
@@ -71,7 +70,7 @@ def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
     fix = mender.findings.fix("use double quotes", *edits) if plain else None
     message = "a string stands in double quotes" if width == 1 else 'a long string stands in `"""`'
     mender.findings.add("S106", message, Place(at, behind), hint=f"use `{quotes}`", fix=fix)
-    mender.seek(behind)
+    mender.reread(behind)
     if plain:
         kind = "STRING" if width == 1 else "LONG_STRING"
         mender.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
@@ -118,15 +117,15 @@ def without_quotes(mender: Mender, token: Token) -> bool:
     while start(mender.peek(number)) < glued and mender.peek(number).type != "$END" and number < _FURTHEST:
         number += 1
     last = _last_of_text(mender, setting, number)
-    if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
-        return False
     behind = max(glued, end(mender.peek(last)))
-    if mender.text[behind : behind + 1] == '"' and _AFTER_VALUE.match(mender.text, behind + 1):  # it has its last one
-        behind += 1
+    has_end = mender.text[behind : behind + 1] == '"' and may_end(mender, behind + 1)
+    if not has_end and last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
+        return False
+    behind += has_end
     _add_text(mender, setting, Place(start(token), behind))
     mender.done.mentions |= words(mender.text[start(token) : behind])
     mender.value_is_lost()
-    mender.seek(behind)
+    mender.reread(behind)
     return True
 
 
@@ -135,7 +134,11 @@ def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
     last, first = number - 1, number
     while number < _FURTHEST:
         token = mender.peek(number)
-        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or not _goes_on(mender, setting, number, first):
+        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in mender.halves:
+            break
+        if _is_end(mender, token):
+            break
+        if not _goes_on(mender, setting, number, first):
             break
         if token.type != "_COMMA" and not token.startswith(";"):
             last = number
@@ -143,6 +146,13 @@ def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
     if setting is not None and setting.type in {"reference", "name"} and not setting.many and last > first:
         return first - 1
     return last
+
+
+def _is_end(mender: Mender, quote: Token) -> bool:
+    """Whether that is the `"` at the end of a text that has none at its beginning."""
+    if quote.type not in {"UNCLOSED_STRING", "STRING"} or not may_end(mender, start(quote) + 1):
+        return False
+    return not mender.text[start(quote) - 1].isspace()
 
 
 def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -> bool:

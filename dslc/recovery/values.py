@@ -18,7 +18,7 @@ _OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(
 # The same before `{`.
 _HEAD_SIGN = re.compile(r"([-=~:<>|,;.→⇒]{1,3})(?=[ \t]*+\{)")
 _BRACKETS = re.compile(
-    r"\([^\n(){}]{0,500}\)|<[^\n<>{}]{0,500}>"
+    r"\(\{[^\n(){}]{0,500}\}\)|\([^\n(){}]{0,500}\)|<[^\n<>{}]{0,500}>"
     r"|\{[ \t]*(?:(?:\"[^\"\n]{0,500}\"|\[[^\[\]\n]{0,500}\]|[\w.-]{1,100})(?:[ \t]*,[ \t]*|[ \t]*(?=\}))){1,20}\}"
 )
 
@@ -77,7 +77,9 @@ def no_value_here(mender: Mender, token: Token) -> bool:
 def _is_indented_value(mender: Mender) -> bool:
     """Whether the next line is a word that stands deeper than the key, and cannot be a key."""
     scene, word, setting = mender.scene, mender.peek(1), mender.scene.setting()
-    if setting is None or setting.type not in _NAMES or word.type != "WORD" or word in scene.legal():
+    if setting is None or word.type != "WORD" or word in scene.legal():
+        return False
+    if setting.type not in _NAMES and not (setting.type == "scalar" and word in {"true", "false"}):
         return False
     column, outer = scene.column(word), scene.column(scene.head[0])
     opens = setting.type == "variant" and mender.peek(2).type == "LBRACE"
@@ -113,10 +115,12 @@ def sign(mender: Mender, token: Token) -> bool:
     scene, start, end = mender.scene, token.start_pos or 0, token.end_pos or 0
     if token.type not in {"SIGN", "JUNK", "_COMMA"} or scene.breaks or scene.lists or not scene.head:
         return False
-    if (scene.frames and len(scene.head) != 1) or mender.text.startswith("://", start):
+    setting = scene.setting()
+    options = len(scene.head) == 2 and setting is not None and setting.type == "variant"
+    if (scene.frames and len(scene.head) != 1 and not options) or mender.text.startswith("://", start):
         return False
     other = _OTHER_SIGN.match(mender.text, start, start + 200) if scene.awaits_value else None
-    if scene.setting() is None or scene.setting().type in {"group", "variant"}:  # type: ignore[union-attr]
+    if setting is None or setting.type in {"group", "variant"}:
         other = _HEAD_SIGN.match(mender.text, start, start + 200) or other
     if other is None and token.type != "SIGN":
         return False
@@ -186,7 +190,7 @@ def parentheses(mender: Mender, token: Token) -> bool:
         pair = (f" {pair[0]}", pair[1])
     fix = mender.findings.fix("remove them", (start, start + 1, pair[0]), (end - 1, end, pair[1]))
     one = re.fullmatch(r'.[ \t]*(?:"[^"\\]*"|[\w.-]+)[ \t]*.', found[0])
-    safe = not (many and "[" in found[0]) and (many or one is not None)
+    safe = found[0][1] != "{" and not (many and "[" in found[0]) and (many or one is not None)
     message = f"no {_BRACKET_NAMES[found[0][0]]} stand around a value"
     mender.findings.add("S109", message, Place(start, end), hint=hint, fix=fix if safe else None)
     mender.done.mentions |= words(found[0])

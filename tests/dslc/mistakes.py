@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dslc.parser import tokens
 
-PROGRAM = '''memory "agent-memory" {
+PROGRAM = """memory "agent-memory" {
     store records {
         gates [tdd_proof, review]
         segment 10KB
@@ -66,7 +66,7 @@ agent "reviewer" {
         max_tokens 9000
     }
 }
-'''
+"""
 
 
 def _flat(text: str) -> str:
@@ -161,9 +161,9 @@ def _parts(text: str) -> list[Part]:
 
 
 def _pair(parts: list[Part], number: int) -> Part:
-    opened = parts[number]
-    closing = {"{": "}", "[": "]"}[opened.role]
-    return next(part for part in parts[number + 1 :] if part.role == closing and part.depth == opened.depth + (closing == "}"))
+    role, depth = parts[number].role, parts[number].depth
+    closing = ("}", depth + 1) if role == "{" else ("]", depth)
+    return next(part for part in parts[number + 1 :] if (part.role, part.depth) == closing)
 
 
 _Edit = tuple[int, int, str]
@@ -177,29 +177,43 @@ _BRACES: dict[str, tuple[str, str]] = {
     "doubled braces": ("{{", "}}"),
     "braces with signs": ("{|", "|}"),
 }  # fmt: skip
-_OPENERS: dict[str, str] = {
-    "brace missing": "",
-    "closed and opened": "}{",
-    "brace twice": "{ {",
-    "equals before brace": "= {",
-    "colon before brace": ": {",
-    "arrow before brace": "=> {",
-    "colon for brace": ":",
-    "parenthesis for brace": "(",
-    "bracket for brace": "[",
-    "brace below": "\n{",
-    "brace and comma": "{,",
-    "brace and semicolon": "{;",
-}
-_CLOSERS: dict[str, str] = {
-    "end missing": "",
-    "end twice": "} }",
-    "end and comma": "},",
-    "end and semicolon": "};",
-    "end in parenthesis": "})",
-    "parenthesis for end": ")",
-    "bracket for end": "]",
-    "opened again": "}{",
+_OF_SIGNS: dict[str, dict[str, str]] = {
+    "[": {
+        "bracket missing": "",
+        "bracket twice": "[[",
+        "parenthesis for bracket": "(",
+        "equals before list": "= [",
+    },
+    "]": {
+        "list not closed": "",
+        "list closed twice": "]]",
+        "list ends in brace": "}",
+        "list ends in parenthesis": ")",
+    },
+    "{": {
+        "brace missing": "",
+        "closed and opened": "}{",
+        "brace twice": "{ {",
+        "equals before brace": "= {",
+        "colon before brace": ": {",
+        "arrow before brace": "=> {",
+        "colon for brace": ":",
+        "parenthesis for brace": "(",
+        "bracket for brace": "[",
+        "brace below": "\n{",
+        "brace and comma": "{,",
+        "brace and semicolon": "{;",
+    },
+    "}": {
+        "end missing": "",
+        "end twice": "} }",
+        "end and comma": "},",
+        "end and semicolon": "};",
+        "end in parenthesis": "})",
+        "parenthesis for end": ")",
+        "bracket for end": "]",
+        "opened again": "}{",
+    },
 }
 
 
@@ -215,47 +229,52 @@ def _swapped(word: str) -> str:
     return word + "x"
 
 
-def _of_words(part: Part) -> Iterator[tuple[str, str]]:
+def _of_kinds(part: Part) -> Iterator[tuple[str, str]]:
     text = part.text
-    if part.role == "kind":
-        yield "kind misspelt", _swapped(text)
-        yield "kind in capitals", text.capitalize()
-        yield "kind in the plural", text + "s"
-        yield "word before kind", "resource " + text
-        yield "kind in quotes", f'"{text}"'
-        yield "equals after kind", text + " ="
-        yield "bracket before kind", "[ " + text
-        yield "comma before kind", ", " + text
-    elif part.role == "name":
-        inner = text.strip('"')
-        yield "name missing", ""
-        yield "name in single quotes", f"'{inner}'"
-        yield "name in backquotes", f"`{inner}`"
-        yield "newline in name", f'"{inner[:3]}\n{inner[3:]}"'
-        yield "newline before the name's end", f'"{inner}\n"'
-        yield "name not closed", f'"{inner}'
-        yield "name not opened", f'{inner}"'
-        yield "name with a slash", f'"a/{inner}"'
-        yield "bare name with a slash", f"a/{inner}"
-        yield "name in parentheses", f"({inner})"
-        yield "two names", f"{text} extra"
-    elif part.role == "key":
-        yield "key misspelt", _swapped(text)
-        yield "key in quotes", f'"{text}"'
-        yield "key in single quotes", f"'{text}'"
-        yield "dash before key", "- " + text
-        yield "dot before key", "." + text
-        yield "let before key", "let " + text
-        yield "comma before key", ", " + text
-        yield "semicolon before key", "; " + text
-        yield "closing parenthesis before key", ") " + text
-        yield "closing bracket before key", "] " + text
-        yield "key twice", f"{text} {text}"
-        yield "note before key", f"TODO\n{text}"
-        yield "many brackets under an unknown key", "zzz " + "[" * 70 + "]" * 70 + "\n" + text
-        yield "very many brackets never closed", "zzz " + "[" * 100 + "\n" + text
-        yield "many braces under an unknown key", "zzz " + "{ a " * 70 + "}" * 70 + "\n" + text
-        yield "closed and opened before key", "}{\n" + text
+    yield "kind misspelt", _swapped(text)
+    yield "kind in capitals", text.capitalize()
+    yield "kind in the plural", text + "s"
+    yield "word before kind", "resource " + text
+    yield "kind in quotes", f'"{text}"'
+    yield "equals after kind", text + " ="
+    yield "bracket before kind", "[ " + text
+    yield "comma before kind", ", " + text
+
+
+def _of_names(part: Part) -> Iterator[tuple[str, str]]:
+    text = part.text
+    inner = text.strip('"')
+    yield "name missing", ""
+    yield "name in single quotes", f"'{inner}'"
+    yield "name in backquotes", f"`{inner}`"
+    yield "newline in name", f'"{inner[:3]}\n{inner[3:]}"'
+    yield "newline before the name's end", f'"{inner}\n"'
+    yield "name not closed", f'"{inner}'
+    yield "name not opened", f'{inner}"'
+    yield "name with a slash", f'"a/{inner}"'
+    yield "bare name with a slash", f"a/{inner}"
+    yield "name in parentheses", f"({inner})"
+    yield "two names", f"{text} extra"
+
+
+def _of_keys(part: Part) -> Iterator[tuple[str, str]]:
+    text = part.text
+    yield "key misspelt", _swapped(text)
+    yield "key in quotes", f'"{text}"'
+    yield "key in single quotes", f"'{text}'"
+    yield "dash before key", "- " + text
+    yield "dot before key", "." + text
+    yield "let before key", "let " + text
+    yield "comma before key", ", " + text
+    yield "semicolon before key", "; " + text
+    yield "closing parenthesis before key", ") " + text
+    yield "closing bracket before key", "] " + text
+    yield "key twice", f"{text} {text}"
+    yield "note before key", f"TODO\n{text}"
+    yield "many brackets under an unknown key", "zzz " + "[" * 70 + "]" * 70 + "\n" + text
+    yield "very many brackets never closed", "zzz " + "[" * 100 + "\n" + text
+    yield "many braces under an unknown key", "zzz " + "{ a " * 70 + "}" * 70 + "\n" + text
+    yield "closed and opened before key", "}{\n" + text
 
 
 def _of_values(part: Part) -> Iterator[tuple[str, str]]:
@@ -267,6 +286,11 @@ def _of_values(part: Part) -> Iterator[tuple[str, str]]:
     yield "value in parentheses", f"({text})"
     yield "value in braces", "{ " + text + " }"
     yield "semicolon after value", text + ";"
+    yield "comma before value", ", " + text
+    yield "sign after value", text + " ="
+    yield "value and options", text + " { }"
+    yield "slash before value", "/ " + text
+    yield "value in square brackets", f"[{text}]" if text.startswith('"') else f"[[{text}]]"
     yield "two commas after value", text + ",,"
     yield "parenthesis after value", text + ")"
     yield "bracket after value", text + "]"
@@ -295,26 +319,23 @@ def _of_items(part: Part) -> Iterator[tuple[str, str]]:
     yield "group in list", "{ " + text + " }"
 
 
+_OF_ROLES = {
+    "kind": _of_kinds,
+    "name": _of_names,
+    "key": _of_keys,
+    "value": _of_values,
+    "item": _of_items,
+}
+
+
 def _edits(text: str, parts: list[Part], number: int) -> Iterator[tuple[str, list[_Edit]]]:
     part = parts[number]
-    one: list[tuple[str, str]] = []
-    if part.role in {"kind", "name", "key"}:
-        one += _of_words(part)
-    if part.role == "value":
-        one += _of_values(part)
-        line = text[text.rfind("\n", 0, part.start) + 1 :]
-        one.append(("value below", "\n" + line[: len(line) - len(line.lstrip())] + part.text))
-    if part.role == "item":
-        one += _of_items(part)
-    if part.role == "[":
-        one += [("bracket missing", ""), ("bracket twice", "[["), ("parenthesis for bracket", "("), ("equals before list", "= [")]
-    if part.role == "]":
-        one += [("list not closed", ""), ("list closed twice", "]]"), ("list ends in brace", "}"), ("list ends in parenthesis", ")")]
-    if part.role == "{":
-        one += _OPENERS.items()
-    if part.role == "}":
-        one += _CLOSERS.items()
+    one = _OF_ROLES[part.role](part) if part.role in _OF_ROLES else _OF_SIGNS.get(part.role, {}).items()
     yield from ((name, [(part.start, part.end, new)]) for name, new in one)
+    if part.role == "value":
+        line = text[text.rfind("\n", 0, part.start) + 1 :]
+        indentation = line[: len(line) - len(line.lstrip())]
+        yield "value below", [(part.start, part.end, "\n" + indentation + part.text)]
     if part.role in {"{", "["}:
         closed = _pair(parts, number)
         for name, (opening, closing) in _BRACES.items():
@@ -329,7 +350,7 @@ def _line(text: str, at: int) -> int:
 def _lines(text: str, parts: list[Part], number: int, edits: list[_Edit]) -> frozenset[int]:
     """Where a reader would look: from the line of the first edit on as many as it adds, and, for a brace, where its
     pair stands."""
-    start, end, new = edits[0]
+    start, _, new = edits[0]
     first = _line(text, start)
     lines = {*range(first, first + new.count("\n") + 1)}
     part = parts[number]
@@ -353,11 +374,11 @@ def _openers(parts: list[Part], number: int) -> list[Part]:
 
 
 @cache
-def slips() -> tuple[Slip, ...]:
-    """All of them."""
+def slips(program: str = PROGRAM) -> tuple[Slip, ...]:
+    """All of them in one program, which is laid out as the formatter does it."""
     made: list[Slip] = []
     for layout, lay in LAYOUTS.items():
-        text = lay(PROGRAM)
+        text = lay(program)
         parts = _parts(text)
         for number, part in enumerate(parts):
             for name, edits in _edits(text, parts, number):
