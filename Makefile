@@ -32,9 +32,10 @@ check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
 
-bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the compiler against bare lark
+bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the compiler against bare lark, daemons that share PostgreSQL
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
+	$(BIN)/python -m bench.scale
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.catalog

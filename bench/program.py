@@ -17,20 +17,21 @@ webhook {name} {{
     path     "{path}"
     provider github
     secret   "secret://env/BENCH_SECRET"
-    agent    recorder
 {more}}}
 """
+_AGENT = "    agent    recorder\n"
 
 
-def program(webhooks: int) -> str:
-    """A program of so many webhooks, the first of which is sent to."""
-    others = [_WEBHOOK.format(name=f"other-{i}", path=f"/hooks/other/{i}", more="") for i in range(1, webhooks)]
-    return "\n".join([_WEBHOOK.format(name="github", path=PATH, more=""), *others])
+def program(webhooks: int, *, agent: bool = True) -> str:
+    """A program of so many webhooks, the first of which is sent to. `agent`: whether they wake one, a recorder."""
+    more = _AGENT if agent else ""
+    others = [_WEBHOOK.format(name=f"other-{i}", path=f"/hooks/other/{i}", more=more) for i in range(1, webhooks)]
+    return "\n".join([_WEBHOOK.format(name="github", path=PATH, more=more), *others])
 
 
 def one_webhook(more: str = "") -> Webhook:
     """The webhook that is sent to, compiled. `more`: further lines of it."""
-    source = Source("bench", _WEBHOOK.format(name="github", path=PATH, more=more))
+    source = Source("bench", _WEBHOOK.format(name="github", path=PATH, more=_AGENT + more))
     compiled = analyse([source], Catalog.installed()).program
     assert compiled is not None
     return compiled.webhooks["github"]

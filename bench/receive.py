@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from bench.program import BODY_BYTES, PATH, body, program
 
 CONNECTIONS = 64
 MANY = 10_000
+NOTHING_MORE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,11 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _process(port: int, *command: str, folder: Path) -> Iterator[Server]:
+def _process(port: int, *command: str, folder: Path, environment: Mapping[str, str] = NOTHING_MORE) -> Iterator[Server]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command,
-            env={**os.environ, "BENCH_SECRET": SECRET, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env={**os.environ, "BENCH_SECRET": SECRET, "PYTHONPATH": str(Path(__file__).parent.parent), **environment},
             cwd=folder,
             stdout=log,
             stderr=log,
@@ -141,15 +142,15 @@ def adnanh() -> Iterator[Server]:
 
 
 @contextmanager
-def daemon(webhooks: int) -> Iterator[Server]:
-    """This daemon with so many webhooks; its state is on a real disk."""
+def daemon(program: str, *, environment: Mapping[str, str] = NOTHING_MORE) -> Iterator[Server]:
+    """This daemon with `program`; its state is on a real disk. `environment`: more of it."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "program.symbiont"
-        source.write_text(program(webhooks))
+        source.write_text(program)
         listen = ("--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{_free_port()}")
         command = (sys.executable, "-m", "runtime", "up", str(source), *listen, "--log-format", "json")
-        with _process(port, *command, folder=Path(folder)) as server:
+        with _process(port, *command, folder=Path(folder), environment=environment) as server:
             yield server
 
 
@@ -185,14 +186,14 @@ def measure(requests: int) -> dict[str, Any]:
         servers = {
             "bare aiohttp": stack.enter_context(bare()),
             "bare aiohttp on uvloop": stack.enter_context(bare("uvloop")),
-            "symbiont": stack.enter_context(daemon(1)),
+            "symbiont": stack.enter_context(daemon(program(1))),
             "symbiont without a store": stack.enter_context(checked()),
         }
         if shutil.which("webhook"):
             servers["adnanh/webhook"] = stack.enter_context(adnanh())
         samples = compare(servers, requests)
     with ExitStack() as stack:
-        by_size = {"1 webhook": daemon(1), f"{MANY:,} webhooks": daemon(MANY)}
+        by_size = {"1 webhook": daemon(program(1)), f"{MANY:,} webhooks": daemon(program(MANY))}
         samples |= compare({name: stack.enter_context(server) for name, server in by_size.items()}, requests)
     rows = {name: median(of) for name, of in samples.items()}
     return {

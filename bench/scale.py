@@ -1,0 +1,174 @@
+"""`python -m bench.scale [--json]`: one daemon on SQLite beside one, two and four that share a PostgreSQL.
+
+Webhooks without an agent, so that receiving is what is measured. Every daemon is a process of its own on loopback, the
+load is spread over their listeners, rounds alternate, and medians are compared. All of them, PostgreSQL and the load
+share the cores of one machine: where those are few, the daemons' ratios show what sharing costs, not what more
+machines would carry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from bench.load import Sample, github_request, load
+from bench.program import PATH, body, program
+from bench.receive import Server, daemon
+from tests.conftest import _named, _own_server
+
+DAEMONS = (1, 2, 4)
+CONNECTIONS = 64
+ROUNDS = 3
+LOOK_SECONDS = 0.01
+"""Between two looks at what PostgreSQL's connections wait for."""
+
+
+@dataclass(slots=True)
+class Setting:
+    """Daemons that share a database; `url` is None for SQLite."""
+
+    name: str
+    url: str | None
+    servers: Sequence[Server]
+    samples: list[Sample] = field(default_factory=list)
+    waits: Counter[str] = field(default_factory=Counter)
+
+    def row(self) -> dict[str, Any]:
+        """Medians over the rounds, and what PostgreSQL was found doing, in shares of the looks."""
+        looks = sum(self.waits.values())
+        return {
+            "requests_per_second": round(statistics.median(sample.rate for sample in self.samples), 1),
+            "p50_ms": round(statistics.median(sample.percentile(0.5) for sample in self.samples), 2),
+            "p99_ms": round(statistics.median(sample.percentile(0.99) for sample in self.samples), 2),
+            "postgresql": {name: round(count / looks, 2) for name, count in self.waits.most_common(4)},
+        }
+
+
+@contextmanager
+def _setting(server: str, count: int) -> Iterator[Setting]:
+    """`count` daemons on a database of their own on `server`; with 0 one on SQLite."""
+    keys = {"SYMBIONT_MASTER_KEY": "secret://env/BENCH_MASTER_KEY", "BENCH_MASTER_KEY": secrets.token_hex(32)}
+    url = None
+    if count:
+        name = f"bench_{count}_{os.getpid()}"
+        asyncio.run(_execute(server, f"CREATE DATABASE {name}"))
+        url = _named(server, name)
+        keys["SYMBIONT_DATABASE"] = url
+    source = program(1, agent=False)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(daemon(source, environment=keys)) for _ in range(max(1, count))]
+        yield Setting(f"{count} on PostgreSQL" if count else "1 on SQLite", url, servers)
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(statement)
+    await connection.close()
+
+
+async def _round(setting: Setting, requests: int, tag: str) -> Sample:
+    """One round over all listeners of `setting`."""
+    request = github_request(PATH, body())
+    each = len(setting.servers)
+    looking = asyncio.create_task(_look(setting), name="look at PostgreSQL")
+    start = time.perf_counter()
+    parts = await asyncio.gather(
+        *(
+            load(
+                "127.0.0.1",
+                server.port,
+                request,
+                total=requests // each,
+                connections=CONNECTIONS // each,
+                tag=f"{tag}-{n}",
+            )
+            for n, server in enumerate(setting.servers)
+        )
+    )
+    seconds = time.perf_counter() - start
+    looking.cancel()
+    await asyncio.wait({looking})
+    return Sample(requests / seconds, sorted(second for part in parts for second in part.seconds))
+
+
+_ACTIVE = """
+SELECT coalesce(wait_event, 'CPU') FROM pg_stat_activity
+WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+async def _look(setting: Setting) -> None:
+    """Count what the connections of the database wait for, again and again."""
+    if setting.url is None:
+        return
+    connection = await asyncpg.connect(setting.url)
+    try:
+        while True:
+            setting.waits.update(row[0] for row in await connection.fetch(_ACTIVE))
+            await asyncio.sleep(LOOK_SECONDS)
+    finally:
+        await connection.close()
+
+
+def measure(requests: int) -> dict[str, Any]:
+    """The whole measurement as a JSON object."""
+    with tempfile.TemporaryDirectory(prefix="symbiont-bench-") as folder, ExitStack() as stack:
+        Path(folder).chmod(0o755)
+        server = _own_server(Path(folder) / "postgres") or os.environ["SYMBIONT_TEST_POSTGRES"]
+        settings = [stack.enter_context(_setting(server, count)) for count in (0, *DAEMONS)]
+        for turn in range(ROUNDS + 1):
+            for setting in settings:
+                for other in settings:
+                    for each in other.servers:
+                        each.settle()
+                sample = asyncio.run(_round(setting, requests if turn else requests // 10, f"{turn}-{os.getpid()}"))
+                if turn:
+                    setting.samples.append(sample)
+    return {
+        "connections": CONNECTIONS,
+        "requests_per_round": requests,
+        "cores": len(os.sched_getaffinity(0)),
+        "rows": {setting.name: setting.row() for setting in settings},
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """The measurement as a Markdown table; ratios are over one daemon on PostgreSQL."""
+    rows = result["rows"]
+    one = rows["1 on PostgreSQL"]["requests_per_second"]
+    lines = [
+        "| daemons | deliveries/s | over one | p50 ms | p99 ms | PostgreSQL's connections |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for name, row in rows.items():
+        waits = ", ".join(f"{wait} {share:.0%}" for wait, share in row["postgresql"].items())
+        rate = row["requests_per_second"]
+        lines.append(f"| {name} | {rate:,.0f} | {rate / one:.2f} | {row['p50_ms']} | {row['p99_ms']} | {waits} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--requests", type=int, default=6_000, help="requests a round (default 6,000)")
+    options = parser.parse_args()
+    result = measure(options.requests)
+    print(json.dumps(result, indent=2) if options.json else table(result))
+
+
+if __name__ == "__main__":
+    main()
