@@ -8,7 +8,6 @@ dropped, oldest first; their rows stay for as long as the days say, so that a se
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -17,13 +16,14 @@ import structlog
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from runtime.clock import Clock, milliseconds
-from runtime.crypto import Unsealable
 from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.database.sealed import Seal
+from runtime.database.shrink import shrink
 from runtime.webhooks.backoff import LONGEST_SECONDS
 from runtime.webhooks.delivery import DONE, KEPT, QUEUED
-from runtime.webhooks.kept import body_of
+from runtime.webhooks.digests import COLUMNS, digest
+from runtime.webhooks.listing import first_id
 from runtime.webhooks.slow_clock import SlowClock
 from runtime.webhooks.space import FULL, Space
 
@@ -34,6 +34,9 @@ CHUNK = 500
 
 CHUNK_BYTES = 8 * 1024 * 1024
 """Bytes of bodies that one transaction drops, about."""
+
+GIVEN_BACK = 128
+"""Transactions in one pruning that give the file system its room back: 128 MiB."""
 
 KEY_MARGIN_MS = 86_400_000
 """Replay keys stay a day longer than a copy of their request would be fresh, so that no request is refused for a clock
@@ -90,6 +93,7 @@ class Retention:
         gone += await self._forget_keys(now - KEY_MARGIN_MS)
         await self._database.transact(lambda connection: self._tidy(connection, now))
         await self._make_room()
+        await self._give_back()
         return gone
 
     async def _now(self) -> int:
@@ -131,6 +135,12 @@ class Retention:
         await self._measure()
         self._say_full()
 
+    async def _give_back(self) -> None:
+        """Make a file that has become much too large shorter, a little at a time."""
+        for _ in range(GIVEN_BACK):
+            if not await self._database.transact(shrink):
+                return
+
     async def _measure(self) -> None:
         began = self._space.counted
         async with self._database.read() as connection:
@@ -156,11 +166,10 @@ class Retention:
         if not wanted:
             return 0, ""
         seal = Seal(self._database.master_key, bodies.c.body)
-        columns = ("user_id", "body", "headers_size")
         digests = [
-            (row[0], digest)
-            for row in bulk.find(connection, bodies, ("delivery_id",), columns, wanted)
-            if (digest := _digest(seal, *row)) is not None
+            (row[0], found)
+            for row in bulk.find(connection, bodies, ("delivery_id",), COLUMNS, wanted)
+            if (found := digest(seal, *row)) is not None
         ]
         bulk.update(connection, deliveries, ("id",), ("body_sha256",), digests)
         bulk.delete(connection, bodies, "delivery_id", [row[0] for row in wanted])
@@ -219,8 +228,7 @@ def _deliveries(connection: Connection, before: int) -> int:
         "AND coalesce(finished_at, received_at) < :before ORDER BY id LIMIT :chunk"
     )
     # An id begins with the time it was made at, and nothing ends before it is received.
-    oldest = f"{max(before, 0):012x}"
-    given = {"oldest": f"{oldest[:8]}-{oldest[8:]}", "before": before, "chunk": CHUNK}
+    given = {"oldest": first_id(before), "before": before, "chunk": CHUNK}
     gone = [row[0] for row in connection.execute(query, given)]
     ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
     bulk.delete(connection, steps, "run_id", ended)
@@ -254,11 +262,3 @@ def _keys(connection: Connection, before: int) -> int:
     last = connection.execute(select(ends).order_by(ends).offset(CHUNK - 1).limit(1)).scalar()
     until = before if last is None else min(before, last + 1)
     return connection.execute(delete(replay_keys).where(ends < until)).rowcount
-
-
-def _digest(seal: Seal, delivery_id: str, user_id: str, body: bytes, headers_size: int) -> str | None:
-    try:
-        piece = seal.open(body, row=delivery_id, user_id=user_id)
-    except Unsealable:
-        return None
-    return hashlib.sha256(body_of(piece, headers_size)).hexdigest()
