@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, case, literal, null, select
+from sqlalchemy import case, literal, null, select
 from sqlalchemy.sql import Select
 
-from runtime.crypto import MasterKey
-from runtime.database import Database, bulk
-from runtime.database.schema import attempts, bodies, deliveries, runs
-from runtime.database.sealed import Seal
+from runtime.database import Database
+from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
-from runtime.webhooks.kept import body_of
+from runtime.webhooks.digests import digests
 from runtime.webhooks.listing import first_id
 
 ACCEPTED: Final = 202
@@ -80,18 +76,8 @@ async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
             found += (await connection.execute(query)).all()
         found.sort(key=lambda row: (row.received_at, row.id))
         found = found[-limit:] if asked.since is None else found[:limit]
-        hashes = await connection.run_sync(lambda connection: digests(connection, database.master_key, found))
+    hashes = await digests(database, found)
     return [_noted(row, hashes) for row in found]
-
-
-def digests(connection: Connection, key: MasterKey, rows: Sequence[Any]) -> dict[str, str]:
-    """The digests of the kept bodies by delivery: worked out when somebody asks, not for each delivery."""
-    wanted = [(row.delivery_id,) for row in rows if row.verdict == "accepted" and row.body_sha256 is None]
-    seal = Seal(key, bodies.c.body)
-    return {
-        row[0]: hashlib.sha256(body_of(seal.open(row[2], row=row[0], user_id=row[1]), row[3])).hexdigest()
-        for row in bulk.find(connection, bodies, ("delivery_id",), ("user_id", "body", "headers_size"), wanted)
-    }
 
 
 def _noted(row: Any, hashes: dict[str, str]) -> Noted:

@@ -9,8 +9,8 @@ from sqlalchemy import literal, null, select
 
 from runtime.database import Database
 from runtime.database.schema import attempts, deliveries, runs
-from runtime.webhooks.audit_log import digests
 from runtime.webhooks.delivery import Headers
+from runtime.webhooks.digests import digests
 
 _SHARED = ("id", "user_id", "received_at", "source", "event", "size", "body_sha256", "headers", "verified")
 
@@ -51,7 +51,7 @@ async def page(database: Database, user_id: str, webhook: str, limit: int, befor
             rows = await connection.execute(query.where(*wanted).order_by(table.c.id.desc()).limit(limit))
             found += rows.all()
         found = sorted(found, key=lambda row: row.id, reverse=True)[:limit]
-        hashes = await connection.run_sync(lambda connection: digests(connection, database.master_key, found))
+    hashes = await digests(database, found)
     decoder = msgspec.json.Decoder(Headers)
     return [
         Entry(
