@@ -25,6 +25,9 @@ _LENGTH = 8192
 _CANDIDATES = 16
 _LIFETIME = 300
 
+# Seconds that a sender's clock may be ahead when it makes a token, whatever the leeway.
+_AHEAD = 60
+
 # Year 2286, as for timestamps: what is beyond is no time.
 _LATEST = 10**10
 
@@ -41,8 +44,9 @@ class Jwt:
     `x5c` are not looked at, and a token with `crit` is refused, as no extension is known here (RFC 7515 section 4.1).
     `algorithms` are of one family. `issuer` and `audience`: one of each must be named, where given; a token that is
     meant for somebody is refused where no audience is given (RFC 7519 section 4.1.3). `claims` must be just so.
-    `exp` must be there when `expires`; `exp` and `nbf` are judged with `leeway` seconds. With a `tolerance` so is
-    `iat`, the match's timestamp. `body_claim` holds the SHA-256 of the body, in hexadecimal or base64.
+    `exp` must be there when `expires`; `exp` and `nbf` are judged with `leeway` seconds, and `iat` may not lie ahead by
+    more than these, or a minute. With a `tolerance` `iat` must be there, is judged to both sides, and is the match's
+    timestamp. `body_claim` holds the SHA-256 of the body, in hexadecimal or base64.
 
     A match's MAC is a digest of what was signed and of the body: ECDSA has two signatures for every token, and a
     token without a body claim may come with several bodies.
@@ -175,6 +179,8 @@ class Jwt:
             raise Refused("future")
         if issued is not None and self.tolerance is not None:
             check_fresh(issued, now, self.tolerance)
+        elif issued is not None and issued > now + max(self.leeway, _AHEAD):
+            raise Refused("future")
 
 
 def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:

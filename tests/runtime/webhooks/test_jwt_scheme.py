@@ -80,6 +80,8 @@ def test_a_token_of_the_secret_is_accepted_until_it_expires() -> None:
         ({**GOOD, "nbf": NOW + 1}, "future"),
         ({**GOOD, "nbf": NOW}, None),
         ({**GOOD, "iat": "x"}, "malformed_timestamp"),
+        ({**GOOD, "iat": NOW + 60}, None),
+        ({**GOOD, "iat": NOW + 61}, "future"),
         ({**GOOD, "aud": "x"}, "unwanted_sender"),
         ({**GOOD, "aud": []}, None),
         ({**GOOD, "iss": "anybody"}, None),

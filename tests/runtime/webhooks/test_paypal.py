@@ -147,3 +147,13 @@ def test_only_paypal_can_sign() -> None:
     with pytest.raises(CannotSign, match="only PayPal can sign"):
         sign("paypal", "unverified", BODY, now=NOW, delivery_id="d1", options=options)
     assert check(sign("paypal", pem(KEY), BODY, now=NOW, delivery_id="d1", options=options)).timestamp == NOW
+
+
+def test_the_text_that_is_signed_is_the_one_of_paypals_own_library() -> None:
+    # The rest of it needs a function that pyOpenSSL has no more.
+    library = pytest.importorskip("paypalrestsdk.notifications", reason="`.[vendors]` has paypalrestsdk")
+    headers = dict(sent())
+    identity, time = headers["PAYPAL-TRANSMISSION-ID"], headers["PAYPAL-TRANSMISSION-TIME"]
+    text = library.WebhookEvent._get_expected_sig(identity, time, WEBHOOK, BODY.decode())
+    raw = base64.b64encode(KEY.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())).decode()
+    assert check(sent(transmission_sig=raw)).mac

@@ -14,8 +14,8 @@ import pytest
 from runtime.webhooks import Refused
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.timestamp import write_time
-from tests.contracts.provider_cases import URL, Case, Pairs, changed, signed_at
-from tests.runtime.webhooks.vendors import LIBRARIES, Attempt, Library
+from tests.contracts.provider_cases import OPTIONS, URL, Case, Pairs, changed, signed_at
+from tests.runtime.webhooks.vendors import LIBRARIES, Attempt, Library, published_now
 
 Made = tuple[Pairs, bytes]
 Variation = Callable[[Case, float], Made | None]
@@ -94,6 +94,10 @@ VARIATIONS: Mapping[str, Variation] = {
 }  # fmt: skip
 
 
+def sender(library: Library) -> Case:
+    return Case(library.provider, OPTIONS.get(library.provider, {}), published_now)
+
+
 def taken_here(case: Case, made: Made, now: float) -> bool:
     try:
         case.verify(*made, now=now)
@@ -124,7 +128,7 @@ def loaded(library: Library) -> Any:
 @pytest.mark.parametrize("name", VARIATIONS)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.provider)
 def test_the_verdict_is_the_vendors_own_or_the_difference_is_written_down(library: Library, name: str) -> None:
-    module, case, now = loaded(library), Case(library.provider), int(time.time())
+    module, case, now = loaded(library), sender(library), int(time.time())
     made = VARIATIONS[name](case, now)
     if made is None:
         return
@@ -139,7 +143,7 @@ def test_the_verdict_is_the_vendors_own_or_the_difference_is_written_down(librar
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.provider)
 def test_what_is_sent_is_taken_by_both(library: Library) -> None:
-    module, case, now = loaded(library), Case(library.provider), int(time.time())
+    module, case, now = loaded(library), sender(library), int(time.time())
     made = case.sent(now=now)
     assert taken_there(library, module, case, made)
     assert taken_here(case, made, now)

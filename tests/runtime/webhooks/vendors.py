@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.contracts.provider_cases import OPTIONS, SECRETS, URL, certificate, published
 
 
 class Attempt(NamedTuple):
@@ -170,10 +175,41 @@ def _replicate(module: Any, attempt: Attempt) -> object:
 
 
 def _discord(module: Any, attempt: Attempt) -> object:
-    signature = bytes.fromhex(attempt.headers["x-signature-ed25519"])
-    return module.VerifyKey(_public(attempt.secret, raw=True)).verify(
-        attempt.headers["x-signature-timestamp"].encode() + attempt.body, signature
-    )
+    signature, timestamp = (attempt.headers[f"x-signature-{name}"] for name in ("ed25519", "timestamp"))
+    with contextlib.redirect_stdout(None):  # it prints why not
+        return module.verify_key(attempt.body, signature, timestamp, _public(attempt.secret, raw=True).hex())
+
+
+def _telnyx(module: Any, attempt: Attempt) -> object:
+    key = base64.b64encode(_public(attempt.secret, raw=True)).decode()
+    return _ok(module.verify_webhook_signature(attempt.text, dict(attempt.headers), key))
+
+
+class _Answer(NamedTuple):
+    """What a library is given where it would fetch keys."""
+
+    content: bytes
+    status: int = 200
+
+    @property
+    def data(self) -> bytes:
+        return self.content
+
+
+def _sns(module: Any, attempt: Attempt) -> object:
+    # It knows the first version, which differs from the second by its hash and nothing else.
+    module.SHA1 = hashes.SHA256
+    validator = module.SNSMessageValidator(signature_version="2")
+    validator._cert_session.get = lambda url: _Answer(_certificate(attempt.secret))
+    return _ok(validator.validate_message(json.loads(attempt.body)))
+
+
+def _google(module: Any, attempt: Attempt) -> object:
+    # As in Google's own example: the library, then whose account it is.
+    certificates = json.dumps({"1": _certificate(attempt.secret).decode()}).encode()
+    token = attempt.headers["authorization"].partition(" ")[2]
+    claims = module.verify_oauth2_token(token, lambda url, method: _Answer(certificates), audience=URL)
+    return claims["email"] == OPTIONS["google-pubsub"]["service_account"] and claims["email_verified"]
 
 
 def _sendgrid(module: Any, attempt: Attempt) -> object:
@@ -184,6 +220,18 @@ def _sendgrid(module: Any, attempt: Attempt) -> object:
         attempt.headers["x-twilio-email-event-webhook-timestamp"],
         webhook.convert_public_key_to_ecdsa(base64.b64encode(_public(attempt.secret)).decode()),
     )
+
+
+def published_now(url: str) -> bytes:
+    """What a sender publishes at `url`, and is valid now."""
+    return _certificate(SECRETS[-1][0]) if "amazonaws" in url else published(url)
+
+
+def _certificate(secret: str) -> bytes:
+    """What vouches for the public half of a private key."""
+    key = serialization.load_pem_private_key(secret.encode(), None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return certificate(key, "sns.amazonaws.com", start=time.time() - 9999, end=time.time() + 9999)
 
 
 def _public(secret: str, *, raw: bool = False) -> bytes:
@@ -221,6 +269,9 @@ LIBRARIES = (
     Library("coinbase-commerce", "coinbase_commerce.webhook", _coinbase),
     Library("elevenlabs", "elevenlabs.webhooks_custom", _elevenlabs, lax=_FUTURE | _INT),
     Library("replicate", "replicate.webhook", _replicate, lax=_INT | _BASE64 | _UNLABELLED | _REPLICATE),
-    Library("discord", "nacl.signing", _discord, lax=_FOREVER | {"upper case": "one signature has one text"}),
+    Library("discord", "discord_interactions", _discord, lax=_FOREVER | {"upper case": "one signature has one text"}),
+    Library("telnyx", "telnyx.lib.webhook_verification", _telnyx, lax=_INT | _BASE64 | _BESIDE),
+    Library("aws-sns", "sns_message_validator.sns_message_validator", _sns),
+    Library("google-pubsub", "google.oauth2.id_token", _google),
     Library("sendgrid", "sendgrid.helpers.eventwebhook", _sendgrid, lax=_FOREVER | _BASE64 | _BESIDE, random=True),
 )
