@@ -12,7 +12,7 @@ from runtime.api.parameters import integer, optional_text, text, unknown
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.webhooks import audit_log, samples
-from runtime.webhooks.audit_log import Asked, Noted
+from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.route import Mount, Route
 
 
@@ -104,7 +104,7 @@ def _status(text: str | None) -> tuple[int, int]:
     if match is None:
         raise UsageError(f"{text!r} is no HTTP status", hint="write one such as 401, or 4xx for all that begin so")
     if text is None:
-        return (100, 599)
+        return ANY_STATUS
     first = int(match[1]) * 100
     return (first, first + 99) if match[2] == "xx" else (first + int(match[2]),) * 2
 

@@ -13,8 +13,9 @@ from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
 from runtime.webhooks.digests import digests
 from runtime.webhooks.listing import first_id
+from runtime.webhooks.providers import PROVIDERS
 
-ACCEPTED: Final = 202
+ANY_STATUS: Final = (100, 599)
 VERIFIED: Final = "verified"
 UNVERIFIED: Final = "unverified"
 
@@ -31,7 +32,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The webhook."""
     reason: str | None = None
     """A refusal's code, or another verdict's; `verified` or `unverified` of accepted ones."""
-    status: tuple[int, int] = (100, 599)
+    status: tuple[int, int] = ANY_STATUS
     """HTTP status: the least and the greatest."""
     since: int | None = None
     """Unix milliseconds: those that came in then or later."""
@@ -68,7 +69,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
     """Up to `limit` attempts, oldest first: the newest there are, or with `since` the oldest from then on."""
     queries = [_limited(_others(asked), attempts.c.received_at, attempts.c.id, asked, limit)]
-    if asked.status[0] <= ACCEPTED <= asked.status[1] and asked.reason in {None, VERIFIED, UNVERIFIED}:
+    if asked.reason in {None, VERIFIED, UNVERIFIED}:
         queries.append(_limited(_accepted(asked), deliveries.c.id, deliveries.c.id, asked, limit))
     async with database.read() as connection:
         found: list[Any] = []
@@ -99,7 +100,7 @@ def _accepted(asked: Asked) -> Select[Any]:
         deliveries.c.state,
         deliveries.c.id.label("delivery_id"),
         literal("accepted").label("verdict"),
-        literal(ACCEPTED).label("status"),
+        _ANSWERED.label("status"),
         deliveries.c.last_error.label("error"),
         runs.c.id.label("run_id"),
         runs.c.state.label("run_state"),
@@ -113,7 +114,15 @@ def _accepted(asked: Asked) -> Select[Any]:
     if asked.since is not None:
         # An id begins with the time it was made at; only ids are indexed.
         query = query.where(deliveries.c.id >= first_id(asked.since))
-    return query
+    return query if asked.status == ANY_STATUS else query.where(_ANSWERED.between(*asked.status))
+
+
+# A sender is answered 202 unless its row prescribes something else.
+_ANSWERED = case(
+    {name: row.answer.status for name, row in PROVIDERS.items() if row.answer is not None},
+    value=deliveries.c.provider,
+    else_=202,
+)
 
 
 def _others(asked: Asked) -> Select[Any]:

@@ -211,7 +211,7 @@ class Receiver:
         if decision.verdict == "replayed":
             raise Refused("replayed")
         if decision.verdict == "repeated":
-            self._note(arrival, "repeated", "repeated", 202, decision.delivery_id)
+            self._note(arrival, "repeated", "repeated", 202 if answer is None else answer.status, decision.delivery_id)
         response = accepted(decision.delivery_id) if answer is None else answered(answer)
         return response._replace(extra=rates.fields(decision.quotas)) if decision.quotas else response
 

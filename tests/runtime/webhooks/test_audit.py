@@ -225,6 +225,16 @@ def noting(hashed: Counter[int], function: Callable[[Seal, Sequence[Any]], dict[
     return noted
 
 
+async def test_what_was_answered_is_told_also_where_a_row_prescribes_it(database: Database, clock: ManualClock) -> None:
+    admission = Admission(database, clock)
+    for name in ("github", "zoom", "discord-events"):
+        await admission.admit(candidate(name, provider=name))
+        clock.advance(1)
+    assert [row.status for row in await read(database, Asked(), 100)] == [202, 200, 204]
+    for status, found in (((200, 200), ["zoom"]), ((200, 299), ["github", "zoom", "discord-events"]), ((400, 499), [])):
+        assert [row.provider_delivery_id for row in await read(database, Asked(status=status), 100)] == found
+
+
 async def test_it_writes_by_itself(audit: Audit, database: Database, clock: ManualClock) -> None:
     task = asyncio.create_task(audit.run())
     audit.put(attempt())
