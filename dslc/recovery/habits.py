@@ -37,13 +37,18 @@ def comment(mender: Mender, token: Token) -> bool:
             return False
     elif text[at] == "-" and (mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}):
         return False
-    elif text[at] in ";%<-" and balance(text[at:line]) and _first_below(text, line) != text[at]:
-        return False  # it goes before a body, which stands
+    elif _goes_on(text, at, line) and _first_below(text, line) != text[at]:
+        return False  # it goes before a body or a text, which stands
     message = "comments begin with `#` or `//`"
     mender.findings.add("S109", message, Place(at, min(behind, line)), hint="begin each line with `#`")
     mender.damage()
     mender.seek(behind)
     return True
+
+
+def _goes_on(text: str, at: int, line: int) -> bool:
+    """Whether the line from `at` to its end opens a body or a long string."""
+    return balance(text[at:line]) != 0 or text.count('"""', at, line) % 2 == 1
 
 
 def _first_below(text: str, line: int) -> str:

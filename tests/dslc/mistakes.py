@@ -288,9 +288,6 @@ def _of_values(part: Part) -> Iterator[tuple[str, str]]:
     yield "semicolon after value", text + ";"
     yield "comma before value", ", " + text
     yield "sign after value", text + " ="
-    yield "value and options", text + " { }"
-    yield "slash before value", "/ " + text
-    yield "value in square brackets", f"[{text}]" if text.startswith('"') else f"[[{text}]]"
     yield "two commas after value", text + ",,"
     yield "parenthesis after value", text + ")"
     yield "bracket after value", text + "]"
