@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
+from runtime.database import Database
+from runtime.http.head import parse
+from runtime.http.limits import Limits
 from runtime.webhooks import PROVIDERS, Refused, verify
+from runtime.webhooks.admission import Admission
+from tests.clocks import ManualClock
+from tests.runtime.webhooks.deliveries import candidate
 
 DATA = os.environ.get("SYMBIONT_DATA")
 
@@ -22,17 +28,18 @@ def every() -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def vectors() -> list[dict[str, Any]]:
-    return [row for row in every() if row["provider"] in PROVIDERS and row["level"] == "verifier"]
+def vectors(level: str) -> list[dict[str, Any]]:
+    return [row for row in every() if row["level"] == level]
 
 
 @pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the signature vectors are not here")
 def test_the_table_has_every_provider_of_the_vectors() -> None:
     assert {row["provider"] for row in every()} <= set(PROVIDERS)
+    assert {row["level"] for row in every()} == {"verifier", "http"}
 
 
 @pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the signature vectors are not here")
-@pytest.mark.parametrize("row", vectors(), ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", vectors("verifier"), ids=lambda row: row["id"])
 def test_the_verdict_is_the_vectors(row: dict[str, Any]) -> None:
     def run() -> None:
         verify(
@@ -51,3 +58,29 @@ def test_the_verdict_is_the_vectors(row: dict[str, Any]) -> None:
     else:
         with pytest.raises(Refused):
             run()
+
+
+async def received(row: dict[str, Any], database: Database) -> bool:
+    """Whether the request is taken, as bytes that are read, verified and admitted at the row's time."""
+    body = base64.b64decode(row["body_base64"])
+    lines = [f"{row['method']} / HTTP/1.1", "Host: x", *(f"{name}: {value}" for name, value in row["headers"])]
+    head = parse("\r\n".join((*lines, f"Content-Length: {len(body)}")).encode(), Limits())
+    try:
+        verified = verify(row["provider"], [row["secret"]], list(head.pairs), body, now=row["time"])
+    except Refused:
+        return False
+    tolerance = PROVIDERS[row["provider"]].scheme.tolerance
+    timed = verified.timestamp is not None and tolerance is not None
+    key = verified.mac if timed else None
+    until = (verified.timestamp or 0) + (tolerance or 0) if timed else 0
+    given = candidate(verified.delivery_id, body=body, replay_key=key, replay_until=until)
+    decision = await Admission(database, ManualClock(row["time"])).admit(given)
+    return decision.verdict == "accepted"
+
+
+@pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the signature vectors are not here")
+@pytest.mark.parametrize("row", vectors("http"), ids=lambda row: row["id"])
+async def test_the_verdict_on_a_whole_request_is_the_vectors(row: dict[str, Any], database: Database) -> None:
+    for prior in [each for each in every() if each["id"] == row.get("requires_prior")]:
+        assert await received(prior, database)
+    assert await received(row, database) == (row["expect"] == "valid")
