@@ -29,6 +29,8 @@ KEY_BYTES = bytes(range(32))
 KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
 
+_DURABLE = ("fsync", "full_page_writes")
+
 
 @pytest.fixture
 def clock() -> ManualClock:
@@ -93,7 +95,11 @@ def _own_server(folder: Path) -> str | None:
             server = get_server(folder, cleanup_mode="delete")
     except ImportError:
         return None
-    return str(server.get_uri())
+    url = str(server.get_uri())
+    # What it holds need not outlive the machine: a server that is killed loses nothing by this.
+    for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
+        asyncio.run(_statement(url, statement))
+    return url
 
 
 async def _make_template(url: str) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from runtime.webhooks import sign
+from tests.runtime.daemon import forked
+from tests.runtime.daemon.forked import Forked
 
 BIN = Path(sys.executable).parent
 START_SECONDS = 60
@@ -45,16 +47,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
     """Run `symbi` in `root` and wait for its end."""
-    return subprocess.run(
-        [BIN / "symbi", *arguments],
-        cwd=root,
-        env=environment(**extra),
-        input=input,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return forked.run(arguments, cwd=root, env=environment(**extra), input=input)
 
 
 def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:
@@ -85,7 +78,7 @@ class Daemon:
     """A running `symbi up` on `root`."""
 
     root: Path
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: Path
     addresses: dict[str, Any] = field(default_factory=dict)
 
@@ -166,21 +159,25 @@ def running(
     root: Path,
     *arguments: str,
     wait: bool = True,
-    command: Sequence[str | Path] = (BIN / "symbi",),
+    command: Sequence[str | Path] = (),
     admin_host: str = "127.0.0.1",
     **extra: str,
 ) -> Iterator[Daemon]:
-    """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed."""
+    """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed.
+
+    `command`: another one than `symbi`, by its path and first arguments.
+    """
     log = root / "daemon.log"
+    given = ["up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", f"{admin_host}:0"]
+    env = environment(**extra)
+    process: subprocess.Popen[bytes] | Forked
     with log.open("ab") as output:
-        process = subprocess.Popen(
-            [*command, "up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", f"{admin_host}:0"],
-            cwd=root,
-            env=environment(**extra),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+        if command:
+            process = subprocess.Popen(
+                [*command, *given], cwd=root, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        else:
+            process = forked.start(given, cwd=root, env=env, stdout=output, stderr=output)
     daemon = Daemon(root, process, log)
     try:
         if wait:

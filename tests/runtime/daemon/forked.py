@@ -1,0 +1,247 @@
+"""`symbi` in processes of its own that need not load it each time: copies of one that has.
+
+Loading the program takes ten times as long as what most tests ask of it. So one process for each worker of the tests
+loads it once, does nothing else, and forks for each command: the copy has its own folder, environment, standard streams
+and end, runs the same `main`, and is signalled and waited for like any other. The fork happens before there is a thread
+or an event loop. What a program does before `main` is the matter of those tests that start the real command.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Final, NoReturn
+
+LOADED: Final = (
+    "aiosqlite",
+    "alembic.command",
+    "asyncpg",
+    "dslc.compiler",
+    "dslc.report",
+    "runtime.api",
+    "runtime.cli.memory",
+    "runtime.cli.secret",
+    "runtime.cli.token",
+    "runtime.cli.up",
+    "runtime.cli.user",
+    "runtime.cli.webhook",
+    "runtime.daemon.log",
+    "runtime.daemon.server",
+    "runtime.daemon.settings",
+    "sqlalchemy.dialects.postgresql.asyncpg",
+    "sqlalchemy.dialects.sqlite.aiosqlite",
+    "uvloop",
+)
+
+_PID: Final = struct.Struct("=q")
+_STATUS: Final = struct.Struct("=i")
+
+
+class Forked:
+    """A command that was started, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, arguments: Iterable[str], link: socket.socket) -> None:
+        self.args = list(arguments)
+        self.returncode: int | None = None
+        self._link = link
+        self._waiting = threading.Lock()
+        (self.pid,) = _PID.unpack(_received(link, _PID.size))
+
+    def poll(self) -> int | None:
+        """The exit code, as `Popen` gives it, or None while it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait up to `timeout` seconds for its end; the exit code, negative for the signal that ended it."""
+        with self._waiting:
+            if self.returncode is None:
+                # With a timeout of 0 a socket does not block.
+                self._link.settimeout(timeout)
+                try:
+                    said = self._link.recv(_STATUS.size)
+                except (TimeoutError, BlockingIOError):
+                    raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+                self._link.settimeout(None)
+                (self.returncode,) = _STATUS.unpack(said)
+                # Until now its number was nobody else's; now it may go.
+                self._link.sendall(b".")
+                assert self._link.recv(1) == b""
+                self._link.close()
+            return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it is known to have ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def __del__(self) -> None:
+        self._link.close()
+
+
+def start(
+    arguments: Iterable[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
+    stdout: IO[bytes] | int = subprocess.DEVNULL,
+    stderr: IO[bytes] | int = subprocess.DEVNULL,
+) -> Forked:
+    """Start `symbi` with `arguments`."""
+    given = list(arguments)
+    ours, theirs = socket.socketpair()
+    with theirs, tempfile.TemporaryFile() as request, Path(os.devnull).open("r+b") as nothing:
+        request.write(json.dumps({"arguments": given, "cwd": str(cwd), "env": dict(env)}).encode())
+        request.seek(0)
+        streams = [nothing if each == subprocess.DEVNULL else each for each in (stdin, stdout, stderr)]
+        numbers = [each if isinstance(each, int) else each.fileno() for each in streams]
+        socket.send_fds(_loaded(), [b"."], [theirs.fileno(), request.fileno(), *numbers])
+    return Forked(given, ours)
+
+
+def run(
+    arguments: Iterable[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    input: str | None = None,  # noqa: A002
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """Run `symbi` with `arguments` and wait for its end."""
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        stdin.write((input or "").encode())
+        stdin.seek(0)
+        process = start(arguments, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+        try:
+            code = process.wait(timeout)
+        except BaseException:
+            process.kill()
+            raise
+        said = []
+        for stream in (stdout, stderr):
+            stream.seek(0)
+            said.append(stream.read().decode())
+    return subprocess.CompletedProcess(process.args, code, *said)
+
+
+_starting = threading.Lock()
+_asking: list[socket.socket] = []
+
+
+def _loaded() -> socket.socket:
+    """Where this process asks for a copy."""
+    with _starting:
+        if not _asking:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, __file__, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                )
+            _asking.append(ours)
+            atexit.register(_end, process)
+        return _asking[0]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _asking.pop().close()
+    process.wait()
+
+
+def _received(link: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = link.recv(size - len(data))
+        assert part, "the process that has loaded symbi has ended"
+        data += part
+    return data
+
+
+def _serve(asked: socket.socket) -> dict[str, Any]:
+    """Start a copy whenever one is asked for; returns in a copy, with what it was asked to run."""
+    while True:
+        data, numbers, _, _ = socket.recv_fds(asked, 1, 5)
+        if not data:
+            os._exit(0)
+        link, request, *streams = numbers
+        # Each copy has a keeper, which waits for it and says how it ended.
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            asked.close()
+            pid = os.fork()
+            if pid:
+                for number in (request, *streams):
+                    os.close(number)
+                _keep(pid, socket.socket(fileno=link))
+            os.close(link)
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+            with open(request, "rb") as file:  # noqa: PTH123 - it is a descriptor
+                said = json.load(file)
+            assert isinstance(said, dict)
+            return said
+        for number in numbers:
+            os.close(number)
+
+
+def _keep(pid: int, link: socket.socket) -> NoReturn:
+    link.sendall(_PID.pack(pid))
+    # It stays a zombie until its end is known to who started it, so that no signal reaches another process.
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    try:
+        link.sendall(_STATUS.pack(code))
+        link.recv(1)
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    os._exit(0)
+
+
+def _main() -> None:
+    for name in LOADED:
+        import_module(name)
+    # What is shared with the copies is not looked at again in each of them.
+    gc.collect()
+    gc.freeze()
+    # Keepers end by themselves.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    said = _serve(socket.socket(fileno=int(sys.argv[1])))
+    os.chdir(said["cwd"])
+    os.environ.clear()
+    os.environ.update(said["env"])
+    sys.argv = ["symbi", *said["arguments"]]
+    from runtime.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    _main()
