@@ -51,7 +51,7 @@ def check_piece(reading: Reading, vocabulary: Vocabulary) -> CheckedPiece:
     blocks, foreign = [], []
     for node in reading.blocks:
         if isinstance(node, ForeignNode):
-            foreign += _foreign(context, node)
+            foreign += _foreign(context, node, readable=reading.readable)
         else:
             block = _block(context, node)
             blocks += [] if block is None else [block]
@@ -66,9 +66,9 @@ def check_piece(reading: Reading, vocabulary: Vocabulary) -> CheckedPiece:
     )
 
 
-def _foreign(context: Context, node: ForeignNode) -> list[tuple[str, str]]:
-    """Note that it is not compiled; what it declares of ours."""
-    if node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds:
+def _foreign(context: Context, node: ForeignNode, *, readable: bool) -> list[tuple[str, str]]:
+    """Note that it is not compiled, unless something is wrong with it; what it declares of ours."""
+    if readable and (node.kind in ELSEWHERE or node.kind in context.vocabulary.kinds):
         hint = "the blocks beside it are compiled"
         context.findings.add("N207", f"`{node.kind}` is not compiled here", node, hint=hint)
     body = context.findings.text[node.end_pos : node.end_pos + 100_000]

@@ -31,6 +31,7 @@ _FORESIGHT: tuple[_Rule, ...] = (
     braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
     braces.other_brace, braces.closes_too_early, braces.opens_nothing, bodies.brace_is_missing,
     lines.word_before_key, lines.no_setting,
+    strings.closed_by_next, strings.not_opened,
     lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word,
     texts.other_quotes, texts.doubled_quotes, values.parentheses, values.sign, values.instead_of_braces,
     habits.text_below, texts.without_quotes, lists.bad_list_ahead,

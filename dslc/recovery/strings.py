@@ -10,6 +10,9 @@ from dslc.findings import Place
 from dslc.marks import closers
 from dslc.recovery.mender import Mender, words
 
+TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
+"""Types of settings whose value is a text in quotes."""
+
 _LONGEST = 20_000  # characters of a text over several lines
 _LINE = re.compile(r"[^\n]+")
 _FIRST = re.compile(
@@ -22,6 +25,61 @@ def may_end(mender: Mender, at: int) -> bool:
     """Whether what stands at `at` may follow a value: the end of its line, a bracket, or a setting."""
     after = _AFTER_VALUE.match(mender.text, at)
     return after is not None and (after["word"] is None or after["word"] in mender.scene.legal())
+
+
+_QUOTE = re.compile(r"\\[^\n]|\"|\n")
+_TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
+_INNER_WORD = re.compile(r"(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*(?=[ \t])")
+
+
+def _is_odd(mender: Mender, at: int) -> bool:
+    """Whether from `at` to the end of its line a `"` stands alone; no others are looked at than the next hundred."""
+    count = 0
+    for quote in _QUOTE.finditer(mender.text, at):
+        if quote[0] == "\n" or count > 100:
+            break
+        count += quote[0] == '"'
+    return count % 2 == 1
+
+
+def closed_by_next(mender: Mender, token: Token) -> bool:
+    """`json_path "$.a equals "opened"`: a string without its end is closed by the quote that opens the next one."""
+    scene = mender.scene
+    if token.type != "STRING" or not scene.awaits_value or may_end(mender, token.end_pos or 0):
+        return False
+    start, legal = token.start_pos or 0, scene.legal()
+    word = next((found for found in _INNER_WORD.finditer(token) if found[0] in legal), None)
+    if word is None or not _is_odd(mender, start):
+        return False
+    behind = start + word.start()
+    mender.findings.add("S102", "the string is not closed", Place(start, behind - 1), hint='add `"` at its end')
+    mender.done.mentions |= words(token[: word.start()])
+    mender.value_is_lost()
+    mender.reread(behind)
+    return True
+
+
+def not_opened(mender: Mender, token: Token) -> bool:
+    """`path /hooks"`: a text with a quote at its end alone."""
+    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    if setting is None or setting.type not in TEXTS or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:
+        return False
+    start = token.start_pos or 0
+    found = _TO_QUOTE.match(mender.text, start)
+    if found is None or not may_end(mender, found.end()) or not _is_odd(mender, start):
+        return False
+    fix = mender.findings.fix('add `"`', (start, start, '"'))
+    mender.findings.add(
+        "S109",
+        'a text stands in quotes: this has only its last `"`',
+        Place(*found.span()),
+        hint='add `"` before it',
+        fix=fix,
+    )
+    mender.done.mentions |= words(found[0])
+    mender.value_is_lost()
+    mender.reread(found.end())
+    return True
 
 
 def unclosed_string(mender: Mender, token: Token) -> bool:

@@ -12,12 +12,11 @@ from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest
 from dslc.recovery.mender import VALUES, Mender, words
-from dslc.recovery.strings import may_end
+from dslc.recovery.strings import TEXTS, may_end
 from dslc.setting import Setting
 from dslc.tree import end, start
 
 _FURTHEST = 200  # tokens of a text that are looked at
-_TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
 # Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.
@@ -26,7 +25,7 @@ _CHUNK = re.compile(
 )
 
 _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
-_DOUBLED = re.compile(r'""[^"\\\n]+""(?!")')
+_DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
 
 
 def other_quotes(mender: Mender, token: Token) -> bool:
@@ -118,10 +117,8 @@ def without_quotes(mender: Mender, token: Token) -> bool:
         number += 1
     last = _last_of_text(mender, setting, number)
     behind = max(glued, end(mender.peek(last)))
-    has_end = mender.text[behind : behind + 1] == '"' and may_end(mender, behind + 1)
-    if not has_end and last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
+    if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
-    behind += has_end
     _add_text(mender, setting, Place(start(token), behind))
     mender.done.mentions |= words(mender.text[start(token) : behind])
     mender.value_is_lost()
@@ -136,7 +133,7 @@ def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
         token = mender.peek(number)
         if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in mender.halves:
             break
-        if _is_end(mender, token):
+        if mender.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(mender, token):
             break
         if not _goes_on(mender, setting, number, first):
             break
@@ -148,11 +145,9 @@ def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
     return last
 
 
-def _is_end(mender: Mender, quote: Token) -> bool:
-    """Whether that is the `"` at the end of a text that has none at its beginning."""
-    if quote.type not in {"UNCLOSED_STRING", "STRING"} or not may_end(mender, start(quote) + 1):
-        return False
-    return not mender.text[start(quote) - 1].isspace()
+def _between(mender: Mender, token: Token) -> str:
+    """The text from the next token to a later one."""
+    return mender.text[start(mender.peek()) : start(token)]
 
 
 def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -> bool:
@@ -171,7 +166,7 @@ def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -
         return token.type == "WORD" and number == first and after.type in {"_NL", "RBRACE", "$END"}
     if setting.many and setting.type not in {"group", "secret"}:
         return token.type in {"WORD", "NUMBER", "STRING", "_COMMA"} and not (token.type == "WORD" and is_value)
-    if setting.type in _TEXTS:
+    if setting.type in TEXTS:
         return not (token.type == "WORD" and is_value and number == first and nearest(token, legal) is not None)
     return False
 

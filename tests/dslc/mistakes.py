@@ -217,8 +217,20 @@ _OF_SIGNS: dict[str, dict[str, str]] = {
 }
 
 
-_INLINE = {"comma before key": {"grouped", "dense"}}
-"""What is no mistake there."""
+_INLINE = {
+    "comma before key": {"grouped", "dense"},
+    "do and end": {"grouped", "dense"},
+    "angle brackets": {"grouped", "dense"},
+    "parentheses": {"dense"},
+    "square brackets": {"dense"},
+    "value below": {"dense"},
+    "string not closed": {"dense"},
+    "list ends in brace": {"flat", "dense"},
+    "item not closed": {"dense"},
+    "name not closed": {"dense"},
+    "name not opened": {"dense"},
+}
+"""What is no mistake there, what nobody writes on one line, or what cannot be told there from another mistake."""
 
 
 def _swapped(word: str) -> str:

@@ -1,0 +1,51 @@
+"""One mistake of a person, wherever it is made and however the file is laid out, is one diagnostic where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dslc.compiler import Compilation, analyse
+from dslc.diagnostic import Diagnostic, Severity
+from dslc.source import Source
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.mistakes import LAYOUTS, PROGRAM, Slip, slips
+
+_EVERY = 30
+
+
+def _compiled(text: str) -> Compilation:
+    return analyse([Source("a", text)], CATALOG, build=False)
+
+
+def _found(done: Compilation) -> list[tuple[int, str, str]]:
+    """Line, code and message of what is wrong."""
+    wrong: Iterable[Diagnostic] = (each for each in done.diagnostics if each.severity is not Severity.NOTE)
+    return [(done.sources[0].position(each.span.start).line, each.code, each.message) for each in wrong]
+
+
+def _check(slip: Slip) -> None:
+    found = _found(_compiled(slip.text))
+    assert len(found) == 1, (str(slip), found)
+    assert found[0][0] in slip.lines, (str(slip), sorted(slip.lines), found)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_program_that_mistakes_are_made_in_has_none(layout: str) -> None:
+    assert _found(_compiled(LAYOUTS[layout](PROGRAM))) == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_mistake_is_one_diagnostic_where_it_stands(layout: str) -> None:
+    """A sample of all mistakes, the same in every run."""
+    for slip in [slip for slip in slips() if slip.layout == layout][:: _EVERY - 1]:
+        _check(slip)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**20))
+def test_any_one_mistake_is_one_diagnostic_where_it_stands(number: int) -> None:
+    _check(slips()[number % len(slips())])
