@@ -14,6 +14,7 @@ from jwt.exceptions import InvalidKeyError
 
 from runtime.webhooks.payload import decode_json
 from runtime.webhooks.refusal import Refused
+from runtime.webhooks.secret_key import text_key
 
 FAMILIES = (
     ("HS256", "HS384", "HS512"),
@@ -72,7 +73,7 @@ def keys_of_document(document: bytes, algorithms: Sequence[str]) -> tuple[JwtKey
 
 def _hmac_key(secret: bytes, algorithms: Sequence[str]) -> JwtKey:
     try:
-        value = get_default_algorithms()["HS256"].prepare_key(secret)
+        value = text_key(get_default_algorithms()["HS256"].prepare_key(secret))
     except InvalidKeyError:
         message = "the secret is a public key or a JWK, which is no HMAC key: set algorithms to what it verifies"
         raise ValueError(message) from None

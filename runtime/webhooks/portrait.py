@@ -155,6 +155,8 @@ def _event(row: Provider) -> str | None:
 def _identity(row: Provider) -> str | None:
     """The sender's id, and with a signed time the signature too."""
     names = list(map(_source, row.delivery_id))
+    if not names and row.options is not None and "id_header" in row.options.model_fields:
+        names = ["the header that `id_header` names"]
     signature = "the signature" if row.scheme.tolerance is not None else ""
     return ", else ".join(names) + (", and " if names and signature else "") + signature or None
 

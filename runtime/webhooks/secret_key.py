@@ -11,6 +11,11 @@ from runtime.secrets.secret import Secret
 # HMAC pads a short key with zero bytes (RFC 2104 section 2), so a secret of zero bytes is the empty key.
 _BLANK = b" \t\r\n\v\f\0"
 
+_PUBLIC = (
+    *(b"-----BEGIN PUBLIC KEY", b"-----BEGIN RSA PUBLIC KEY", b"-----BEGIN CERTIFICATE", b"whpk_"),
+    *(b"ssh-rsa ", b"ssh-ed25519 ", b"ecdsa-sha2-"),
+)
+
 
 def secret_bytes(secret: str | bytes | Secret) -> bytes:
     """The secret's bytes; text is UTF-8. Raises ValueError, without the secret, when it is empty or blank."""
@@ -33,7 +38,10 @@ def all_secret_bytes(secrets: Sequence[str | bytes | Secret]) -> tuple[bytes, ..
 
 
 def text_key(secret: bytes) -> bytes:
-    """The secret's own bytes are the key."""
+    """The secret's own bytes are the key. Raises ValueError, without the secret, for a public key or a certificate:
+    everybody has it, and could sign with it."""
+    if secret.lstrip().startswith(_PUBLIC):
+        raise ValueError("the secret is a public key, which everybody has: no HMAC is made with it")
     return secret
 
 

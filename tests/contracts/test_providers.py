@@ -15,6 +15,7 @@ from runtime.rows import by_name
 from runtime.webhooks import PROVIDERS, Headers, Refused, Request, prepare, verify
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.json_path import compile_path
+from runtime.webhooks.portrait import portrait
 from runtime.webhooks.scheme import Draft
 from runtime.webhooks.source import header_name
 from runtime.webhooks.timestamp import write_time
@@ -231,6 +232,26 @@ def test_a_blank_secret_never_verifies(case: Case, blank: str | bytes) -> None:
             prepare(case.name, secrets, case.options)
     with pytest.raises(ValueError, match="no secret"):
         prepare(case.name, [], case.options)
+
+
+PUBLIC = (
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n-----END PUBLIC KEY-----\n",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP somebody",
+    "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+)
+
+
+@every
+@pytest.mark.parametrize("public", PUBLIC, ids=lambda text: text[:12])
+def test_a_public_key_is_never_the_key_of_an_hmac(case: Case, public: str) -> None:
+    proof = portrait(case.row).proof
+    if not proof.startswith(("HMAC", "JWT, HS")) or "token" in proof:
+        return  # what is shown may be any text
+    for secrets in ([public], [case.secret, public]):
+        with pytest.raises(ValueError, match="the secret is") as caught:
+            prepare(case.name, secrets, case.options)
+        assert public[:20] not in str(caught.value)
 
 
 @timed

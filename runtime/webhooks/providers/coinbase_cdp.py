@@ -12,6 +12,7 @@ from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.secret_key import text_key
 from runtime.webhooks.timestamp import check_fresh, read_time
 
 _HEADER = "X-Hook0-Signature"
@@ -47,12 +48,14 @@ class SignedHeaders:
         return "HMAC-SHA256, hex, of `{timestamp}.{names}.{values}.{body}`, with the headers that it names itself"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
+        keys = tuple(map(text_key, secrets))
+
         def verify(request: Request, now: float) -> Match:
             value = required(request.headers, _HEADER.lower(), "missing_signature")
             timestamp, names, signature = _fields(value)
             time = read_time(timestamp, "s")
             message = _message(timestamp, names, request.headers, request.body)
-            mac, index = _SIGNING.match(secrets, [message], [signature])
+            mac, index = _SIGNING.match(keys, [message], [signature])
             check_fresh(time, now, _TOLERANCE)
             return Match(mac, int(time), index)
 

@@ -14,6 +14,7 @@ from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.secret_key import text_key
 from runtime.webhooks.timestamp import check_fresh, read_time
 
 _SIGNING = Signing("sha256", "hex")
@@ -46,12 +47,14 @@ class TokenInBody:
         return "HMAC-SHA256, hex, of timestamp and token, all three in the body; the rest of it is not signed"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
+        keys = tuple(map(text_key, secrets))
+
         def verify(request: Request, now: float) -> Match:
             timestamp, token, signature = _signature(request.body)
             time = read_time(timestamp, "s")
             if not (token.isascii() and token.isalnum() and len(token) <= 128):
                 raise Refused("malformed_id")
-            mac, index = _SIGNING.match(secrets, [(timestamp + token).encode()], [signature])
+            mac, index = _SIGNING.match(keys, [(timestamp + token).encode()], [signature])
             check_fresh(time, now, _TOLERANCE)
             return Match(mac, int(time), index)
 

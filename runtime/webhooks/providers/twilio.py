@@ -19,6 +19,7 @@ from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import Check, Draft, Match
+from runtime.webhooks.secret_key import text_key
 
 _HEADER = "X-Twilio-Signature"
 _HASH = "bodySHA256"
@@ -55,13 +56,14 @@ class FormUrl:
         return f"HMAC-{self.algorithm.upper()}, base64, of URL and sorted form fields, or of the URL with `bodySHA256`"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
+        keys = tuple(map(text_key, secrets))
         signing = Signing(self.algorithm, "base64")
 
         def verify(request: Request, now: float) -> Match:
             signature = required(request.headers, _HEADER.lower(), "missing_signature")
             url, fields = _parts(request)
             messages = [(each + fields).encode("utf-8", "surrogatepass") for each in _ports(url)]
-            mac, index = signing.match(secrets, messages, [signature])
+            mac, index = signing.match(keys, messages, [signature])
             return Match(mac, None, index)
 
         return verify
