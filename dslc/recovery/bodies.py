@@ -36,7 +36,7 @@ def other_half(mender: Mender, token: Token) -> bool:
 
 def with_signs(mender: Mender, token: Token) -> bool:
     """`{% … %}`, `({ … })`: signs that go with the braces of a body."""
-    if token.type != "JUNK":
+    if token.type != "JUNK" or mender.missing:
         return False
     text, last, after = mender.text, mender.scene.last, mender.peek(1)
     if last is not None and last.type == "LBRACE" and last.end_pos == start(token):
@@ -94,7 +94,7 @@ def _beside_missing_brace(mender: Mender, token: Token) -> int:
         count += 1
     if count and _body_follows(mender, count):
         return count
-    if token.type == "LSQB" and mender.excess and mender.text.count("[") > mender.text.count("]"):
+    if token.type == "LSQB" and mender.excess and mender.brackets > 0:
         return int(_body_follows(mender, 1))
     instead = token in {"do", "begin", "then"} or (token.type == "UNCLOSED_STRING" and not token.strip('" \r'))
     return int(instead and mender.peek(1).type == "_NL")

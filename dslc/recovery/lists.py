@@ -25,7 +25,7 @@ def bracket_is_missing(mender: Mender, token: Token) -> bool:
     items = {"WORD", "STRING", "NUMBER", "_COMMA", "_NL"}
     if setting is None or not setting.many or setting.type == "group" or token.type not in items:
         return False
-    if mender.text.count("]") <= mender.text.count("["):
+    if mender.brackets >= 0:
         return False
     number = 0
     while mender.peek(number).type in items and not _begins_setting(mender, number):
@@ -70,9 +70,8 @@ def bad_list_ahead(mender: Mender, token: Token) -> bool:
 def _too_deep(mender: Mender, opened: Token, bad: Token) -> None:
     """Leave out a list with more levels than a program may have: up to its `]`, or the end of its line."""
     mender.findings.add("S108", "nested deeper than 64 levels", bad, hint="use fewer levels")
-    behind = list_end(mender.text, opened.start_pos or 0, bad.end_pos or 0)
-    if mender.text[behind - 1 : behind] != "]":
-        behind = entry_end(mender.text, bad.end_pos or 0)
+    at = bad.end_pos or 0
+    behind = entry_end(mender.text, at) if mender.brackets > 0 else list_end(mender.text, opened.start_pos or 0, at)
     if mender.scene.awaits_value:
         mender.value_is_lost()
     mender.damage(everything=True)
@@ -81,7 +80,7 @@ def _too_deep(mender: Mender, opened: Token, bad: Token) -> None:
 
 def _next_setting(mender: Mender, number: int, item: Token) -> bool:
     """Whether the line after this line's end begins with a setting of the body: then the list was not closed."""
-    return item.type == "_NL" and _misses_bracket(mender) and _begins_setting(mender, number)
+    return item.type == "_NL" and mender.brackets > 0 and _begins_setting(mender, number)
 
 
 def _begins_setting(mender: Mender, number: int) -> bool:
@@ -89,17 +88,12 @@ def _begins_setting(mender: Mender, number: int) -> bool:
     return mender.peek(number) in mender.scene.legal() and mender.peek(number + 1).type in {*VALUES, "WORD", "LBRACE"}
 
 
-def _misses_bracket(mender: Mender) -> bool:
-    """Whether the piece opens more lists than it closes."""
-    return mender.text.count("[") > mender.text.count("]")
-
-
 def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     bad = mender.peek(number)
     label = [mender.findings.label("the list begins here", opened)]
     if bad.type == "LBRACE" and _holds_groups(mender, opened):
         return
-    if bad.type == "RBRACE" and mender.excess > 0 and _misses_bracket(mender):
+    if bad.type == "RBRACE" and mender.excess > 0 and mender.brackets > 0:
         mender.findings.add("S109", "a list ends with `]`, not with `}`", bad, hint="write `]`", labels=label)
         mender.excess -= 1
         _leave_out(mender, opened, bad, bad.end_pos or 0)
@@ -141,6 +135,8 @@ def _leave_out(mender: Mender, opened: Token, bad: Token, behind: int) -> None:
 
 def _holds_groups(mender: Mender, opened: Token) -> bool:
     """`filter [{ … }, { … }]`: groups in a list, which is closed behind them."""
+    if mender.brackets > 0:
+        return False
     behind = matching(mender.text, opened.start_pos or 0)
     if mender.text[behind - 1 : behind] != "]":
         return False

@@ -32,7 +32,8 @@ class Mended:
 
 
 class Mender:
-    """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of."""
+    """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of. `brackets`: how many
+    more `[` than `]` it holds."""
 
     def __init__(self, findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> None:
         self.findings = findings
@@ -49,6 +50,7 @@ class Mender:
         self.closers: set[int] = set()  # where that stands
         self.halves: set[int] = set()  # where the second one stands of a pair that was reported
         self._absent: set[str] = set()
+        self.brackets = self.text.count("[") - self.text.count("]")
         self._patience = 20 * len(self.text)  # characters to count braces in once more
         self.reread(0)
 

@@ -132,7 +132,30 @@ def test_huge_numbers(place: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["a {", "{", "[", '"', '"""', "a [", "a b {", "}", "'", "\\", "[ ", '"\\u', "memory a {", "\n", "#", "=", "\ufeff"],
+    [
+        "limits ({\n",
+        "secret [ {\n",
+        "zzz [[[[\n",
+        "}{",
+        "limits {% %}\n",
+        "a {",
+        "{",
+        "[",
+        '"',
+        '"""',
+        "a [",
+        "a b {",
+        "}",
+        "'",
+        "\\",
+        "[ ",
+        '"\\u',
+        "memory a {",
+        "\n",
+        "#",
+        "=",
+        "\ufeff",
+    ],
 )
 def test_ten_thousand_of_one_thing(piece: str) -> None:
     compiled(piece * 10_000)
