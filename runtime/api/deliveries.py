@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.house import House
-from runtime.api.moments import moment
+from runtime.api.moments import moment, told
 from runtime.api.parameters import integer, optional_text, text, unicode, unknown
-from runtime.clock import rfc3339
 from runtime.errors import UsageError
 from runtime.webhooks import listing
 from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
@@ -63,8 +62,8 @@ async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
                 "agent": ran.agent,
                 "state": ran.state,
                 "attempts": ran.attempt,
-                "started": _time(ran.started_at),
-                "finished": _time(ran.finished_at),
+                "started": told(ran.started_at),
+                "finished": told(ran.finished_at),
                 "error": ran.error,
             }
             for ran in found.runs
@@ -130,7 +129,7 @@ def _row(row: Listed) -> dict[str, Any]:
         "provider": row.provider,
         "event": row.event,
         "provider_delivery_id": row.provider_delivery_id,
-        "received": _time(row.received_at),
+        "received": told(row.received_at),
         "source": row.source,
         "size": row.size,
         "content_type": row.content_type,
@@ -139,15 +138,11 @@ def _row(row: Listed) -> dict[str, Any]:
         "state": row.state,
         "attempts": row.attempt,
         "tries": row.tries,
-        "next_attempt": _time(row.next_attempt_at) if row.state == "queued" else None,
-        "finished": _time(row.finished_at),
+        "next_attempt": told(row.next_attempt_at) if row.state == "queued" else None,
+        "finished": told(row.finished_at),
         "error": row.last_error,
         "run": row.run_id,
     }
-
-
-def _time(at: int | None) -> str | None:
-    return None if at is None else rfc3339(at / 1000)
 
 
 def _texts(parameters: Mapping[str, Any], name: str) -> list[str]:

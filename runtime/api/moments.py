@@ -1,4 +1,4 @@
-"""Times as people write them: how long ago, or a date."""
+"""Times as people write them, how long ago or a date, and as they are told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from dslc.blocks.duration import read_duration
 from dslc.blocks.invalid import Invalid
 from runtime.api.parameters import optional_text
-from runtime.clock import Clock
+from runtime.clock import Clock, rfc3339
 from runtime.errors import UsageError
 
 
@@ -30,3 +30,8 @@ def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None
         raise UsageError(
             f"{name}: {text!r} is no time", hint="write how long ago (2h, 7d), or a date (2026-11-20, 2026-11-20T08:30)"
         ) from None
+
+
+def told(at: int | None) -> str | None:
+    """A time in Unix milliseconds as RFC 3339 writes it; None for none."""
+    return None if at is None else rfc3339(at / 1000)

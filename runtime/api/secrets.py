@@ -11,9 +11,9 @@ from sqlalchemy import select
 from dslc.blocks import Invalid, Webhook, is_reference
 from dslc.blocks.duration import read_duration
 from runtime.api.house import House
+from runtime.api.moments import told
 from runtime.api.parameters import optional_text, text, unknown
 from runtime.api.tool_operations import TOOL_OPERATIONS
-from runtime.clock import rfc3339
 from runtime.database import schema
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
@@ -58,8 +58,8 @@ async def rotate(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
         "webhook": name,
         "webhooks": sorted(each.name for each in house.mounts.values() if _uses(each, kept)),
         "name": kept,
-        "previous_secret_until": _time(done.until),
-        "ended": _time(done.ended),
+        "previous_secret_until": told(done.until),
+        "ended": told(done.ended),
         "secret": None,
     }
 
@@ -114,7 +114,3 @@ def _generated(block: Webhook) -> str:
 
 def _uses(entry: Mount, name: str) -> bool:
     return entry.declared is not None and f"{generated.PREFIX}{name}" in entry.declared.secret
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else rfc3339(milliseconds / 1000)

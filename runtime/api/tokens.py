@@ -10,8 +10,8 @@ import structlog
 
 from dslc.blocks.duration import read_duration
 from runtime.api.house import House
+from runtime.api.moments import told
 from runtime.api.parameters import optional_text, text, unknown
-from runtime.clock import rfc3339
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import SCOPES, Scope, users
@@ -34,7 +34,7 @@ async def create(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if made is None:
         raise unknown("user", user, await users.names(house.database))
     log.info("a token was made", token=made.token_id, user_id=user, scopes=sorted(scopes))
-    return {"id": made.token_id, "user": user, "token": made.token, "expires_at": _time(made.expires_at)}
+    return {"id": made.token_id, "user": user, "token": made.token, "expires_at": told(made.expires_at)}
 
 
 async def list_tokens(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ async def list_tokens(house: House, parameters: Mapping[str, Any]) -> dict[str, 
                 "label": row["label"],
                 "scopes": row["scopes"].split(),
                 "state": row["state"],
-                **{name: _time(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
+                **{name: told(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
             }
             for row in await house.tokens.rows(user)
         ]
@@ -81,7 +81,3 @@ def _lifetime(expires: str | None) -> int | None:
     if not timedelta() < lifetime <= LONGEST_LIFE:
         raise UsageError("expires: a token is good for some time, and for a hundred years at most", hint="such as 90d")
     return lifetime // timedelta(milliseconds=1)
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else rfc3339(milliseconds / 1000)

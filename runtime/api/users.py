@@ -9,8 +9,9 @@ import structlog
 from sqlalchemy import Connection
 
 from runtime.api.house import House
+from runtime.api.moments import told
 from runtime.api.parameters import text, unknown
-from runtime.clock import milliseconds, rfc3339
+from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -30,12 +31,7 @@ async def add(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
 async def list_users(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every user, `owner` first."""
     found = await users.overview(house.database, milliseconds(house.clock))
-    return {
-        "users": [
-            {**row, "created_at": None if row["created_at"] is None else rfc3339(row["created_at"] / 1000)}
-            for row in found
-        ]
-    }
+    return {"users": [{**row, "created_at": told(row["created_at"])} for row in found]}
 
 
 async def remove(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,6 +65,11 @@ def printable(text: str) -> str:
 
 
 _KEPT = "\t\n\u200c\u200d"
+
+
+def local(text: str) -> str:
+    """A time in RFC 3339 as this machine's clock would show it."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def style_of(cell: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, json_option, print_json, print_table, printable, root_option
+from runtime.cli.output import F, json_option, local, print_json, print_table, printable, root_option
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -261,8 +261,3 @@ def zoned(text: str | None) -> str | None:
         return (read if read.tzinfo else read.astimezone()).isoformat()
     except (ValueError, OverflowError):  # no time, or one at the ends of the calendar that has no other zone
         return text
-
-
-def local(text: str) -> str:
-    """A time in RFC 3339 as this machine's clock would show it."""
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

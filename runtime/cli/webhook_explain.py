@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import print_json, print_table
+from runtime.cli.output import F, print_json, print_table
 from runtime.errors import UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def explain_options(command: F) -> F:

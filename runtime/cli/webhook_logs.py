@@ -6,14 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, print_json, print_table, printable, root_option, style_of
+from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option, style_of
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -108,7 +107,7 @@ _NOTHING = "Nothing came in yet."
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
-        _local(row["time"]),
+        local(row["time"]),
         row["webhook"] or "-",
         row["verdict"],
         str(row["status"]),
@@ -137,7 +136,3 @@ def _line(row: dict[str, Any]) -> str:
     if row["secret"]:
         parts.append(f"secret {_secret(row)}")
     return "  ".join(part if part is verdict else printable(part) for part in parts if part)
-
-
-def _local(text: str) -> str:
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

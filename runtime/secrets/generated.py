@@ -6,17 +6,17 @@ import re
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
-from sqlalchemy import Connection, Row, Select, select, text
+from sqlalchemy import Connection, Row, Select, select
 
 from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.group_commit import Stage
-from runtime.database.schema import OWNER, meta
+from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
+from runtime.database.version import current, renew
 from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
 
 PREFIX: Final = "secret://generated/"
@@ -25,7 +25,6 @@ VERSION: Final = "secrets_version"
 
 _NAME = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9_.-]{1,64}\Z")
 _FORGOTTEN_AFTER_MS: Final = 86_400_000
-_RENEW = text("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value")
 
 
 class Rotation(NamedTuple):
@@ -89,7 +88,7 @@ async def rotate(name: str, context: Context, overlap_ms: int) -> Rotation | Non
                 previous_until=until,
             )
         )
-        connection.execute(_RENEW, {"name": VERSION, "value": uuid4().hex})
+        renew(connection, VERSION)
         good = row.previous is not None and row.previous_until > now
         return Rotation(until, row.previous_until if good else None)
 
@@ -106,8 +105,7 @@ async def _forget(name: str, until: int, context: Context) -> None:
 async def version(context: Context) -> str | None:
     """Text that is another one after every rotation; None before the first."""
     async with context.database.read() as connection:
-        found: str | None = await connection.scalar(select(meta.c.value).where(meta.c.name == VERSION))
-        return found
+        return await current(connection, VERSION)
 
 
 def _fresh() -> bytes:

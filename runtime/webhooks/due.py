@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
+DATABASE_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+"""PostgreSQL's own time in Unix milliseconds, as SQL: leases go by it, for the daemons' clocks may differ."""
+
 COLUMNS: Final = (
     "id, user_id, webhook, agent, provider, provider_delivery_id, event, received_at, source, content_type, headers, "
     "verified, attempt, tries, run_id, state, next_attempt_at"
@@ -42,7 +45,7 @@ DUE_OF_OTHERS = text(f"{_WANTED} {_OTHERS} {_FIRST} {_SKIP}")
 # A query of its own: one with OR would sort all that waits for each claim.
 _ALL_BROKEN_OFF = f"""
     SELECT {COLUMNS} FROM deliveries WHERE state = 'running'
-    AND lease_until < CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)
+    AND lease_until < {DATABASE_NOW}
 """  # noqa: S608 - constants
 BROKEN_OFF = text(f"{_ALL_BROKEN_OFF} ORDER BY lease_until LIMIT :limit {_SKIP}")
 BROKEN_OFF_OF_OTHERS = text(f"{_ALL_BROKEN_OFF} {_OTHERS} ORDER BY lease_until LIMIT :limit {_SKIP}")

@@ -250,7 +250,7 @@ class Inbox:
         ]
 
 
-_DATABASE_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
+_DATABASE_NOW = text(f"SELECT {due.DATABASE_NOW}")
 
 
 def _requeue_running(connection: Connection, now: int) -> None:

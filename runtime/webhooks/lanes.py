@@ -18,11 +18,9 @@ from runtime.database import bulk
 from runtime.database.schema import deliveries, runs
 from runtime.threads import run
 from runtime.webhooks.delivery import QUEUED, RUNNING
-from runtime.webhooks.due import COLUMNS
+from runtime.webhooks.due import COLUMNS, DATABASE_NOW
 
 LOCK: Final = 0x73796C616E65  # "sylane": the advisory lock of the transaction that counts places and takes them
-
-_DATABASE_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
 def turn(connection: Connection) -> bool:
@@ -83,7 +81,7 @@ _TRY_LOCK = text("SELECT pg_try_advisory_xact_lock(:lock)")
 _ALL_RUNNING = "SELECT webhook, count(*) AS count FROM deliveries WHERE state = 'running'"
 _RUNNING = {
     False: text(f"{_ALL_RUNNING} GROUP BY webhook"),
-    True: text(f"{_ALL_RUNNING} AND lease_until >= {_DATABASE_NOW} GROUP BY webhook"),
+    True: text(f"{_ALL_RUNNING} AND lease_until >= {DATABASE_NOW} GROUP BY webhook"),
 }
 
 _ONE_LANE = f"""

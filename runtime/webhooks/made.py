@@ -12,12 +12,13 @@ from typing import Any, Final
 from uuid import uuid4
 
 from msgspec import Struct
-from sqlalchemy import Connection, case, delete, func, select, text, tuple_
+from sqlalchemy import Connection, case, delete, func, select, tuple_
 
 from runtime.clock import Clock, milliseconds
 from runtime.database import Database, bulk
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
+from runtime.database.version import renew
 from runtime.database.wakeup import WEBHOOKS, notify
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
@@ -31,7 +32,6 @@ VERSION: Final = "webhooks_version"
 
 _PUBLIC = ("id", "user_id", "title", "agent", "is_active", "created_at", "updated_at", "previous_until")
 _COLUMNS = ("id", "user_id", "title", "agent", "secret", "is_active", "created_at", "updated_at")
-_RENEW = text("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value")
 
 
 class MadeWebhook(Struct, frozen=True, kw_only=True):
@@ -184,7 +184,7 @@ def delete_all(connection: Connection, user_id: str) -> int:
 
 
 def _renew(connection: Connection) -> None:
-    connection.execute(_RENEW, {"name": VERSION, "value": uuid4().hex})
+    renew(connection, VERSION)
     notify(connection, WEBHOOKS)
 
 

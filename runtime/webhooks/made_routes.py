@@ -12,7 +12,8 @@ from sqlalchemy import select
 from runtime.clock import Clock
 from runtime.crypto import Unsealable
 from runtime.database import Database, Unavailable
-from runtime.database.schema import meta, webhooks
+from runtime.database.schema import webhooks
+from runtime.database.version import current
 from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import JsonOnly
@@ -51,7 +52,7 @@ class MadeRoutes:
         """Make the mounts those of the table. Raises `Unavailable`; then the last ones stay."""
         async with self._looking:
             async with self._database.read() as connection:
-                version = await connection.scalar(select(meta.c.value).where(meta.c.name == VERSION))
+                version = await current(connection, VERSION)
                 if version == self._version:
                     return
                 rows = (await connection.execute(select(webhooks))).all()

@@ -23,6 +23,7 @@ from runtime.database.shrink import shrink
 from runtime.webhooks.backoff import LONGEST_SECONDS
 from runtime.webhooks.delivery import DONE, KEPT, QUEUED
 from runtime.webhooks.digests import COLUMNS, digest
+from runtime.webhooks.due import DATABASE_NOW
 from runtime.webhooks.listing import first_id
 from runtime.webhooks.slow_clock import SlowClock
 from runtime.webhooks.space import FULL, Space
@@ -101,8 +102,7 @@ class Retention:
         now = self._time.milliseconds()
         if self._database.kind == "postgresql":
             async with self._database.read() as connection:
-                query = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
-                theirs = int((await connection.execute(query)).scalar_one())
+                theirs = int((await connection.execute(text(f"SELECT {DATABASE_NOW}"))).scalar_one())
             now = min(now, theirs)
         return now
 
