@@ -23,7 +23,7 @@ run: .venv/installed ## start the daemon on examples/
 	$(BIN)/symbi up examples
 
 test: .venv/installed-dev ## run the tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/ruff format --check .

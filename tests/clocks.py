@@ -53,7 +53,7 @@ class ManualClock:
         self._now += seconds
 
 
-async def until(happened: Callable[[], bool], *, patience: float = 20.0) -> None:
+async def until(happened: Callable[[], bool], *, patience: float = 60.0) -> None:
     """Let other tasks run until `happened`; fail after `patience` seconds of real time."""
     async with asyncio.timeout(patience):
         while not happened():

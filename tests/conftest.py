@@ -25,11 +25,33 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("patient")
 
+# What takes longest, by the beginning of its name, is begun first: nobody shall wait for a last long one.
+_LONG = (
+    "tests/runtime/daemon/test_kill.py",
+    "tests/runtime/daemon/test_secret_leaks.py",
+    "tests/runtime/daemon/test_several.py",
+    "tests/runtime/secrets/test_openbao.py",
+    "tests/runtime/webhooks/test_killed.py",
+    "tests/runtime/memory/test_crash.py",
+    "tests/runtime/daemon/",
+    "tests/runtime/cli/",
+    "tests/runtime/attacks/",
+)
+
 KEY_BYTES = bytes(range(32))
 KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
 
 _DURABLE = ("fsync", "full_page_writes")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long; otherwise the order stays, which is a random one of modules."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((number for number, begin in enumerate(_LONG) if item.nodeid.startswith(begin)), len(_LONG))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_each_size_has_its_status(daemon: Daemon, token: str) -> None:
         request("/v1/webhooks" + "a" * 70_000, b"", {}, "GET"),
         request("/v1", b"", {"X": "a" * 70_000}, "GET"),
     ):
-        assert statuses(exchange(daemon, data, "admin", patience=5)) == [400]
+        assert statuses(exchange(daemon, data, "admin")) == [400]
     long = "a" * 4000
     for query in (f"cursor={long}", f"limit={'9' * 4000}", "&".join(["a=1"] * 500), f"{long}=1", "limit=1e3"):
         assert ask(daemon, token, "GET", f"/v1/webhooks?{query}").status in {400, 422}

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.runtime.daemon.process import SECRET, Answer, Daemon
 
-SECONDS = 30
+SECONDS = 60
 """How long an answer may take before the test fails."""
 
 # Each answer begins with one; bodies here are JSON and hold none.

@@ -1,4 +1,4 @@
-"""`symbi` in processes of its own that need not load it each time: copies of one that has.
+"""`symbi` and `dslc` in processes of their own that need not load them each time: copies of one that has.
 
 Loading the program takes ten times as long as what most tests ask of it. So one process for each worker of the tests
 loads it once, does nothing else, and forks for each command: the copy has its own folder, environment, standard streams
@@ -24,10 +24,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
+SYMBI: Final = "runtime.cli:main"
+DSLC: Final = "dslc.cli:main"
+
 LOADED: Final = (
     "aiosqlite",
     "alembic.command",
     "asyncpg",
+    "dslc.cli",
     "dslc.compiler",
     "dslc.report",
     "runtime.api",
@@ -106,15 +110,16 @@ def start(
     *,
     cwd: Path,
     env: Mapping[str, str],
+    main: str = SYMBI,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
     stdout: IO[bytes] | int = subprocess.DEVNULL,
     stderr: IO[bytes] | int = subprocess.DEVNULL,
 ) -> Forked:
-    """Start `symbi` with `arguments`."""
+    """Start a command with `arguments`. `main`: the function that is the command, by module and name."""
     given = list(arguments)
     ours, theirs = socket.socketpair()
     with theirs, tempfile.TemporaryFile() as request, Path(os.devnull).open("r+b") as nothing:
-        request.write(json.dumps({"arguments": given, "cwd": str(cwd), "env": dict(env)}).encode())
+        request.write(json.dumps({"arguments": given, "cwd": str(cwd), "env": dict(env), "main": main}).encode())
         request.seek(0)
         streams = [nothing if each == subprocess.DEVNULL else each for each in (stdin, stdout, stderr)]
         numbers = [each if isinstance(each, int) else each.fileno() for each in streams]
@@ -127,14 +132,15 @@ def run(
     *,
     cwd: Path,
     env: Mapping[str, str],
+    main: str = SYMBI,
     input: str | None = None,  # noqa: A002
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `symbi` with `arguments` and wait for its end."""
+    """Run a command with `arguments` and wait for its end; `main` as for `start`."""
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write((input or "").encode())
         stdin.seek(0)
-        process = start(arguments, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+        process = start(arguments, cwd=cwd, env=env, main=main, stdin=stdin, stdout=stdout, stderr=stderr)
         try:
             code = process.wait(timeout)
         except BaseException:
@@ -158,7 +164,7 @@ def _loaded() -> socket.socket:
             ours, theirs = socket.socketpair()
             with theirs:
                 process = subprocess.Popen(
-                    [sys.executable, __file__, str(theirs.fileno())],
+                    [sys.executable, "-P", __file__, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -237,10 +243,11 @@ def _main() -> None:
     os.chdir(said["cwd"])
     os.environ.clear()
     os.environ.update(said["env"])
-    sys.argv = ["symbi", *said["arguments"]]
-    from runtime.cli import main
-
-    main()
+    module, _, name = said["main"].partition(":")
+    if module.startswith("tests."):
+        sys.path.append(str(Path(__file__).parents[3]))
+    sys.argv = ["dslc" if said["main"] == DSLC else "symbi", *said["arguments"]]
+    getattr(import_module(module), name)()
 
 
 if __name__ == "__main__":

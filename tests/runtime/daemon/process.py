@@ -20,7 +20,7 @@ from tests.runtime.daemon import forked
 from tests.runtime.daemon.forked import Forked
 
 BIN = Path(sys.executable).parent
-START_SECONDS = 60
+START_SECONDS = 120
 SECRET = "It's a Secret to Everybody"
 
 GITHUB = """\
@@ -50,7 +50,7 @@ def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -
     return forked.run(arguments, cwd=root, env=environment(**extra), input=input)
 
 
-def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
     """The first true value of `condition`; fails when it stays false for `seconds`."""
     end = time.monotonic() + seconds
     while True:
@@ -105,7 +105,7 @@ class Daemon:
         to: str = "public",
     ) -> Answer:
         host, _, port = str(self.addresses[to]).rpartition(":")
-        connection = HTTPConnection(host, int(port), timeout=30)
+        connection = HTTPConnection(host, int(port), timeout=60)
         try:
             connection.putrequest(method, path, skip_accept_encoding=True)
             for name, value in headers or []:
@@ -147,7 +147,7 @@ class Daemon:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(60)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -159,25 +159,25 @@ def running(
     root: Path,
     *arguments: str,
     wait: bool = True,
-    command: Sequence[str | Path] = (),
+    command: Sequence[str | Path] | str = forked.SYMBI,
     admin_host: str = "127.0.0.1",
     **extra: str,
 ) -> Iterator[Daemon]:
     """Start `symbi up` in `root` on free ports; at the end it is stopped, and must stop well unless it was killed.
 
-    `command`: another one than `symbi`, by its path and first arguments.
+    `command`: another one than `symbi`, by its path and first arguments, or as `forked` takes it.
     """
     log = root / "daemon.log"
     given = ["up", *arguments, "--listen", "127.0.0.1:0", "--admin-listen", f"{admin_host}:0"]
     env = environment(**extra)
     process: subprocess.Popen[bytes] | Forked
     with log.open("ab") as output:
-        if command:
+        if isinstance(command, str):
+            process = forked.start(given, cwd=root, env=env, main=command, stdout=output, stderr=output)
+        else:
             process = subprocess.Popen(
                 [*command, *given], cwd=root, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
-        else:
-            process = forked.start(given, cwd=root, env=env, stdout=output, stderr=output)
     daemon = Daemon(root, process, log)
     try:
         if wait:

@@ -1,7 +1,7 @@
 """`symbi`, but that several daemons may share one database, each with memories in its own folder.
 
-That is how daemons share a database whose memories are not files. Run as a program; `SHARING_…` variables make the
-lease shorter, runs and the time between two looks at the inbox longer.
+That is how daemons share a database whose memories are not files. `SHARING_…` variables make the lease shorter, runs
+and the time between two looks at the inbox longer.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def share() -> None:
     defaults["poll"] = float(os.environ.get("SHARING_POLL", "0.2"))
 
 
-if __name__ == "__main__":
+def shared() -> None:
+    """The command."""
     share()
     main()

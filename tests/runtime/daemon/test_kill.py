@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.runtime.daemon.process import Daemon, running, until, write_program
 
-ROUNDS = 20
+ROUNDS = 12
 
 
 def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:

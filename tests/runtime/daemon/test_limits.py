@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from pathlib import Path
 
 from runtime.clock import SYSTEM
@@ -26,7 +27,9 @@ def forged(daemon: Daemon, *more: tuple[str, str], path: str = "/hooks/github") 
 def test_a_webhook_accepts_its_quota_and_says_when_to_come_again(tmp_path: Path) -> None:
     write_program(tmp_path, LIMITED)
     with running(tmp_path, "program") as daemon:
+        began = time.monotonic()
         answers = [signed(daemon, str(number)) for number in range(7)]
+        took = time.monotonic() - began
         assert [answer.status for answer in answers] == [*[202] * 5, 429, 429]
         first, limited = answers[0], answers[5]
         assert first.headers["ratelimit-policy"] == '"webhook";q=5;w=60'
@@ -34,7 +37,7 @@ def test_a_webhook_accepts_its_quota_and_says_when_to_come_again(tmp_path: Path)
         assert "retry-after" not in first.headers
         assert limited.json() == {"error": "rate_limited", "message": "too many requests"}
         wait = int(limited.headers["retry-after"])
-        assert 50 <= wait <= 61
+        assert 59 - took <= wait <= 61
         assert limited.headers["ratelimit"] == f'"webhook";r=0;t={wait}'
         assert signed(daemon, "0").status == 202
         assert [row["reason"] for row in daemon.attempts() if row["status"] == 429] == ["rate_limited"] * 2
@@ -113,5 +116,5 @@ def test_bodies_beyond_the_size_to_keep_are_dropped_and_their_deliveries_stay(tm
 def test_wrong_settings_are_named(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program", "--trusted-proxies", "many", wait=False) as daemon:
-        assert daemon.process.wait(30) == 2
+        assert daemon.process.wait(60) == 2
         assert "--trusted-proxies: input should be a valid integer" in daemon.log.read_text()

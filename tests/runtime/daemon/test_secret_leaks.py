@@ -17,7 +17,8 @@ from urllib.parse import quote
 import pytest
 
 from runtime.webhooks import sign
-from tests.runtime.daemon.process import BIN, Daemon, environment, running, symbi, until
+from tests.runtime.daemon import forked
+from tests.runtime.daemon.process import Daemon, environment, running, symbi, until
 from tests.runtime.secrets.vault_server import Answer, scripted
 
 PROGRAM = """\
@@ -152,11 +153,9 @@ class Told:
         return done.stdout
 
     def dslc(self, *arguments: str) -> None:
-        done = subprocess.run(
-            [BIN / "dslc", *arguments], cwd=self._machine.root, capture_output=True, check=False, timeout=60
-        )
-        assert b"Traceback" not in done.stderr
-        self.said.append((f"dslc {' '.join(arguments)}", done.stdout + done.stderr))
+        done = forked.run(arguments, cwd=self._machine.root, env=environment(), main=forked.DSLC)
+        assert "Traceback" not in done.stderr
+        self.said.append((f"dslc {' '.join(arguments)}", (done.stdout + done.stderr).encode()))
 
     def ask(
         self, daemon: Daemon, method: str, path: str, body: bytes | None, headers: Any = (), to: str = "public"

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ def environ(url: str, **extra: str) -> dict[str, str]:
 def sharing_daemon(root: Path, url: str, **extra: str) -> Iterator[Daemon]:
     root.mkdir(exist_ok=True)
     write_program(root)
-    command = (sys.executable, sharing.__file__)
+    command = f"{sharing.__name__}:{sharing.shared.__name__}"
     with running(root, "program", wait=True, command=command, **environ(url, **extra)) as daemon:
         yield daemon
 

@@ -58,7 +58,7 @@ def test_a_database_that_is_removed_stops_the_daemon(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
         (tmp_path / ".symbi/symbiont.db").rename(tmp_path / "gone.db")
-        assert daemon.process.wait(30) == 1
+        assert daemon.process.wait(60) == 1
         assert "was removed or replaced while it was in use" in daemon.log.read_text()
 
 

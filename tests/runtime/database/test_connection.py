@@ -288,7 +288,7 @@ async def test_the_loop_goes_on_while_another_process_holds_the_lock(tmp_path: P
         with closing(sqlite3.connect(tmp_path / "symbiont.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             held.set()
-            went_on = alive.wait(5)
+            went_on = alive.wait(60)
             other.execute("ROLLBACK")
             return went_on
 
@@ -325,13 +325,13 @@ async def test_a_claim_that_went_with_its_connection_is_claimed_again_unless_ano
     assert await first.claim_alone()
     assert not await second.claim_alone()
     await cut_off()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await claimed():
             assert await first.keep_claim()
     assert not await second.claim_alone()
     await cut_off()
     assert await second.claim_alone()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await first.keep_claim():
             await asyncio.sleep(0.01)
     await first.close()

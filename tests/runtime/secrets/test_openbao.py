@@ -18,6 +18,7 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database import Database
 from runtime.secrets import Context, Unresolved, resolve, vault
+from tests.clocks import ManualClock, until
 from tests.runtime.outbound.https import authority
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
 from tests.runtime.secrets.vault_server import Answer, scripted
@@ -170,28 +171,40 @@ async def test_approle_logs_in_from_values_and_from_files(
         await ask("secret://vault/hooks/one", environ, database)
 
 
-async def test_a_login_is_asked_for_again_when_its_token_has_ended(server: OpenBao, database: Database) -> None:
+async def test_a_login_is_asked_for_again_when_its_token_has_ended(
+    server: OpenBao, database: Database, clock: ManualClock
+) -> None:
     client = server.client()
-    client.auth.approle.create_or_update_approle("short", token_policies=["reader"], token_ttl="2s", token_max_ttl="3s")
+    client.auth.approle.create_or_update_approle("short", token_policies=["reader"], token_ttl="1h", token_max_ttl="2h")
     role_id = client.auth.approle.read_role_id("short")["data"]["role_id"]
     secret_id = client.auth.approle.generate_secret_id("short")["data"]["secret_id"]
     environ = server.environ(SYMBIONT_VAULT_ROLE_ID=role_id, SYMBIONT_VAULT_SECRET_ID=secret_id)
-    context = Context(environ, Path("/"), database, database.master_key, SYSTEM)
+    context = Context(environ, Path("/"), database, database.master_key, clock)
     keeping = asyncio.create_task(vault.keep(context))
-    end = time.monotonic() + 7
-    while time.monotonic() < end:
+    for _ in range(3):
         assert (await resolve("secret://vault/hooks/one", context)).reveal() == b"from version 2"
-        await asyncio.sleep(0.5)
+        client.sys.revoke_prefix("auth/approle/login")
+        clock.advance(3601)
+    assert (await resolve("secret://vault/hooks/one", context)).reveal() == b"from version 2"
     keeping.cancel()
     context.close()
 
 
-async def test_a_renewable_token_outlives_its_first_time(server: OpenBao, database: Database) -> None:
-    token = server.client().auth.token.create(policies=["reader"], ttl="4s", renewable=True)["auth"]["client_token"]
-    context = Context(server.environ(VAULT_TOKEN=token), Path("/"), database, database.master_key, SYSTEM)
+async def test_a_renewable_token_outlives_its_first_time(
+    server: OpenBao, database: Database, clock: ManualClock
+) -> None:
+    client = server.client()
+    token = client.auth.token.create(policies=["reader"], ttl="1h", renewable=True)["auth"]["client_token"]
+    context = Context(server.environ(VAULT_TOKEN=token), Path("/"), database, database.master_key, clock)
     keeping = asyncio.create_task(vault.keep(context))
     await resolve("secret://vault/hooks/one", context)
-    await asyncio.sleep(8)
+    await until(lambda: clock.sleepers == 1)
+    assert client.auth.token.lookup(token)["data"].get("last_renewal") is None
+    clock.advance(2401)
+    async with asyncio.timeout(60):
+        while client.auth.token.lookup(token)["data"].get("last_renewal") is None:
+            await asyncio.sleep(0.05)
+    clock.advance(1300)
     assert (await resolve("secret://vault/hooks/one", context)).reveal() == b"from version 2"
     keeping.cancel()
     context.close()
@@ -248,7 +261,7 @@ async def test_a_namespace_is_asked_for(server: OpenBao, database: Database) -> 
     client.sys.create_namespace("team")
     inside = server.client("team")
     inside.sys.enable_secrets_engine("kv", path="secret", options={"version": "2"})
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while True:
         try:
             put(inside, "hook", {"value": "of the team"})

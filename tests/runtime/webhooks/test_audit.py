@@ -240,7 +240,7 @@ async def test_it_writes_by_itself(audit: Audit, database: Database, clock: Manu
     audit.put(attempt())
     await until(lambda: clock.sleepers == 1)
     clock.advance(0.5)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await rows(database, attempts):
             await asyncio.sleep(0.005)
     task.cancel()

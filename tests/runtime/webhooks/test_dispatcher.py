@@ -59,7 +59,7 @@ async def states(database: Database) -> list[str]:
 
 async def settled(database: Database, *expected: str) -> None:
     """Wait until the deliveries, oldest first, are in the expected states."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await states(database) != list(expected):
             await asyncio.sleep(0.005)
 
@@ -287,7 +287,7 @@ async def test_a_run_whose_lease_another_took_is_broken_off(
         await begun.wait()
         async with database.write() as connection:
             await connection.execute(update(deliveries).values(attempt=7))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not broken_off.is_set():
                 clock.advance(11)
                 await asyncio.sleep(0.005)
@@ -310,7 +310,7 @@ async def test_a_run_is_recorded_when_the_database_comes_back(
         await begun.wait()
         await cut_off(database)
         go.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await states(database) != ["done"]:
                 clock.advance(1)
                 await asyncio.sleep(0.005)

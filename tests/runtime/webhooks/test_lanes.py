@@ -63,7 +63,7 @@ def ids(works: list[Work]) -> list[str]:
 
 
 async def all_done(database: Database) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while {row.state for row in await rows(database, deliveries, "state")} != {"done"}:
             await asyncio.sleep(0.01)
 
@@ -243,7 +243,7 @@ async def test_a_failing_agent_does_not_hold_its_place_while_it_waits(database: 
     mine = await admitted(database, clock, 3)
     dispatcher = Dispatcher(database, clock, run, concurrency=lambda: ONE)
     task = asyncio.create_task(dispatcher.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(calls) < 3:
             await asyncio.sleep(0.005)
     assert calls == mine
