@@ -1,4 +1,4 @@
-"""JSONPath (RFC 9535), compiled once: plain paths to a closure, the others by python-jsonpath in its strict mode."""
+"""JSONPath (RFC 9535), compiled once: usual paths to a closure, the others by python-jsonpath in its strict mode."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runtime.webhooks.refusal import Refused
+from runtime.webhooks.selection import Test, read_selection
 
 if TYPE_CHECKING:
     from jsonpath import JSONPathEnvironment
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 Nodes = Callable[[object], list[Any]]
 """Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` and nothing else."""
 
-_PLAIN = re.compile(
-    r"""\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
+_RUN = re.compile(
+    r"""(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
 )
 _STEP = re.compile(r"""\.([A-Za-z0-9_]+)|\[(-?[0-9]+)\]|\[['"]([^'"]*)['"]\]""")
 _EVERY = re.compile(r"\.\*|\[\*\]")
@@ -27,7 +28,7 @@ def compile_path(path: str) -> Nodes:
     """The nodes that `path` finds. Raises ValueError, saying where, when it is not a JSONPath."""
     steps = plain_steps(path)
     if steps is None:
-        return _every(path) or _general(path)
+        return _usual(path)
     if not steps:
         return lambda value: [value]
     *before, last = steps
@@ -45,9 +46,11 @@ def compile_path(path: str) -> Nodes:
 
 def plain_steps(path: str) -> tuple[str | int, ...] | None:
     """The names and indexes of a path made of nothing else, such as `$.a['b c'][0]`; None for any other text."""
-    if _PLAIN.fullmatch(path) is None:
-        return None
-    return tuple(int(index) if index else name or quoted for name, index, quoted in _STEP.findall(path))
+    return _steps(path[1:]) if path.startswith("$") and _RUN.fullmatch(path, 1) else None
+
+
+def _steps(run: str) -> tuple[str | int, ...]:
+    return tuple(int(index) if index else name or quoted for name, index, quoted in _STEP.findall(run))
 
 
 def _child(value: Any, step: Any) -> Any:
@@ -57,18 +60,44 @@ def _child(value: Any, step: Any) -> Any:
     raise KeyError(step)
 
 
-def _every(path: str) -> Nodes | None:
-    """A plain path with `[*]` or `.*` in it: every child of an object or array (RFC 9535 section 2.3.2); else None."""
-    first, *rest = (plain_steps(part) for part in _parts(path))
-    if first is None or not rest or None in rest:
-        return None
-    runs = [steps or () for steps in rest]
+def _usual(path: str) -> Nodes:
+    """The closure for a path of usual form, else what the library makes of it. Raises ValueError for what is none."""
+    if path.startswith("$") and "[?" not in path:
+        return _walk(path) or _general(path)
+    by_library = _general(path)  # it says whether it is one
+    return _walk(path) or by_library
+
+
+def _walk(path: str) -> Nodes | None:
+    """A path of plain steps, `[*]`, `.*` and usual filter selectors; None for any other.
+
+    A wildcard selects every child of an object or array (RFC 9535 section 2.3.2), a filter those that pass it.
+    """
+    first = _RUN.match(path, 1)
+    assert first is not None  # it may be empty
+    begin, at = _steps(first[0]), first.end()
+    runs: list[tuple[Test | None, tuple[str | int, ...]]] = []
+    while at < len(path):
+        if path.startswith("[?", at):
+            read = read_selection(path, at + 2, _value)
+            if read is None:
+                return None
+            test, at = read
+        elif (every := _EVERY.match(path, at)) is not None:
+            test, at = None, every.end()
+        else:
+            return None
+        run = _RUN.match(path, at)
+        assert run is not None
+        runs.append((test, _steps(run[0])))
+        at = run.end()
 
     def find(value: Any) -> list[Any]:
-        nodes = _down([value], first)
-        for steps in runs:
-            children = (each.values() if isinstance(each, dict) else each for each in nodes if type(each) in _HOLDERS)
-            nodes = _down([child for some in children for child in some], steps)
+        nodes = _down([value], begin)
+        for test, steps in runs:
+            holders = (each.values() if isinstance(each, dict) else each for each in nodes if type(each) in _HOLDERS)
+            children = [child for some in holders for child in some]
+            nodes = _down(children if test is None else list(filter(test, children)), steps)
         return nodes
 
     return find
@@ -77,10 +106,19 @@ def _every(path: str) -> Nodes | None:
 _HOLDERS = (dict, list)
 
 
-def _parts(path: str) -> list[str]:
-    """What stands between the `[*]` and `.*` of a path, each as a path of its own."""
-    first, *rest = _EVERY.split(path)
-    return [first, *(f"${part}" for part in rest)]
+def _value(path: str) -> Callable[[Any], Any]:
+    """What a plain path from `@` finds; raises KeyError or IndexError."""
+    steps = _steps(path[1:])
+    if len(steps) == 1:
+        [step] = steps
+        return lambda value: _child(value, step)
+
+    def find(value: Any) -> Any:
+        for each in steps:
+            value = _child(value, each)
+        return value
+
+    return find
 
 
 def _down(nodes: list[Any], steps: tuple[str | int, ...]) -> list[Any]:
@@ -141,6 +179,10 @@ def _environment() -> JSONPathEnvironment:
             super().setup_function_extensions()
             self.function_extensions["match"] = Regex(whole=True)
             self.function_extensions["search"] = Regex(whole=False)
+
+        def _lt(self, left: object, right: object) -> bool:
+            # In Python a truth value is a number; here it has no order (RFC 9535 section 2.3.5.2.2).
+            return not isinstance(left, bool) and not isinstance(right, bool) and super()._lt(left, right)
 
     return Environment(strict=True)
 

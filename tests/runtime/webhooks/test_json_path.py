@@ -5,11 +5,11 @@ from typing import Any
 
 import jsonpath
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.webhooks import Refused
-from runtime.webhooks.json_path import compile_path, plain_steps
+from runtime.webhooks.json_path import _general, _walk, compile_path, plain_steps
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])
@@ -31,6 +31,72 @@ def test_a_plain_path_finds_what_the_library_finds(path: str, value: Any) -> Non
     expected = library.findall(value) if isinstance(value, dict | list) else [value] if path == "$" else []
     # As text, so that 1, 1.0 and true stay three things.
     assert json.dumps(compile_path(path)(value)) == json.dumps(expected)
+
+
+LITERALS = st.sampled_from(
+    [
+        "1",
+        "-1",
+        "0",
+        "-0",
+        "1.0",
+        "1e0",
+        "2.5",
+        "true",
+        "false",
+        "null",
+        "'a'",
+        '"a"',
+        "''",
+        "'b c'",
+        "'1'",
+        "'&&'",
+        "']'",
+    ]
+)
+OPERATORS = st.sampled_from(["==", "!=", "<", ">", "<=", ">="])
+INNER = st.lists(STEPS.filter(lambda step: "*" not in step), max_size=2).map(lambda steps: "@" + "".join(steps))
+SPACES = st.sampled_from(["", " ", "\t", "\r\n "])
+BASICS = st.one_of(
+    st.builds("{}{}{}{}{}".format, INNER, SPACES, OPERATORS, SPACES, LITERALS),
+    st.builds("{}{}{}{}{}".format, LITERALS, SPACES, OPERATORS, SPACES, INNER),
+    st.builds("{}{}".format, st.sampled_from(["", "!", "! "]), INNER),
+)
+SELECTIONS = st.lists(st.tuples(BASICS, st.sampled_from(["&&", "||", " && ", " || "])), min_size=1, max_size=3).map(
+    lambda parts: "".join(f"{joint if number else ''}{basic}" for number, (basic, joint) in enumerate(parts))
+)
+NUMBERS = SCALARS | st.sampled_from([1.0, 2.5, -0.0, 10**20, True, False, "1", "b c", "]"])
+ITEMS = st.recursive(
+    NUMBERS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=20
+)
+
+
+@settings(max_examples=400)
+@given(before=PATHS, selection=SELECTIONS, after=PATHS, value=ITEMS)
+def test_a_filter_selects_what_the_library_selects(before: str, selection: str, after: str, value: Any) -> None:
+    path = f"{before}[?{selection}]{after[1:]}"
+    assert _walk(path) is not None or ".é" in path, "a usual form"
+    assert json.dumps(compile_path(path)(value)) == json.dumps(_general(path)(value))
+
+
+@pytest.mark.parametrize(
+    ("selection", "found"),
+    [
+        ("@ == 1", [1, 1.0]),
+        ("@ > 0", [1, 1.0, 2]),
+        ("@ >= true", [True]),
+        ("@ <= null", [None]),
+        ("@ != 1", [True, "1", None, 2]),
+        ("@ < 'a'", ["1"]),
+        ("'1' == @", ["1"]),
+        ("2 > @", [1, 1.0]),
+        ("@ == 1 && @ != 1 || @ == 2", [2]),
+        ("$[0] == 1 && @ > 1", [2]),
+        ("(@ == 1 || @ == 2) && @ < 2", [1, 1.0]),
+    ],
+)
+def test_truth_values_are_no_numbers_and_have_no_order(selection: str, found: list[object]) -> None:
+    assert json.dumps(compile_path(f"$[?{selection}]")([1, 1.0, True, "1", None, 2])) == json.dumps(found)
 
 
 @pytest.mark.parametrize(
