@@ -14,14 +14,13 @@ from pathlib import Path
 
 from aiohttp import web
 
-from runtime.daemon.crowd import Crowd
+from runtime.daemon.crowd import Bounds, Crowd
 from runtime.daemon.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
 from runtime.http import Server
 
 BACKLOG = 1024
-OPERATORS = 64
-"""Connections of operators that may be open at the same time."""
+OPERATORS = Bounds()
 
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"
@@ -91,10 +90,9 @@ def remove_stale_socket(address: object) -> None:
 
 
 @asynccontextmanager
-async def listen(runner: web.AppRunner, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve on a bound socket while inside, at most `OPERATORS` connections; at the end stop accepting and let what is
-    under way finish."""
-    crowd = Crowd(runner, OPERATORS)
+async def listen(runner: web.AppRunner, listener: socket.socket, *, bounds: Bounds = OPERATORS) -> AsyncIterator[None]:
+    """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish."""
+    crowd = Crowd(runner, bounds)
     await runner.setup()
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(crowd, sock=listener, backlog=BACKLOG)

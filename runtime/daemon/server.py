@@ -60,11 +60,17 @@ log = structlog.get_logger("symbiont.daemon")
 DAEMON_FILE = "daemon.json"
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
-"""How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager."""
+"""How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
+how long a body is read that nobody asked for."""
 
 # Nobody here reads compressed bodies, and whoever may not ask at all must not have any inflated either.
 _OPERATORS: Final[Mapping[str, Any]] = MappingProxyType(
-    {"access_log": None, "shutdown_timeout": OPERATORS_SECONDS, "auto_decompress": False}
+    {
+        "access_log": None,
+        "shutdown_timeout": OPERATORS_SECONDS,
+        "lingering_time": OPERATORS_SECONDS,
+        "auto_decompress": False,
+    }
 )
 
 

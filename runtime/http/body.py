@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 from runtime.http.chunked import Chunks
@@ -16,6 +15,13 @@ class Gathered(Protocol):
     """Is told that the body is whole, or will never be."""
 
     def __call__(self, *, whole: bool) -> None: ...
+
+
+class Watch(Protocol):
+    """Knows the time. `now`: the event loop's, at most a second old."""
+
+    @property
+    def now(self) -> float: ...
 
 
 class Gathering:
@@ -84,14 +90,13 @@ class Gathering:
 
 
 class Bodies:
-    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole.
-    `now` gives the event loop's time."""
+    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole."""
 
-    __slots__ = ("_limits", "gathering", "now", "size")
+    __slots__ = ("_limits", "_watch", "gathering", "size")
 
-    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
-        self.now = now
+    def __init__(self, limits: Limits, watch: Watch) -> None:
         self._limits = limits
+        self._watch = watch
         self.size = 0
         self.gathering: set[Gathering] = set()
 
@@ -106,7 +111,7 @@ class Bodies:
     def _make_room(self, more: int, by: Gathering | None) -> bool:
         """Give up those that come slowest, of those that have had the time to come: whoever sends at once what it has
         to send need not wait until the slow ones are given up for their own sake."""
-        limits, now = self._limits, self.now()
+        limits, now = self._limits, self._watch.now
         while self.size + more > limits.gathered:
             others = [each for each in self.gathering if each is not by and now - each.began >= limits.body_grace]
             if not others:

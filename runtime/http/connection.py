@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._peer: str | None = None
         self._buffer = Buffer()
-        self._intake = Intake(self, self._buffer, server.bodies, server.limits)
+        self._intake = Intake(self, self._buffer, server)
         self._request: Request | None = None
         self._skip = 0
         self._heading = False
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
             self._gives_way = True
             self.close()
             return
-        self._group = group
+        self._group = self._intake.group = group
         self.deadline = self._server.now + self._server.limits.head_seconds
         if self._server.draining:
             # Accepted at the very moment of the stop.
@@ -216,24 +216,20 @@ class Connection(asyncio.Protocol):
         drive(self._server.handler(request), self._answer)
         return True
 
-    # What the request's body asks of its carrier.
+    # What the intake of its bodies asks of it.
 
     @property
     def ended(self) -> bool:
         """No more will come."""
         return self._ended or self._lost
 
-    def await_body(self, *, say: bool) -> None:
-        """A body is awaited from now on; `say`: its sender waits to be told to go on."""
-        self._group.wait(self)
-        if say:
-            self._transport.write(CONTINUE)
-        self._read_or_not()
+    def say_go_on(self) -> None:
+        """Tell a sender that waits to be told."""
+        self._transport.write(CONTINUE)
 
-    def have_body(self) -> None:
-        """It is here, or will never be."""
-        if not self._gives_way:
-            self._group.work(self)
+    def read_on(self) -> None:
+        """There is nothing any more that has to be handled first."""
+        self._read_or_not()
 
     # Answers.
 
@@ -241,16 +237,13 @@ class Connection(asyncio.Protocol):
         """Write the answer to the request that is handled, and go on with the next one."""
         request, self._request = self._request, None
         assert request is not None
-        intake = self._intake
-        if intake.held:
-            intake.let_go()
+        head = request.head
+        behind = self._intake.finish(head)
         if self._lost:
             return
         if not isinstance(result, Response):
             log.error("a request could not be handled", exc_info=result)
             result = failure(Problem("internal_error"))
-        head = request.head
-        behind = intake.left_over(head)
         alive = head.keep_alive and not result.close and behind is not None and not self._server.draining
         self._transport.write(render(result, alive=alive, minor=head.minor, without_body=head.method == "HEAD"))
         if not alive:

@@ -37,8 +37,8 @@ class Group:
 
     def work(self, member: Member) -> None:
         """It waits for nothing of its peer's."""
-        self.idle.pop(member, None)
-        self.waiting.pop(member, None)
+        if self.idle.pop(member, member) is not None:
+            self.waiting.pop(member, None)
 
 
 class Crowd:

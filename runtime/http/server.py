@@ -37,8 +37,8 @@ class Server:
         self.handler = handler
         self.refuse = refuse
         self.limits = limits or Limits()
-        self.bodies = Bodies(self.limits, lambda: self.now)
         self.now = 0.0
+        self.bodies = Bodies(self.limits, self)
         self.draining = False
         self.connections: set[Link] = set()
         self._behind_proxies = behind_proxies

@@ -165,3 +165,13 @@ def test_only_allowed_networks_may_send(limit: AddressLimit, route: Route) -> No
     with pytest.raises(Refused, match="address_not_allowed") as refused:
         limit.check(Origin("198.51.100.1", False), route)
     assert (refused.value.status, refused.value.shown) == (403, "forbidden")
+
+
+def test_what_never_became_a_request_is_counted_where_its_address_is_known(clock: ManualClock) -> None:
+    direct, behind = AddressLimit(clock, per_minute=3), AddressLimit(clock, trusted=1, per_minute=3)
+    for limit in (direct, behind):
+        for status in (400, 431, 505):
+            limit.refused(limit.unread("192.0.2.1"), status)
+    assert waits(direct)
+    # Behind a proxy of ours it is the proxy's, and nobody is to be locked out with it.
+    assert not waits(behind, behind.unread("192.0.2.1"))

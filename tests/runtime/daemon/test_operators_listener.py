@@ -1,0 +1,199 @@
+"""The operators' listener over real sockets: nobody holds a connection by sending or reading slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from runtime.daemon.crowd import Bounds
+from runtime.daemon.listeners import bind, listen
+
+SECONDS = 20
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+LARGE = b"x" * 32_000_000
+
+LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+
+
+def on_each_loop(scene: Callable[[], Coroutine[None, None, None]]) -> Callable[..., None]:
+    """The daemon's event loop, and everybody else's."""
+
+    @LOOPS
+    def play(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(scene())
+
+    play.__doc__ = scene.__doc__
+    return play
+
+
+class Serving:
+    """A listener, and what its handlers wait for."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.go_on = asyncio.Event()
+        self.entered = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, bounds: Bounds) -> AsyncIterator[Serving]:
+        with bind("--admin-listen", "127.0.0.1:0") as listener:
+            serving = cls(listener.getsockname())
+            application = web.Application()
+            application.router.add_get("/", serving.hello)
+            application.router.add_get("/large", serving.large)
+            application.router.add_get("/wait", serving.wait)
+            application.router.add_get("/stream", serving.stream)
+            runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+            async with listen(runner, listener, bounds=bounds):
+                yield serving
+
+    async def hello(self, _request: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    async def large(self, _request: web.Request) -> web.Response:
+        return web.Response(body=LARGE)
+
+    async def wait(self, _request: web.Request) -> web.Response:
+        self.entered += 1
+        await self.go_on.wait()
+        return web.Response(text="at last")
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(5):
+            await response.write(b"data: x\n\n")
+            await asyncio.sleep(0.1)
+        return response
+
+
+class Peer:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def to(cls, serving: Serving, *, window: int | None = None) -> Peer:
+        link = socket.socket()
+        if window is not None:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+        link.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(link, serving.address)
+        return cls(*await asyncio.open_connection(sock=link))
+
+    async def ask(self, data: bytes = GET) -> bytes:
+        """The head of the answer."""
+        self.writer.write(data)
+        async with asyncio.timeout(SECONDS):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            length = next((int(line[16:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")), 0)
+            await self.reader.readexactly(length)
+            return head
+
+    async def rest(self) -> bytes:
+        """All that comes before the end."""
+        data = b""
+        async with asyncio.timeout(SECONDS):
+            with suppress(ConnectionError):
+                while part := await self.reader.read(65_536):
+                    data += part
+        return data
+
+    async def close(self) -> None:
+        self.writer.close()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+@on_each_loop
+async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
+    async with Serving.started(Bounds(head=0.3, idle=60)) as serving:
+        for data in (b"", b"G", b"GET / HTTP/1.1\r\nX-Slow: "):
+            first, later = await Peer.to(serving), await Peer.to(serving)
+            first.writer.write(data)
+            assert b" 200 " in await later.ask()
+            # On a connection that was used before as well, but not while it only waits.
+            later.writer.write(data)
+            assert await first.rest() == b""
+            if data:
+                assert await later.rest() == b""
+            else:
+                assert b" 200 " in await later.ask()
+            await first.close()
+            await later.close()
+
+
+@on_each_loop
+async def test_a_head_that_drips_in_is_cut_off() -> None:
+    async with Serving.started(Bounds(head=0.3)) as serving:
+        peer = await Peer.to(serving)
+        ended = asyncio.create_task(peer.rest())
+        with suppress(ConnectionError):
+            peer.writer.write(b"GET / HTTP/1.1\r\n")
+            for _ in range(SECONDS * 10):
+                peer.writer.write(b"X: y\r\n")
+                await asyncio.wait({ended}, timeout=0.1)
+                if ended.done():
+                    break
+        assert await ended == b""
+        await peer.close()
+
+
+@on_each_loop
+async def test_an_idle_connection_is_closed() -> None:
+    async with Serving.started(Bounds(idle=0.2)) as serving:
+        peer = await Peer.to(serving)
+        assert b" 200 " in await peer.ask()
+        assert await peer.rest() == b""
+        await peer.close()
+
+
+@on_each_loop
+async def test_who_does_not_read_its_answer_is_cut_off() -> None:
+    async with Serving.started(Bounds(idle=0.3)) as serving:
+        peer = await Peer.to(serving, window=4096)
+        peer.writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(1)
+        assert len(await peer.rest()) < len(LARGE)
+        await peer.close()
+
+
+@on_each_loop
+async def test_what_streams_may_take_its_time() -> None:
+    async with Serving.started(Bounds(head=0.1, idle=0.1)) as serving:
+        peer = await Peer.to(serving)
+        peer.writer.write(b"GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (await peer.rest()).count(b"data: x") == 5
+        await peer.close()
+
+
+@on_each_loop
+async def test_a_crowd_makes_room_and_what_is_handled_goes_on() -> None:
+    async with Serving.started(Bounds(connections=2)) as serving:
+        busy, idle = await Peer.to(serving), await Peer.to(serving)
+        busy.writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in await idle.ask()
+        while not serving.entered:
+            await asyncio.sleep(0.01)
+        third = await Peer.to(serving)
+        third.writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await idle.rest() == b""
+        while serving.entered < 2:
+            await asyncio.sleep(0.01)
+        fourth = await Peer.to(serving)
+        assert await fourth.rest() == b""
+        serving.go_on.set()
+        assert b" 200 " in await busy.ask(b"")
+        assert b" 200 " in await third.ask(b"")
+        for peer in (busy, idle, third, fourth):
+            await peer.close()
