@@ -12,7 +12,9 @@ from runtime.errors import UsageError
 def text(parameters: Mapping[str, Any], name: str) -> str:
     """The required text parameter `name`. Raises UsageError."""
     value = parameters.get(name)
-    if not isinstance(value, str) or not value:
+    if value == "":
+        raise UsageError(f"{name} is empty")
+    if not isinstance(value, str):
         raise UsageError(f"the parameter {name} is missing or not text")
     return unicode(value, name)
 

@@ -49,7 +49,7 @@ def symbi() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `symbi` and exit: 0 done, 1 failed, 2 could not run as asked, 130 interrupted."""
     try:
-        code = symbi.main(arguments, standalone_mode=False)
+        code = symbi.main(arguments, standalone_mode=False, color=False if os.environ.get("NO_COLOR") else None)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from runtime.cli.table import print_rows
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,24 +37,13 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
-    """A table as wide as the terminal, folded rather than cut when piped; `empty` when there are no rows."""
-    content = [tuple(row) for row in rows]
+    """A table that fits the terminal, and is as wide as it is when piped; `empty` when there are no rows."""
+    content = [tuple(map(printable, row)) for row in rows]
     if not content:
         click.echo(empty)
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=10_000)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in content:
-        # Text, not markup: a webhook's event may hold square brackets.
-        table.add_row(*(Text(printable(cell), style=style_of(cell)) for cell in row))
-    console.print(table)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print_rows(columns, content, width=width, style=style_of)
 
 
 def printable(text: str) -> str:

@@ -14,7 +14,7 @@ from runtime.database.schema import tokens
 from runtime.errors import NotFound, SymbiontError
 from runtime.identity import users
 from runtime.identity.caller import SCOPES, Caller, Scope, read_scopes
-from runtime.identity.token import is_token, make_token, token_hash
+from runtime.identity.token import PREFIX, is_token, make_token, token_hash
 
 log = structlog.get_logger("symbiont.tokens")
 
@@ -83,10 +83,13 @@ class Tokens:
         return [{**row._asdict(), "state": _state(row, now)} for row in found]
 
     async def revoke(self, start: str) -> str:
-        """Revoke the token whose id begins with `start`; its whole id. From now on it is refused, everywhere.
+        """Revoke the token whose id begins with `start`, or that `start` itself is: of one that leaked often nothing else
+        is known. Return its whole id. From now on it is refused, everywhere.
 
-        Raises NotFound unless exactly one id begins so.
+        Raises NotFound unless it is exactly one.
         """
+        if start.startswith(PREFIX):
+            return await self._revoke_itself(start)
         now = milliseconds(self._clock)
 
         def revoke(connection: Connection) -> list[str]:
@@ -101,6 +104,20 @@ class Tokens:
             what = "no token's id begins" if not found else f"the ids of {len(found)} tokens begin"
             raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi token list` shows them")
         return found[0]
+
+    async def _revoke_itself(self, token: str) -> str:
+        now, chosen = milliseconds(self._clock), tokens.c.hash == token_hash(token)
+
+        def revoke(connection: Connection) -> str | None:
+            found: str | None = connection.execute(select(tokens.c.id).where(chosen)).scalar()
+            connection.execute(tokens.update().where(chosen, tokens.c.revoked_at.is_(None)).values(revoked_at=now))
+            return found
+
+        found = await self._database.transact(revoke)
+        if found is None:
+            # Not with its text: it may be a good one of another installation, or miss a letter.
+            raise NotFound("there is no such token here", hint="`symbi token list` shows ids, which do as well")
+        return found
 
     async def caller(self, text: str) -> Caller:
         """Whose token `text` is. Raises `TokenRefused` when it is none, or not good any more.

@@ -107,6 +107,21 @@ async def test_when_a_token_was_used_is_written_once_a_minute(database: Database
     assert [row["used_at"] for row in await tokens.rows()] == [first + 60_000]
 
 
+async def test_a_token_that_leaked_is_revoked_by_its_own_text_which_is_never_told(
+    database: Database, clock: ManualClock
+) -> None:
+    tokens = Tokens(database, clock)
+    token_id, token = await new(tokens)
+    await tokens.caller(token)
+    for wrong in (token[:-1], make_token(), "symbi_"):
+        with pytest.raises(NotFound) as told:
+            await tokens.revoke(wrong)
+        assert wrong not in told.value.line()
+    await tokens.caller(token)
+    assert await tokens.revoke(token) == token_id
+    assert await why(tokens, token) == "revoked"
+
+
 async def test_a_token_is_revoked_by_the_beginning_of_its_id_when_that_is_plain(
     database: Database, clock: ManualClock
 ) -> None:

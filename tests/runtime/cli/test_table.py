@@ -1,0 +1,59 @@
+"""Tables are read by people on terminals of any width, and by programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.cli.output import style_of
+from runtime.cli.table import cell_width, print_rows
+
+COLUMNS = ("delivery", "webhook", "state", "last error")
+ROW = ("01a20239-79f4-70a9-b7df-a78caf90ddb3", "github-events", "dead", "")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *rows: tuple[str, ...], width: int | None) -> list[str]:
+    print_rows(COLUMNS, rows, width=width, style=style_of)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("width", [None, 100])
+def test_what_fits_is_a_line_for_each_row(capsys: pytest.CaptureFixture[str], width: int | None) -> None:
+    other = (*ROW[:2], "done", "東京 [red]x[/red]\tand\nmore")
+    head, rule, first, second = printed(capsys, ROW, other, width=width)
+    assert head.split() == ["delivery", "webhook", "state", "last", "error"]
+    assert set(rule) == {"─"}
+    assert first.split() == list(ROW[:3])
+    assert second.endswith("done    東京 [red]x[/red] and more")
+    assert first.index("dead") == second.index("done") == head.index("state")
+
+
+def test_columns_line_up_below_wide_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, first, second = printed(capsys, ("東京", "a", "b", "c"), ("x", "a", "b", "c"), width=None)
+    assert cell_width(first[: first.index("a")]) == second.index("a")
+
+
+def test_what_nearly_fits_is_folded_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, ROW, width=60)
+    assert all(cell_width(line) <= 80 for line in lines)
+    assert "".join(part for line in lines for part in line.split()).count("dead") == 1
+
+
+def test_a_terminal_that_is_much_too_narrow_has_a_block_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, ROW, (*ROW[:3], "no use"), width=30) == [
+        "delivery    01a20239-79f4-70a9-b7df-a78caf90ddb3",
+        "webhook     github-events",
+        "state       dead",
+        "",
+        "delivery    01a20239-79f4-70a9-b7df-a78caf90ddb3",
+        "webhook     github-events",
+        "state       dead",
+        "last error  no use",
+    ]
+
+
+def test_thousands_of_rows_are_not_laid_out_one_by_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.cli.table._folded", None)
+    for width in (None, 30, 60, 100):
+        assert len(printed(capsys, *[ROW] * 10_000, width=width)) >= 10_002
