@@ -94,7 +94,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _bounds(setting: Setting) -> str:
-    items = "items" if setting.many else "characters"
+    what = "item" if setting.many else "character"
     low, high = setting.minimum, setting.maximum
     parts = [
         f"from `{low}` to `{high}`"
@@ -104,11 +104,15 @@ def _bounds(setting: Setting) -> str:
         else f"at most `{high}`"
         if high is not None
         else "",
-        f"at least {setting.min_length} {items}" if setting.min_length else "",
-        f"at most {setting.max_length} {items}" if setting.max_length is not None else "",
+        f"at least {_counted(setting.min_length, what)}" if setting.min_length else "",
+        f"at most {_counted(setting.max_length, what)}" if setting.max_length is not None else "",
     ]
     text = ", ".join(filter(None, parts))
     return text[:1].upper() + text[1:]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def plain(markdown: str) -> str:

@@ -70,7 +70,7 @@ class _Prose:
 
     def value(self, value: Any, setting: Setting) -> str:
         """A value as a program would say it; `unset` where it says nothing, with the default if there is one."""
-        if value is None:
+        if value is None or (value == [] and setting.default in (None, [])):
             unset = setting.default in (None, "", [])
             return "unset" if unset else f"{self.value(setting.default, setting)} (default)"
         if isinstance(value, list) and setting.single and len(value) == 1:

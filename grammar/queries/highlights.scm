@@ -35,8 +35,10 @@
   value: [(word) (string)] @type
   (#any-of? @property "agent" "memory"))
 
-(setting value: (string (string_content) @string.special.url)
-  (#match? @string.special.url "^(secret|vault|https?)://"))
+([
+  (setting value: (string (string_content) @string.special.url))
+  (list (string (string_content) @string.special.url))
+] (#match? @string.special.url "^(secret|vault|https?)://"))
 
 ["{" "}" "[" "]" "(" ")"] @punctuation.bracket
 "," @punctuation.delimiter

@@ -24,7 +24,7 @@ _SECRET = "hunter2Zq"
         ("webhook w { filter { eq|uals 1 } }", ["Needs one of `json_path`, `header`"]),
         ('webhook w { secret "secret://va|ult/x" }', ["**vault**"]),
         ('webhook w { secret "va|ult://x" }', ["**vault**"]),
-        ("memory m { store records { gates| [] } }", ["list of word", "At least 1 items, at most 2 items"]),
+        ("memory m { store records { gates| [] } }", ["list of word", "At least 1 item, at most 2 items"]),
         ("agent a { tools [sea|rch] }", ["**search**"]),
         ("policy p { pa|th 1 }", []),
         ("unknown u { pa|th 1 }", []),
