@@ -139,7 +139,7 @@ class Daemon:
             metrics=house.metrics,
         )
         house.on_queued = self._dispatcher.wake
-        self._wakeup.listen(INBOX, self._dispatcher.wake)
+        self._wakeup.listen(INBOX, self._dispatcher.heard)
         self._wakeup.listen(WEBHOOKS, lambda: self._tasks.start("made webhooks", house.made_routes.look()))
         space = Space(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)

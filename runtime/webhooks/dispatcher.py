@@ -64,12 +64,18 @@ class Dispatcher:
         self._workers = workers
         self._poll = poll
         self._woken = asyncio.Event()
+        self._untold = True  # more may wait than there are places for, and nobody else knows
         self._stopping = False
         self._claiming = asyncio.Lock()
         self._running: dict[asyncio.Task[None], tuple[Work, float]] = {}
 
     def wake(self) -> None:
         """Something may be there to claim."""
+        self._untold = True
+        self._woken.set()
+
+    def heard(self) -> None:
+        """Another daemon says so. It has told all others too: two that are full would tell each other for ever."""
         self._woken.set()
 
     @property
@@ -129,7 +135,9 @@ class Dispatcher:
             return False
         free = self._workers - len(self._running)
         if free <= 0:
-            self._on_full()
+            if self._untold:
+                self._untold = False
+                self._on_full()
             return False
         since = self._clock.monotonic()
         async with self._claiming:
@@ -146,7 +154,8 @@ class Dispatcher:
                 task.add_done_callback(self._ended)
         if self.inbox.again is not None:
             asyncio.get_running_loop().call_later(self.inbox.again, self.wake)
-        return len(works) == free
+        self._untold = len(works) == free
+        return self._untold
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         work, _ = self._running.pop(task)

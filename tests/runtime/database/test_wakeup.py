@@ -66,7 +66,7 @@ async def test_many_wake_ups_at_once_are_few(two: tuple[Database, Database]) -> 
         for _ in range(1000):
             mine.tell(INBOX)
         await heard.next()
-        assert heard.count == 2
+        assert heard.count < 10
 
 
 async def test_a_transaction_wakes_when_it_commits_and_not_otherwise(two: tuple[Database, Database]) -> None:
