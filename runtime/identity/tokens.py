@@ -83,8 +83,8 @@ class Tokens:
         return [{**row._asdict(), "state": _state(row, now)} for row in found]
 
     async def revoke(self, start: str) -> str:
-        """Revoke the token whose id begins with `start`, or that `start` itself is: of one that leaked often nothing else
-        is known. Return its whole id. From now on it is refused, everywhere.
+        """Revoke the token whose id begins with `start`, or that `start` itself is: of one that leaked often nothing
+        else is known. Return its whole id. From now on it is refused, everywhere.
 
         Raises NotFound unless it is exactly one.
         """
