@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runtime.http.limits import Limits
@@ -29,6 +30,8 @@ _OTHER_VERSION = re.compile(_LINE + r"[0-9]\.[0-9]")
 _FIELD_LINE = re.compile(r"\r\n([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r]*)")
 # What a field value is made of (RFC 9110 section 5.5): tab, visible ASCII, and bytes above it.
 _TEXT = bytes([9, *range(0x20, 0x7F), *range(0x80, 0x100)])
+# RFC 9112 section 3.2 with RFC 3986 section 3.2: a name or an address, and a port; no user. It may be empty.
+_HOST = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Za-z.:~_%-]+\])(?::[0-9]{0,5})?")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -79,8 +82,10 @@ def parse(data: bytes, limits: Limits) -> Head:
         raise Problem("malformed_request")
     fields, repeated = _by_name(pairs)
     minor = 1 if version == "1" else 0
-    if "host" in repeated or (minor and "host" not in fields) or method == "CONNECT":
-        raise Problem("malformed_request" if method == "CONNECT" else "ambiguous_host")
+    if method == "CONNECT":
+        raise Problem("malformed_request")
+    if "host" in repeated or not _is_host(fields.get("host", "" if minor == 0 else None)):
+        raise Problem("ambiguous_host")
     path, _, query = target.partition("?")
     return Head(
         method,
@@ -123,6 +128,12 @@ def _by_name(pairs: list[tuple[str, str]]) -> tuple[dict[str, str], frozenset[st
         else:
             repeated.add(key)
     return fields, _NOTHING if repeated is None else frozenset(repeated)
+
+
+@lru_cache(maxsize=64)
+def _is_host(value: str | None) -> bool:
+    """Senders use one of a few. None is no Host at all."""
+    return value is not None and _HOST.fullmatch(value) is not None
 
 
 def _length(fields: dict[str, str], repeated: frozenset[str], minor: int) -> int:

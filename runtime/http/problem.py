@@ -9,7 +9,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
         "malformed_request": (400, "the request is not HTTP/1.1 as RFC 9112 has it"),
         "ambiguous_length": (400, "the request does not say plainly how long its body is"),
-        "ambiguous_host": (400, "the request needs exactly one Host"),
+        "ambiguous_host": (400, "the request needs exactly one Host, a name or an address and perhaps a port"),
         "incomplete_body": (400, "the body ended too early"),
         "timeout": (408, "the request took too long to arrive"),
         "body_too_large": (413, "the body is too large"),

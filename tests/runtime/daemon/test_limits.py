@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import sqlite3
 import time
 from pathlib import Path
@@ -118,3 +119,21 @@ def test_wrong_settings_are_named(tmp_path: Path) -> None:
     with running(tmp_path, "program", "--trusted-proxies", "many", wait=False) as daemon:
         assert daemon.process.wait(60) == 2
         assert "--trusted-proxies: input should be a valid integer" in daemon.log.read_text()
+
+
+def test_who_sends_only_garbage_has_to_wait_and_a_sender_at_the_same_address_does_not(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program", SYMBIONT_ADDRESS_PER_MINUTE="3") as daemon:
+        assert signed(daemon, "before").status == 202
+        host, _, port = str(daemon.addresses["public"]).rpartition(":")
+        answers = []
+        for _ in range(5):
+            with socket.create_connection((host, int(port)), timeout=30) as link:
+                link.sendall(b"nonsense\r\n\r\n")
+                link.shutdown(socket.SHUT_WR)
+                answers.append(link.makefile("rb").read())
+        assert [int(answer.split()[1]) for answer in answers] == [400, 400, 400, 429, 429]
+        assert b"\r\nRetry-After: " in answers[-1]
+        assert b"\r\nConnection: close\r\n" in answers[-1]
+        assert signed(daemon, "after").status == 202
+        assert forged(daemon, path="/nothing") == 429

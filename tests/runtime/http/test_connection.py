@@ -90,6 +90,53 @@ def test_head_is_answered_without_a_body(serve: Serve) -> None:
         assert peer.ask(post(b"next")).json()["body"] == "next"
 
 
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_without_content_ends_with_its_head(serve: Serve, status: int) -> None:
+    async def nothing(request: http.Request) -> http.Response:
+        await request.read(10)
+        return http.Response(status, "application/json", b"not sent", b"X-One: two\r\n")
+
+    with serve(nothing).connect() as peer:
+        for _ in range(2):
+            answer = peer.ask(post(b"abc"))
+            assert (answer.status, answer.headers["x-one"]) == (status, "two")
+            assert not {"content-length", "content-type", "transfer-encoding"} & set(answer.headers)
+        peer.send(post(b"", "/a", "Connection: close"))
+        assert peer.rest().endswith(b"X-One: two\r\n\r\n")
+
+
+def test_what_stands_behind_a_refusal_is_not_handled(serve: Serve) -> None:
+    with serve().connect() as peer:
+        peer.send(post(b"a") + b"POST /b HTTP/1.1\r\n\r\n" + post(b"c"))
+        assert peer.answer().json()["body"] == "a"
+        assert peer.answer().error == "ambiguous_host"
+        assert peer.rest() == b""
+
+
+def test_who_asks_for_the_end_and_does_not_read_is_cut_off(serve: Serve) -> None:
+    async def much(request: http.Request) -> http.Response:
+        return http.Response(200, "text/plain", b"x" * 6_000_000, close=True)
+
+    serving = serve(much)
+    with serving.connect() as peer:
+        peer.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        peer.socket.recv(1)
+        serving.expired()
+        until(lambda: not serving.server.connections)
+
+
+def test_an_answer_of_the_listeners_own_may_be_another_one(serve: Serve) -> None:
+    told: list[tuple[str, str | None]] = []
+
+    def refuse(problem: http.Problem, peer: str | None) -> http.Response:
+        told.append((problem.error, peer))
+        return http.Response(429, "text/plain", b"enough")
+
+    answer = serve(refuse=refuse).ask(b"nonsense\r\n\r\n")
+    assert (answer.status, answer.body, answer.headers["connection"]) == (429, b"enough", "close")
+    assert told == [("malformed_request", "127.0.0.1")]
+
+
 def test_http_1_0_is_answered_and_closed_unless_it_asks_otherwise(serve: Serve) -> None:
     serving = serve()
     with serving.connect() as peer:

@@ -162,6 +162,20 @@ def test_a_request_needs_exactly_one_host() -> None:
     assert refused(head("Host: x", start="POST /a HTTP/1.0")) == "ambiguous_host"
 
 
+@pytest.mark.parametrize("host", ["", "x", "x:", "x:8080", "127.0.0.1:1", "[::1]:8080", "xn--a.example", "a_b.c"])
+def test_a_host_is_a_name_or_an_address_and_a_port(host: str) -> None:
+    assert parse(head(f"Host: {host}", host=False), LIMITS).fields["host"] == host
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["user@x", "x y", "x/", "x?", "x#", "http://x", "x:y", "x:1:2", "::1", "[::1", "[]", "x:123456", "é"],
+)
+def test_what_is_no_host_is_refused(host: str) -> None:
+    for start in ("POST /a HTTP/1.1", "POST /a HTTP/1.0"):
+        assert refused(head(f"Host: {host}", host=False, start=start)) == "ambiguous_host"
+
+
 def test_a_tunnel_is_refused() -> None:
     assert refused(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com") == "malformed_request"
 
