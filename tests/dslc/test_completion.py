@@ -51,7 +51,7 @@ class _Shell:
 
     def wait_for(self, pattern: str) -> str:
         """What has been printed since the last wait, once it holds `pattern`."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             if re.search(pattern, self.seen):
                 shown, self.seen = self.seen, ""

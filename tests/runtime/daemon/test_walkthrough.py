@@ -59,7 +59,7 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
             start_new_session=True,
         )
     try:
-        until(lambda: "/hooks/github" in (checkout / "up.log").read_text(), 60, "the daemon's start")
+        until(lambda: "/hooks/github" in (checkout / "up.log").read_text(), 120, "the daemon's start")
         script = "set -eu\n" + "\n".join(f"echo '=== {number}'\n{step}" for number, step in enumerate(steps))
         done = subprocess.run(
             ["bash", "-c", script], cwd=checkout, env=env, capture_output=True, text=True, timeout=120, check=False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import requests
 
 ROOT_TOKEN = "root-of-the-test"
-START_SECONDS = 30
+START_SECONDS = 120
 
 
 @dataclass
@@ -40,9 +41,12 @@ class OpenBao:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port below those that systems give by themselves: nobody else has it by the time that it is listened on."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
@@ -71,7 +75,7 @@ def openbao(folder: Path, *, tls: bool = False, port: int | None = None) -> Iter
         yield server
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         log.close()
 
 
@@ -86,7 +90,7 @@ def _wait(server: OpenBao, folder: Path) -> None:
                 f"{server.address}/v1/sys/internal/ui/mounts/secret",
                 headers={"X-Vault-Token": ROOT_TOKEN},
                 verify=verify,
-                timeout=5,
+                timeout=30,
             )
             if answer.status_code == 200 and answer.json()["data"]["options"]["version"] == "2":
                 return
