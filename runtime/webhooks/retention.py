@@ -20,7 +20,7 @@ from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.database.sealed import Seal
 from runtime.database.shrink import shrink
-from runtime.webhooks.backoff import LONGEST_SECONDS
+from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import DONE, KEPT, QUEUED
 from runtime.webhooks.digests import COLUMNS, digest
 from runtime.webhooks.due import DATABASE_NOW
@@ -114,9 +114,9 @@ class Retention:
 
     def _tidy(self, connection: Connection, now: int) -> None:
         connection.execute(delete(rates).where(rates.c.newest < (now - KEY_MARGIN_MS) // 1000))
-        # Nothing waits longer than the longest pause, unless the clock was set back meanwhile.
+        # Nothing waits longer than the pause before the last try, unless the clock was set back meanwhile.
         wall = milliseconds(self._clock)
-        late = wall + int(LONGEST_SECONDS * 1000)
+        late = wall + int(delay(TRIES - 1, spread=1) * 1000)
         connection.execute(
             update(deliveries)
             .where(text(f"state = '{QUEUED}'"), deliveries.c.next_attempt_at > late)
