@@ -21,7 +21,6 @@ def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> N
 
     Those of libraries never from `debug` on: theirs show statements with their values, and headers.
     """
-    readable = sys.stderr.isatty() if form == "auto" else form == "text"
     shared: list[Any] = [
         # Which delivery is being run, whoever has something to say about it.
         structlog.contextvars.merge_contextvars,
@@ -30,18 +29,6 @@ def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> N
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _on_one_line,
     ]
-    renderer: list[Any] = (
-        [
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(),
-                pad_event_to=0,
-                # The default shows the local variables of every frame, and some of those are keys and bodies.
-                exception_formatter=structlog.dev.plain_traceback,
-            )
-        ]
-        if readable
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    )
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -56,13 +43,31 @@ def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> N
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(form)],
         )
     )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    least = logging.getLevelNamesMapping()[level.upper()]
-    root.setLevel(max(least, logging.INFO))
+    logging.getLogger().handlers[:] = [handler]
+    _set_levels(logging.getLevelNamesMapping()[level.upper()])
+
+
+def _renderer(form: Literal["auto", "text", "json"]) -> list[Any]:
+    """What makes a line of an entry."""
+    readable = sys.stderr.isatty() if form == "auto" else form == "text"
+    if not readable:
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            pad_event_to=0,
+            # The default shows the local variables of every frame, and some of those are keys and bodies.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+    ]
+
+
+def _set_levels(least: int) -> None:
+    """`least` for ourselves; for libraries what `configure` says, and what each of them says too much of."""
+    logging.getLogger().setLevel(max(least, logging.INFO))
     for name in OURS:
         logging.getLogger(name).setLevel(least)
     server = logging.getLogger("aiohttp.server")
