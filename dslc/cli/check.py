@@ -30,7 +30,7 @@ _PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]", shell_complete
 _DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 when there are warnings.")
 
 
-@click.command()
+@click.command(short_help="Report every mistake in the files at PATH.")
 @_PATHS
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to report.")
 @click.option("--fix", "fixing", is_flag=True, help="Correct what can be corrected safely, then report what remains.")
@@ -54,7 +54,7 @@ def check(paths: tuple[str, ...], form: str, *, fixing: bool, deny_warnings: boo
     return _exit_code(done, deny_warnings=deny_warnings)
 
 
-@click.command(name="compile")
+@click.command(name="compile", short_help="Print the program in the files at PATH as JSON.")
 @_PATHS
 @_DENY
 def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:

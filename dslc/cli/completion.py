@@ -23,7 +23,7 @@ To have it in every shell:
 """
 
 
-@click.command(epilog=_INSTALL)
+@click.command(epilog=_INSTALL, short_help="Print the script that makes SHELL complete commands.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -44,7 +44,7 @@ def _fail(message: str, *, as_json: bool) -> None:
         put(render_failure(message))
 
 
-@click.command(cls=_Diff)
+@click.command(cls=_Diff, short_help="Say what a reload from OLD to NEW would change.")
 @click.argument("old")
 @click.argument("new")
 @click.option(_JSON, "as_json", is_flag=True, help="Print one JSON object.")

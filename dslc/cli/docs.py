@@ -9,7 +9,7 @@ import click
 from dslc.cli.terminal import STDIN, CannotRun, put
 
 
-@click.command()
+@click.command(short_help="Write the reference of the language, as Markdown.")
 @click.option(
     "--output",
     default=STDIN,

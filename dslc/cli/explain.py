@@ -28,7 +28,7 @@ _STYLES = {
 _WIDEST = 100  # columns; longer lines are hard to read
 
 
-@click.command()
+@click.command(short_help="Explain the CODE of a mistake, or list all codes.")
 @click.argument("code", required=False, shell_complete=complete_codes)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 def explain(code: str | None, form: str) -> None:

@@ -28,7 +28,7 @@ class _Outcome:
     faults: list[Diagnostic] = field(default_factory=list)
 
 
-@click.command()
+@click.command(short_help="Write the files at PATH in canonical form.")
 @click.argument("paths", nargs=-1, metavar="[PATH…|-]")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file is not in canonical form.")
 @click.option("--diff", is_flag=True, help="Write nothing, show what would change; exit 1 when something would.")

@@ -7,7 +7,7 @@ import click
 from dslc.cli.terminal import CannotRun
 
 
-@click.command()
+@click.command(short_help="Serve editors over the Language Server Protocol.")
 @click.option("--stdio", is_flag=True, help="Speak on standard input and output, which it always does.")
 def lsp(*, stdio: bool) -> int:
     """Serve editors over the Language Server Protocol, on standard input and output."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.daemon.root import Owned, Root, locate, own
+from runtime.daemon.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 TIMEOUT_SECONDS = 30
@@ -36,7 +36,7 @@ def find_root(explicit: Path | None) -> Root:
     """The root of the command, or UsageError saying how to get one."""
     root = locate(Path.cwd(), os.environ, explicit)
     if root is None:
-        where = explicit or Path.cwd()
+        where = named(os.environ, explicit) or Path.cwd()
         raise UsageError(
             f"no root here: {where} holds no .symbi folder", hint="start one with `symbi up`, or name it with --root"
         )

@@ -15,7 +15,7 @@ def secret() -> None:
     """Secrets that the daemon makes and keeps sealed."""
 
 
-@secret.command()
+@secret.command(short_help="Print the generated secret NAME.")
 @click.argument("name")
 @root_option
 @json_option

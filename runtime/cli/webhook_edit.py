@@ -22,7 +22,7 @@ _file = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Add the webhook NAME to the program.")
 @click.argument("name")
 @click.option("--path", required=True, metavar="URLPATH", help="Where it answers, such as /hooks/github.")
 @click.option("--provider", metavar="NAME", help="Who signs, such as github; else `custom`.")
@@ -139,7 +139,7 @@ def _refuse_other_names(program: ProgramFiles, target: Path) -> None:
         raise UsageError(f"{shown(target)}: a program's file has a name that ends in {SUFFIX}")
 
 
-@click.command()
+@click.command(short_help="Remove the webhook NAME from the program.")
 @click.argument("name")
 @_file
 @root_option

@@ -12,7 +12,7 @@ from runtime.errors import UsageError
 _LEFT_OUT = ("asana", "notion")
 
 
-@click.command()
+@click.command(short_help="Every sender that is known; or all about the sender NAME.")
 @click.argument("name", required=False)
 @json_option
 def providers(name: str | None, as_json: bool) -> None:

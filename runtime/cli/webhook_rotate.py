@@ -10,7 +10,7 @@ from runtime.cli.client import call, find_root
 from runtime.cli.output import json_option, print_json, root_option
 
 
-@click.command()
+@click.command(short_help="Give the webhook NAME a new secret.")
 @click.argument("name")
 @click.option("--overlap", default="24h", show_default=True, metavar="DURATION", help="How long the old one is good.")
 @root_option

@@ -53,9 +53,8 @@ def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None
     `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; else the first folder upward
     that holds `.symbi/`, stopping at $HOME and at a folder of another owner.
     """
-    named = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    if named:
-        folder = Path(named).absolute()
+    folder = named(environ, explicit)
+    if folder is not None:
         return Root(folder) if (folder / STATE).is_dir() else None
     home = Path(environ["HOME"]).resolve() if environ.get("HOME") else None
     for folder in (start.resolve(), *start.resolve().parents):
@@ -68,6 +67,12 @@ def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None
     return None
 
 
+def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
+    """The folder that `--root` or the environment names, whether it holds a root or not; None when they name none."""
+    given = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given).absolute() if given else None
+
+
 def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root:
     """The root for `symbi up`: the one `locate` finds, or a new one in the named or current folder.
 
@@ -75,8 +80,7 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None) 
     """
     root = locate(start, environ, explicit)
     if root is None:
-        named = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
-        root = Root((Path(named) if named else start).absolute())
+        root = Root((named(environ, explicit) or start).absolute())
     _refuse_network(root.folder)
     try:
         root.state.mkdir(mode=0o700, exist_ok=True)

@@ -43,6 +43,15 @@ def test_a_good_folder_exits_0_and_says_how_much_was_checked(tmp_path: Path) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 file, 1 block checked: no problems\n", "")
 
 
+def test_no_summary_of_a_command_is_cut_off(tmp_path: Path) -> None:
+    assert "..." not in dslc("--help", cwd=tmp_path, COLUMNS="80").stdout.partition("Commands:")[2]
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    done = dslc("shema", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "dslc: No such command 'shema'. Did you mean 'schema'?\n")
+
+
 def test_an_error_exits_1_and_names_its_place(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_BAD)
     done = dslc("check", "a.symbiont", cwd=tmp_path)

@@ -7,6 +7,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.daemon.process import BIN, environment, symbi
 
 
@@ -34,6 +36,22 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_an_unknown_command_is_refused_with_2(tmp_path: Path) -> None:
     assert symbi("nonsense", root=tmp_path).returncode == 2
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    assert "Did you mean 'webhook'?" in symbi("webhok", root=tmp_path).stderr
+    assert "Did you mean 'list'?" in symbi("webhook", "lst", root=tmp_path).stderr
+
+
+@pytest.mark.parametrize("group", [(), *((name,) for name in ("webhook", "memory", "user", "token", "secret"))])
+def test_no_summary_of_a_command_is_cut_off(group: tuple[str, ...], tmp_path: Path) -> None:
+    assert "..." not in symbi(*group, "--help", root=tmp_path).stdout.partition("Commands:")[2]
+
+
+def test_a_named_folder_without_a_root_is_the_one_that_the_message_names(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    done = symbi("webhook", "list", root=tmp_path, SYMBIONT_ROOT=str(elsewhere))
+    assert (done.returncode, f"{elsewhere} holds no .symbi folder" in done.stderr) == (2, True)
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
