@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from runtime.cli.table import print_rows
+from runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +45,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print_rows(columns, content, width=width, style=style_of)
+
+
+def ask(question: str, *, undone: str) -> None:
+    """Go on when a person says yes; else end the command with exit code 1, saying `undone`.
+
+    Raises UsageError where nobody can be asked.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is no terminal to ask on", hint="say --yes to do it without being asked")
+    if not click.confirm(question, err=True):
+        click.echo(undone, err=True)
+        sys.exit(1)
 
 
 def printable(text: str) -> str:

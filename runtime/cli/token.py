@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.output import json_option, local, print_json, print_table, root_option
 
 
 @click.group()
@@ -60,14 +60,18 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
             row["label"] or "-",
             " ".join(row["scopes"]),
             row["state"],
-            row["created_at"],
-            row["expires_at"] or "never",
-            row["used_at"] or "never",
+            local(row["created_at"]),
+            _when(row["expires_at"]),
+            _when(row["used_at"]),
         )
         for row in answer["tokens"]
     ]
     columns = ("id", "user", "label", "scopes", "state", "made", "expires", "used")
     print_table(columns, rows, empty="There are no tokens; `symbi token create` makes one.")
+
+
+def _when(moment: str | None) -> str:
+    return "never" if moment is None else local(moment)
 
 
 @token.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.output import ask, json_option, local, print_json, print_table, root_option
 
 
 @click.group()
@@ -37,7 +37,10 @@ def list_(root: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    rows = [(row["user"], row["created_at"] or "-", str(row["tokens"])) for row in answer["users"]]
+    rows = [
+        (row["user"], local(row["created_at"]) if row["created_at"] else "-", str(row["tokens"]))
+        for row in answer["users"]
+    ]
     print_table(("user", "since", "tokens"), rows, empty="There are no users.")
 
 
@@ -52,8 +55,9 @@ def remove(name: str, yes: bool, root: Path | None, as_json: bool) -> None:
     What these have accepted is run all the same, and kept as long as other deliveries.
     """
     found = find_root(root)
-    if not yes:
-        click.confirm(f"Remove {name} with all its tokens and webhooks?", abort=True, err=True)
+    # Who is not there, or cannot be removed, is not asked about: the answer below says so.
+    if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
+        ask(f"Remove {name} with all its tokens and webhooks?", undone="nothing was removed")
     answer = call(found, "users.remove", {"name": name})
     if as_json:
         print_json(answer)

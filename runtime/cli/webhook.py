@@ -33,7 +33,7 @@ for _command in (add, remove, create, delete, rotate, trigger, logs, deliveries,
     webhook.add_command(_command)
 
 
-@webhook.command("list")
+@webhook.command("list", short_help="Every webhook, where its secret is from, and how it stands.")
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
@@ -56,13 +56,13 @@ def list_(root: Path | None, as_json: bool) -> None:
     print_table(("webhook", "path", "provider", "agent", "state", "secret"), rows, empty="There are no webhooks.")
 
 
-@webhook.command()
+@webhook.command(short_help="Sign a body of your own, post it, and show the answer.")
 @click.argument("name")
 @click.option(
     "--payload", required=True, metavar="JSON|@FILE|-", help="The body: JSON text, a file, or standard input."
 )
-@click.option("--event", help="The event's name, where the provider sends one in a header.")
-@click.option("--delivery-id", help="The sender's id for this delivery; a new one by default.")
+@click.option("--event", metavar="EVENT", help="The event's name, where the provider sends one in a header.")
+@click.option("--delivery-id", metavar="ID", help="The sender's id for this delivery; a new one by default.")
 @explain_options
 @root_option
 @json_option
@@ -84,6 +84,8 @@ def test(
     if explain:
         show_explanation(name, body, event=event, headers=headers, root=root, as_json=as_json)
         return
+    if headers:
+        raise UsageError("--header goes with --explain: what is sent has the headers of its provider, and no others")
     parameters = {
         "name": name,
         "body": base64.b64encode(body).decode(),

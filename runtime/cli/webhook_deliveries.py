@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, json_option, local, print_json, print_table, printable, root_option
+from runtime.cli.output import F, ask, json_option, local, print_json, print_table, printable, root_option
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -33,12 +33,14 @@ def range_options(command: F) -> F:
         "--since", metavar="2h|DATE", help="Received since then: so long ago, or a local date and time."
     )(command)
     command = click.option("--status", type=click.Choice(_STATES), help="Only those that stand so.")(command)
-    return click.option("--name", help="Only this webhook's.")(command)
+    return click.option("--name", metavar="NAME", help="Only this webhook's.")(command)
 
 
 @click.command()
 @range_options
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The newest N.")
+@click.option(
+    "--limit", default=20, show_default=True, metavar="N", type=click.IntRange(1, 10_000), help="The newest N."
+)
 @root_option
 @json_option
 def deliveries(
@@ -77,7 +79,7 @@ def deliveries(
         click.secho("there are more: --limit, --since, --status", dim=True, err=True)
 
 
-@click.command()
+@click.command(short_help="The delivery ID: headers, body, and its runs.")
 @click.argument("delivery_id", metavar="ID")
 @click.option("--raw", is_flag=True, help="Write the body to standard output, byte for byte, and nothing else.")
 @root_option
@@ -157,7 +159,7 @@ def _readable(body: bytes) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
-@click.command()
+@click.command(short_help="Send deliveries to their agents again.")
 @click.argument("delivery_ids", metavar="[ID]...", nargs=-1)
 @range_options
 @click.option("--fresh", is_flag=True, help="Begin a new run, also where one could go on after its last step.")
@@ -195,7 +197,7 @@ def replay(
     else:
         ids, states = _select(found, given)
     if len(ids) > ASK_ABOVE and not yes:
-        _ask(len(ids))
+        ask(f"Replay {len(ids):,} deliveries?", undone="nothing was queued")
     queued: list[str] = []
     refused: list[dict[str, str]] = []
     for told in _in_chunks(found, ids, {"states": states, "fresh": fresh}):
@@ -219,14 +221,6 @@ def _select(root: Root, given: dict[str, Any]) -> tuple[list[str], list[str]]:
         ids += answer["ids"]
         if not answer["more"]:
             return ids, answer["states"]
-
-
-def _ask(count: int) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError(f"{count:,} deliveries would be replayed", hint="say --yes to do that without being asked")
-    if not click.confirm(f"Replay {count:,} deliveries?", err=True):
-        click.echo("nothing was queued", err=True)
-        sys.exit(1)
 
 
 def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[dict[str, Any]]:

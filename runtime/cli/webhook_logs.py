@@ -25,10 +25,12 @@ AT_ONCE = 2000
 
 
 @click.command()
-@click.option("--name", help="Only this webhook's.")
+@click.option("--name", metavar="NAME", help="Only this webhook's.")
 @click.option("--reason", metavar="CODE", help="Only this reason, such as signature_mismatch or verified.")
 @click.option("--status", metavar="STATUS", help="Only this HTTP status: 401, or 4xx.")
-@click.option("--tail", default=20, show_default=True, type=click.IntRange(1, 10_000), help="The newest N.")
+@click.option(
+    "--tail", default=20, show_default=True, metavar="N", type=click.IntRange(1, 10_000), help="The newest N."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new ones as they come, until interrupted.")
 @root_option
 @json_option
@@ -56,7 +58,8 @@ def logs(
     elif as_json:
         print_json(answer)
     else:
-        _table(answer["attempts"])
+        filtered = any(value is not None for value in given.values())
+        _table(answer["attempts"], empty="Nothing such came in yet." if filtered else "Nothing came in yet.")
 
 
 def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -94,15 +97,12 @@ def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iter
             time.sleep(POLL_SECONDS)
 
 
-def _table(rows: list[dict[str, Any]]) -> None:
+def _table(rows: list[dict[str, Any]], *, empty: str) -> None:
     columns = ["time", "webhook", "verdict", "status", "event or reason", "run", "bytes", "from", "delivery"]
     several = any(row["secret"] for row in rows)
     if several:
         columns.append("secret")
-    print_table(columns, [(*_cells(row), *((_secret(row),) if several else ())) for row in rows], empty=_NOTHING)
-
-
-_NOTHING = "Nothing came in yet."
+    print_table(columns, [(*_cells(row), *((_secret(row),) if several else ())) for row in rows], empty=empty)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

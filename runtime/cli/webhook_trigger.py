@@ -19,12 +19,18 @@ from runtime.daemon.root import Root
 from runtime.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Sign a sample delivery, post it, and show the answer.")
 @click.argument("name", required=False)
-@click.option("--event", help="Of what: a sample's name, such as pull_request.opened; the provider's first by default.")
-@click.option("--delivery-id", help="The sender's id for this delivery; a new one by default.")
-@click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Send so many, each a new one.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="At most so many a second.")
+@click.option(
+    "--event",
+    metavar="EVENT",
+    help="Of what: a sample's name, such as pull_request.opened; the provider's first by default.",
+)
+@click.option("--delivery-id", metavar="ID", help="The sender's id for this delivery; a new one by default.")
+@click.option(
+    "--count", default=1, show_default=True, metavar="N", type=click.IntRange(1), help="Send so many, each a new one."
+)
+@click.option("--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="At most so many a second.")
 @click.option("--list", "listing", is_flag=True, help="Show which samples there are (for NAME), and send nothing.")
 @root_option
 @json_option

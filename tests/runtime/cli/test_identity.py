@@ -76,7 +76,7 @@ def test_a_user_is_added_listed_and_removed_with_all_it_has(daemon: Daemon) -> N
     users = {row["user"]: row["tokens"] for row in shown(daemon.symbi("user", "list", "--json"))["users"]}
     assert users["carol"] == 1
     done = daemon.symbi("user", "remove", "carol", input="n\n")
-    assert done.returncode == 130
+    refused(done, 2, "no terminal to ask on", "--yes")
     assert made.post(b'{"n":2}').status == 202
     removed = shown(daemon.symbi("user", "remove", "carol", "--yes", "--json"))
     assert removed == {"user": "carol", "tokens": 1, "webhooks": 1}
@@ -89,6 +89,8 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi("user", "add", "owner"), 1, "there is a user owner already")
     refused(daemon.symbi("user", "remove", "owner", "--yes"), 2, "cannot be removed")
     refused(daemon.symbi("user", "remove", "nobody", "--yes"), 2, "no user is called 'nobody'")
+    refused(daemon.symbi("user", "remove", "owner"), 2, "cannot be removed")
+    refused(daemon.symbi("user", "remove", "nobody"), 2, "no user is called 'nobody'")
     assert daemon.symbi("user", "add", "dave").returncode == 0
     refused(daemon.symbi("token", "create", "--user", "dav"), 2, "no user is called 'dav'", "did you mean dave?")
     refused(daemon.symbi("token", "list", "--user", "dav"), 2, "did you mean dave?")
@@ -101,7 +103,8 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi("token", "revoke", "nothing"), 2, "no token's id begins with 'nothing'")
     refused(daemon.symbi("webhook", "create", "x", "--agent", "reviewr"), 2, "did you mean reviewer?")
     refused(daemon.symbi("webhook", "create", " x", "--agent", "reviewer"), 2, "title:")
-    refused(daemon.symbi("webhook", "delete", "x"), 2, "webhook_id:", "a UUID")
+    refused(daemon.symbi("webhook", "delete", "x"), 2, "'x' is no id of a webhook", "webhook remove")
+    refused(daemon.symbi("webhook", "create", "x", "--agent", ""), 2, "--agent is empty")
     refused(daemon.symbi("webhook", "delete", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "you have no webhook")
 
 
