@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
@@ -197,7 +198,6 @@ def _serve(asked: socket.socket) -> dict[str, Any]:
         link, request, *streams = numbers
         # Each copy has a keeper, which waits for it and says how it ended.
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             asked.close()
             pid = os.fork()
             if pid:
@@ -214,6 +214,9 @@ def _serve(asked: socket.socket) -> dict[str, Any]:
             return said
         for number in numbers:
             os.close(number)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def _keep(pid: int, link: socket.socket) -> NoReturn:
@@ -222,11 +225,9 @@ def _keep(pid: int, link: socket.socket) -> NoReturn:
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-    try:
+    with suppress(OSError):
         link.sendall(_STATUS.pack(code))
         link.recv(1)
-    except OSError:
-        pass
     os.waitpid(pid, 0)
     os._exit(0)
 
@@ -237,8 +238,6 @@ def _main() -> None:
     # What is shared with the copies is not looked at again in each of them.
     gc.collect()
     gc.freeze()
-    # Keepers end by themselves.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     said = _serve(socket.socket(fileno=int(sys.argv[1])))
     os.chdir(said["cwd"])
     os.environ.clear()
