@@ -17,6 +17,7 @@ from dslc.syntax import File, Reading, parse, read_again
 from dslc.vocabulary import Vocabulary
 
 MARK = b"dslc:"  # in every comment that silences a warning
+_MOST = 100  # diagnostics of a piece, as many as a report shows, up to which it is worth being read once more
 _MUCH = 100_000  # bytes from which on garbage collection would only be looking at what is being built
 
 
@@ -79,7 +80,8 @@ class Workspace:
         """A piece with its checks. Words that stand where no setting of their name is may have been meant otherwise
         than they parse: `let store records { … }`, `""quoted""`; then the piece is read as one with a mistake."""
         checked = check_piece(reading, self.vocabulary)
-        if reading.readable and any(found.code == "N202" for found in checked.diagnostics):
+        found = checked.diagnostics
+        if reading.readable and len(found) <= _MOST and any(each.code == "N202" for each in found):
             again = read_again(reading, self.vocabulary)
             if again.diagnostics:
                 return check_piece(again, self.vocabulary)

@@ -51,7 +51,7 @@ def hidden(text: str) -> list[tuple[int, int]]:
         kind, piece = match.lastgroup, match.group()
         if near:
             awaits = piece in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
-            near = near if kind == "comment" or piece == "\n" else _STRING if piece == "{" else _NOTHING
+            near = near if kind == "comment" or piece == "\n" or _is_sign(match) else _after(piece)
         # A second string where only one belongs is hidden like the first.
         if not awaits and not (more and (kind == "string" or piece == ",")):
             awaits = kind == "word" and _is_secret(piece)
@@ -62,13 +62,23 @@ def hidden(text: str) -> list[tuple[int, int]]:
             depth += 1 if piece == "[" else -1
             awaits = depth > 0
         elif kind in {"mark", "comment"}:
-            if awaits and depth == 0 and piece[0] in "\n{#/":
+            if awaits and depth == 0 and (piece[0] in "\n{#/" or "{" in piece):
                 near = _STRING if piece == "{" else _WORD
             awaits = (awaits and piece in "=:,") or (depth > 0 and piece[0] not in "{}")
         else:
             at = _value(text, match, found)
             awaits, more = depth > 0, depth == 0
     return found
+
+
+def _is_sign(match: re.Match[str]) -> bool:
+    """Whether a piece is neither a word nor a number nor a part of the structure."""
+    return match.lastgroup == "other" and not any(map(str.isalnum, match.group()))
+
+
+def _after(piece: str) -> int:
+    """What may be the value behind something that is none."""
+    return _STRING if piece == "{" else _NOTHING
 
 
 def _is_secret_key(string: str) -> bool:
