@@ -17,7 +17,7 @@ import msgspec
 from runtime import http
 from runtime.http.listener import Handler
 
-SECONDS = 30
+SECONDS = 60
 """How long anything may take here before the test fails."""
 
 LARGEST = 1024 * 1024

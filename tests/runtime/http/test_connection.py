@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from runtime import http
-from tests.runtime.http.peer import LARGEST, Serve, until
+from tests.runtime.http.peer import LARGEST, Serve, Serving, until
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: x\r\n"
 
@@ -121,8 +121,7 @@ def test_who_asks_for_the_end_and_does_not_read_is_cut_off(serve: Serve) -> None
     with serving.connect() as peer:
         peer.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         peer.socket.recv(1)
-        serving.expired()
-        until(lambda: not serving.server.connections)
+        until(lambda: _all_gone_by_their_deadlines(serving))
 
 
 def test_an_answer_of_the_listeners_own_may_be_another_one(serve: Serve) -> None:
@@ -294,3 +293,8 @@ def test_a_sender_that_never_reads_its_answers_is_not_asked_further(serve: Serve
         assert serving.ask(post(b"me")).status == 202
         serving.expired()
         until(lambda: not serving.server.connections)
+
+
+def _all_gone_by_their_deadlines(serving: Serving) -> bool:
+    serving.expired()
+    return not serving.server.connections
