@@ -172,8 +172,7 @@ class Dispatcher:
             run_log = RunLog(self._database, self._clock, work.run_id, work.attempt, user_id=work.user_id)
             log.debug("a run begins", webhook=work.webhook, agent=work.agent, tries=work.tries)
             try:
-                outcome = await self._outcome(work, run_log)
-                await self._until_available(lambda: self.inbox.finish(work, outcome))
+                outcome = await self._finished(work, await self._outcome(work, run_log))
             except Superseded as error:
                 log.warning("a run was taken over", reason=str(error))
                 name = "superseded"
@@ -183,6 +182,17 @@ class Dispatcher:
             self._metrics.runs.add(name)
             self._metrics.run_seconds.observe(seconds)
             log.debug("a run ended", outcome=name, seconds=round(seconds, 6))
+
+    async def _finished(self, work: Work, outcome: Outcome) -> Outcome:
+        """Store how `work` ended. What cannot be stored as it is ends as a failure, or nobody would ever end it."""
+        try:
+            await self._until_available(lambda: self.inbox.finish(work, outcome))
+        except Superseded:
+            raise
+        except Exception as error:
+            outcome = _failed(work, error)
+            await self._until_available(lambda: self.inbox.finish(work, outcome))
+        return outcome
 
     async def _outcome(self, work: Work, run_log: RunLog) -> Outcome:
         try:

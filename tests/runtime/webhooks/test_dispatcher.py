@@ -21,6 +21,7 @@ from runtime.webhooks.admission import Admission
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher
+from runtime.webhooks.inbox import Outcome
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import candidate, cut_off, rows
 
@@ -107,6 +108,28 @@ async def test_a_database_that_is_away_uses_up_no_try(database: Database, clock:
             clock.advance(delay(1, spread=1))
         await settled(database, "done")
     assert {work.tries for work in agent.works} == {1}
+
+
+async def test_an_end_that_cannot_be_stored_is_a_failure_and_tried_again(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent()
+    async with dispatching(database, clock, agent) as dispatcher:
+        finish, ends = dispatcher.inbox.finish, 0
+
+        async def once_broken(work: Work, outcome: Outcome) -> None:
+            nonlocal ends
+            ends += 1
+            if ends == 1:
+                raise ZeroDivisionError
+            await finish(work, outcome)
+
+        monkeypatch.setattr(dispatcher.inbox, "finish", once_broken)
+        await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
+        await until(lambda: ends == 2 and dispatcher.running == 0)
+        clock.advance(delay(1, spread=1))
+        await settled(database, "done")
+    assert [work.tries for work in agent.works] == [1, 2]
 
 
 async def test_giving_up_makes_a_dead_letter_at_once(database: Database, clock: ManualClock) -> None:
