@@ -32,10 +32,18 @@ def test_columns_line_up_below_wide_letters(capsys: pytest.CaptureFixture[str]) 
     assert cell_width(first[: first.index("a")]) == second.index("a")
 
 
-def test_what_nearly_fits_is_folded_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, ROW, width=60)
-    assert all(cell_width(line) <= 80 for line in lines)
-    assert "".join(part for line in lines for part in line.split()).count("dead") == 1
+def test_a_table_that_nearly_fits_has_smaller_gaps(capsys: pytest.CaptureFixture[str]) -> None:
+    for width in (73, 70, 67):
+        lines = printed(capsys, ROW, width=width)
+        assert (len(lines), max(map(cell_width, lines))) == (3, width)
+
+
+def test_what_is_folded_loses_nothing_and_breaks_no_word(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, (*ROW[:3], "the agent did not answer in time"), width=70)
+    assert all(cell_width(line) <= 70 for line in lines)
+    words = [part for line in lines for part in line.split()]
+    assert words[:5] == ["delivery", "webhook", "state", "last", "error"]
+    assert {*ROW[:3], "the", "agent", "did", "not", "answer", "in", "time"} < set(words)
 
 
 def test_a_terminal_that_is_much_too_narrow_has_a_block_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
