@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dslc.blocks import Condition, Webhook
-from runtime.webhooks.filter import compile_filter, compile_filters
+from runtime.webhooks.filter import Filters, compile_filter, compile_filters
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.json_path import compile_path
 from runtime.webhooks.payload import Payload
@@ -76,7 +76,7 @@ def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -
     except Refused as caught:
         refused = caught.reason
     if webhook.event and filters is not None:
-        lines.append(_event(webhook, event, refused if event is None else None, refusing))
+        lines.append(_event(webhook, filters, event, refused, seen, payload))
     for number, rule in enumerate(webhook.filter, start=1):
         lines += _lines(f"filter_{number}", 0, rule, seen, payload)
     return Explanation(event, refusing, refused, tuple(lines))
@@ -100,11 +100,18 @@ def _row(webhook: Webhook) -> Provider:
         return row
 
 
-def _event(webhook: Webhook, event: str | None, refused: str | None, refusing: str | None) -> Line:
+def _event(
+    webhook: Webhook, filters: Filters, event: str | None, refused: str | None, headers: Headers, payload: Payload
+) -> Line:
+    """`refused`: why the event could not be told, where it is None."""
     names = ", ".join(map(_written, webhook.event))
     says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
-    values = () if event is None else (_written(event),)
-    return Line("event", 0, says, values, len(values), None if refused else refusing != "event", refused)
+    if event is None:
+        return Line("event", 0, says, (), 0, None if refused else False, refused)
+    try:
+        return Line("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
+    except Refused as caught:  # its action stands in the payload
+        return Line("event", 0, says, (_written(event),), 1, None, caught.reason)
 
 
 def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:

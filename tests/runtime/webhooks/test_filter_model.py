@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -171,3 +172,27 @@ def test_an_explanation_has_the_verdict_of_every_filter(rules: list[Filter], bod
     verdicts = [_holds(rule, body, header) for rule in rules]
     assert [line.holds for line in found.lines if line.depth == 0] == verdicts
     assert found.wanted == all(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "holds", "refused"),
+    [
+        ("pull_request", b'{"action":"opened"}', True, None),
+        ("pull_request", b'{"action":"closed"}', False, None),
+        ("pull_request", b'{"action":"opened","action":"closed"}', None, "duplicate_key"),
+        ("issues", b'{"action":"opened","action":"closed"}', True, None),
+        ("push", b'{"action":"opened","action":"closed"}', False, None),
+    ],
+)
+def test_an_event_whose_action_cannot_be_read_is_not_said_to_be_wanted(
+    event: str, body: bytes, holds: bool | None, refused: str | None
+) -> None:
+    webhook = Webhook(
+        name="w",
+        path="/w",
+        provider=Choice(name="github"),
+        secret=("secret://env/A",),
+        event=("pull_request.opened", "issues"),
+    )
+    [line] = explain(webhook, [("X-GitHub-Event", event)], body).lines
+    assert (line.holds, line.refused) == (holds, refused)
