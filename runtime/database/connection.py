@@ -272,6 +272,11 @@ def _postgresql(location: Location, key: MasterKey) -> Database:
     # asyncpg reads libpq's URL form (sslmode, socket folders, passfile) itself.
     connect: Callable[[], Awaitable[Any]] = lambda: asyncpg.connect(location.dsn, timeout=CONNECT_SECONDS)  # noqa: E731
     engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=connect, pool_size=READERS + 2, pool_timeout=CONNECT_SECONDS
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        pool_size=READERS + 2,
+        pool_timeout=CONNECT_SECONDS,
+        # What is stored is nobody's business who reads an error.
+        hide_parameters=True,
     )
     return Database(location, key, writer=engine, reader=engine, thread=None)

@@ -73,6 +73,7 @@ class WriterThread:
                 path, timeout=BUSY_SECONDS, cached_statements=STATEMENTS, check_same_thread=False
             ),
             poolclass=StaticPool,
+            hide_parameters=True,
         )
         _prepare(self._engine, begin="BEGIN IMMEDIATE", query_only=False)
         self._checkpoints = Checkpoints(path)
@@ -222,6 +223,7 @@ def async_engine(path: Path, *, readers: int) -> AsyncEngine:
         connect_args={"timeout": BUSY_SECONDS},
         pool_size=readers or 1,
         max_overflow=0,
+        hide_parameters=True,
     )
     begin = "BEGIN" if readers else "BEGIN IMMEDIATE"
     _prepare(engine.sync_engine, begin=begin, query_only=bool(readers))

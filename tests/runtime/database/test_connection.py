@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
@@ -336,3 +337,13 @@ async def test_a_claim_that_went_with_its_connection_is_claimed_again_unless_ano
             await asyncio.sleep(0.01)
     await first.close()
     await second.close()
+
+
+async def test_an_error_of_a_statement_does_not_show_its_values(database: Database) -> None:
+    query = text("SELECT name FROM no_such_table WHERE name = :name")
+    with pytest.raises(SQLAlchemyError, match="no_such_table") as written:
+        await database.transact(lambda connection: connection.execute(query, {"name": "hunter2"}))
+    async with database.read() as connection:
+        with pytest.raises(SQLAlchemyError, match="no_such_table") as read:
+            await connection.execute(query, {"name": "hunter2"})
+    assert "hunter2" not in f"{written.value} {read.value}"
