@@ -268,7 +268,7 @@ def _name(outcome: Outcome) -> str:
 
 def _failed(work: Work, error: Exception) -> Outcome:
     expected = isinstance(error, SymbiontError)
-    reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}"
+    reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
     # An error that nobody foresaw is a mistake in the program; only its trace says where.
     said = log.bind(delivery_id=work.delivery_id, agent=work.agent, reason=reason, exc_info=None if expected else error)
     if work.tries >= TRIES:

@@ -132,6 +132,15 @@ async def test_an_end_that_cannot_be_stored_is_a_failure_and_tried_again(
     assert [work.tries for work in agent.works] == [1, 2]
 
 
+async def test_what_nobody_foresaw_is_told_in_one_line(database: Database, clock: ManualClock) -> None:
+    agent = Agent(ValueError("what went wrong\n[SQL: and a page about it]"))
+    async with dispatching(database, clock, agent) as dispatcher:
+        await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
+        await until(lambda: len(agent.works) == 1 and dispatcher.running == 0)
+    [row] = await rows(database, deliveries, "last_error")
+    assert row.last_error == "ValueError: what went wrong"
+
+
 async def test_giving_up_makes_a_dead_letter_at_once(database: Database, clock: ManualClock) -> None:
     await Admission(database, clock).admit(candidate())
     async with dispatching(database, clock, Agent(GiveUp("no use", hint="ask"))):
