@@ -17,6 +17,7 @@ from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.json_path import compile_path
 from runtime.webhooks.portrait import portrait
 from runtime.webhooks.scheme import Draft
+from runtime.webhooks.source import BODY as BODY_ID
 from runtime.webhooks.source import header_name
 from runtime.webhooks.timestamp import write_time
 from tests.contracts.provider_cases import (
@@ -405,6 +406,24 @@ def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
         compile_path(path)
     if row.options is not None:
         assert all(setting.doc for setting in settings_of(row.options))
+
+
+def test_every_vendor_says_what_happened_and_what_tells_it_from_a_copy() -> None:
+    # Any sender's own; Dropbox says that something changed, twice in the same words when it changed twice.
+    general = {"basic", "custom", "dropbox", "jwt", "swarmlet", "token"}
+    assert {name for name, row in PROVIDERS.items() if not row.event} == general
+    untold = {name for name, row in PROVIDERS.items() if not row.delivery_id and row.scheme.tolerance is None}
+    assert untold == general - {"swarmlet"}
+
+
+@every
+def test_where_the_body_is_the_id_only_the_same_body_is_a_copy(case: Case) -> None:
+    if BODY_ID not in case.row.delivery_id:
+        return
+    other = case.body.replace(b"made", b"unmade")
+    first, again = (case.verify(*case.sent(now=now), now=now).delivery_id for now in (NOW, NOW + 1))
+    assert first == again
+    assert case.verify(*case.sent(body=other)).delivery_id not in {first, None}
 
 
 def test_a_row_that_nobody_here_can_sign_for_has_tests_of_its_own() -> None:
