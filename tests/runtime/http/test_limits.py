@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from runtime import http
+from runtime.http.connection import Connection
 from tests.runtime.http.peer import Peer, Serve, Serving, until
 from tests.runtime.http.test_connection import HEAD, chunked, post
 
@@ -20,7 +21,12 @@ def taken(serving: Serving, count: int) -> None:
 
 def begun(serving: Serving, count: int) -> None:
     """Wait until something has come on so many connections."""
-    until(lambda: sum(not connection.idle for connection in list(serving.server.connections)) == count)
+
+    def some() -> int:
+        open_now = list(serving.server.connections)
+        return sum(isinstance(connection, Connection) and not connection.idle for connection in open_now)
+
+    until(lambda: some() == count)
 
 
 def test_a_head_that_drips_in_is_cut_off(serve: Serve) -> None:

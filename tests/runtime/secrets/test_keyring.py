@@ -103,7 +103,7 @@ def test_without_a_keyring_it_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_a_keyring_that_is_locked_fails_or_waits_for_somebody_says_so(
-    body: str, seconds: float, told: str, tmp_path: Path
+    body: str, seconds: int, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "stuck.py").write_text(
         "import time\nfrom keyring.backend import KeyringBackend\nfrom keyring.errors import KeyringLocked\n"
