@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import suppress
 
@@ -13,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runtime.api import OPERATIONS
 from runtime.webhooks import sign
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses
 from tests.runtime.daemon.process import SECRET, Daemon
+from tests.runtime.daemon.v1 import Made, ask, make_webhook
 
 FEW = settings(settings.get_profile("attacks"), suppress_health_check=list(HealthCheck))
 
@@ -33,12 +36,17 @@ PATHS = (
 )
 ASKING = (
     *("/hooks/dropbox?challenge=abc", "/hooks/meta?hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", "/healthz"),
-    *("/hooks/twitter?crc_token=abc", "/hooks/okta", "/nothing", "/webhooks/5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"),
+    *(
+        "/hooks/twitter?crc_token=abc",
+        "/hooks/okta",
+        "/hooks/azure",
+        "/nothing",
+        "/webhooks/5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11",
+    ),
 )
 KINDS = ("application/json", "application/x-www-form-urlencoded", "x")
 METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE")
 OPERATORS = ("/readyz", "/healthz", "/metrics", "/v1/webhooks", "/v1/openapi.json", "/v1/nothing", "/")
-OPERATIONS = ("webhooks.list", "webhooks.log", "deliveries.list", "filters.explain", "memories.inspect", "webhook_list")
 
 # What parsers trip over.
 JUNK = st.sampled_from(
@@ -151,8 +159,50 @@ def test_a_damaged_question_of_an_operator_is_no_fault(
     without_fault(shared_daemon, damaged(request(path, body, headers, method), damage), "admin", patience=0.3)
 
 
+@pytest.fixture(scope="session")
+def made(shared_daemon: Daemon, token: str) -> Made:
+    """A webhook that was made at run time."""
+    return make_webhook(shared_daemon, token)
+
+
+@pytest.fixture(scope="session")
+def routes(shared_daemon: Daemon, token: str, made: Made) -> list[tuple[str, str]]:
+    """Every method and path that `/v1` says it has."""
+    paths = ask(shared_daemon, token, "GET", "/v1/openapi.json").json()["paths"]
+    found = [(method.upper(), re.sub(r"\{[^}]*\}", made.id, path)) for path in paths for method in paths[path]]
+    assert len(found) > 5
+    return found
+
+
 @FEW
-@given(name=st.sampled_from(OPERATIONS), damage=DAMAGE, inside=DAMAGE)
+@given(choice=st.integers(0), damage=DAMAGE, inside=DAMAGE)
+def test_a_damaged_question_of_any_route_is_no_fault(
+    shared_daemon: Daemon,
+    token: str,
+    routes: list[tuple[str, str]],
+    choice: int,
+    damage: list[tuple[int, int, bytes]],
+    inside: list[tuple[int, int, bytes]],
+) -> None:
+    method, path = routes[choice % len(routes)]
+    body = damaged(b'{"title":"x","agent":"reviewer","overlap":"1h","is_active":true}', inside)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Connection": "close"}
+    to = "public" if path.startswith("/webhooks/") else "admin"
+    whole = request(path, b"" if method == "GET" else body, headers, method)
+    without_fault(shared_daemon, damaged(whole, damage[:2]), to, patience=0.3)
+
+
+@FEW
+@given(damage=DAMAGE, inside=DAMAGE)
+def test_a_damaged_delivery_to_a_webhook_that_was_made_is_no_fault(
+    shared_daemon: Daemon, made: Made, damage: list[tuple[int, int, bytes]], inside: list[tuple[int, int, bytes]]
+) -> None:
+    body = damaged(BODY, inside)
+    without_fault(shared_daemon, damaged(request(made.path, body, made.headers(body)), damage[:2]))
+
+
+@FEW
+@given(name=st.sampled_from(sorted(OPERATIONS)), damage=DAMAGE, inside=DAMAGE)
 def test_a_damaged_operation_is_no_fault(
     shared_daemon: Daemon, name: str, damage: list[tuple[int, int, bytes]], inside: list[tuple[int, int, bytes]]
 ) -> None:
