@@ -129,14 +129,6 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
     return _mended(mended, findings, reusable=segment.fault is None)
 
 
-def read_again(reading: Reading, vocabulary: Vocabulary) -> Reading:
-    """A piece that can be parsed, read as one that has a mistake; without diagnostics when it is seen to have none."""
-    from dslc.recovery import mend
-
-    findings = Findings(reading.text)
-    return _mended(mend(findings, vocabulary, 1, "", False), findings, reusable=True)
-
-
 def _mended(mended: Mended, findings: Findings, *, reusable: bool) -> Reading:
     return Reading(
         findings.text,

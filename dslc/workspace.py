@@ -13,11 +13,10 @@ from dslc.check.references import Contribution, Declaration, Order, References, 
 from dslc.diagnostic import Diagnostic
 from dslc.findings import placed
 from dslc.source import Source
-from dslc.syntax import File, Reading, parse, read_again
+from dslc.syntax import File, parse
 from dslc.vocabulary import Vocabulary
 
 MARK = b"dslc:"  # in every comment that silences a warning
-_MOST = 100  # diagnostics of a piece, as many as a report shows, up to which it is worth being read once more
 _MUCH = 100_000  # bytes from which on garbage collection would only be looking at what is being built
 
 
@@ -63,11 +62,9 @@ class Workspace:
             pieces = tuple(
                 known[piece.text]
                 if piece.text in known and known[piece.text].reading is piece.reading
-                else self._checked(piece.reading)
+                else check_piece(piece.reading, self.vocabulary)
                 for piece in file.pieces
             )
-            pairs = zip(file.pieces, pieces, strict=True)
-            file = file._replace(pieces=tuple(piece._replace(reading=checked.reading) for piece, checked in pairs))
             order = (0, path) if path else old.order if old else (next(self._orders), ())
             self._files[source.name] = CheckedFile(file, order, pieces)
             said = Contribution(source.name, order, file.complete)
@@ -75,17 +72,6 @@ class Workspace:
                 said.add(checked, piece.offset)
             self._references.replace(source.name, said)
             self._changed.add(source.name)
-
-    def _checked(self, reading: Reading) -> CheckedPiece:
-        """A piece with its checks. Words that stand where no setting of their name is may have been meant otherwise
-        than they parse: `let store records { … }`, `""quoted""`; then the piece is read as one with a mistake."""
-        checked = check_piece(reading, self.vocabulary)
-        found = checked.diagnostics
-        if reading.readable and len(found) <= _MOST and any(each.code == "N202" for each in found):
-            again = read_again(reading, self.vocabulary)
-            if again.diagnostics:
-                return check_piece(again, self.vocabulary)
-        return checked
 
     def drop(self, name: str) -> None:
         """Take a file away. Raises KeyError when it is not there."""

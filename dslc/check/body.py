@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from lark import Token
+
 from dslc.blocks.chosen import Chosen
 from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
-from dslc.setting import Setting
+from dslc.setting import TEXTS, Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
@@ -28,13 +30,19 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
 
 def _read_entries(context: Context, known: Settings, body: Body, head: Head, given: Given) -> None:
     present: set[str] = set()
+    bare = -1  # where the last text without quotes ends
     repeated: dict[str, list[Any]] = {}
     for entry in body.entries:
         setting = known.get(str(entry.key))  # lark compares its tokens slowly
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
-            if _repeats(setting) and not isinstance(value, Missing):
+            if isinstance(value, Missing):
+                bare = entry.end_pos if _is_bare(setting, entry) else -1
+            elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
+        elif bare >= 0 and "\n" not in context.findings.text[bare : entry.start_pos]:
+            context.mention(entry.key, entry.value, entry.body)  # the next words of that text, of which a secret may be
+            bare = entry.end_pos
         else:
             present = present or {str(other.key) for other in body.entries}
             meant = _unknown(context, entry, known, present, head)
@@ -63,6 +71,12 @@ def _read_entry(context: Context, setting: Setting, entry: Entry, given: Given) 
 def _repeats(setting: Setting) -> bool:
     """Whether it may be given any number of times."""
     return setting.many and setting.type == "group"
+
+
+def _is_bare(setting: Setting, entry: Entry) -> bool:
+    """Whether the value may be the first word of a text without quotes."""
+    word = isinstance(entry.value, Token) and entry.value.type in {"WORD", "NUMBER"} and entry.body is None
+    return word and setting.type in TEXTS
 
 
 def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
