@@ -10,13 +10,15 @@ help: ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 .venv/installed: pyproject.toml requirements.lock setup.py grammar/binding.c grammar/src/parser.c
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
-	$(PYTHON) -m venv .venv
-	$(INSTALL) --editable .
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
+	@echo 'installing into .venv; this takes about a minute'
+	@$(PYTHON) -m venv .venv
+	@$(INSTALL) --editable .
 	@touch $@
 
 .venv/installed-dev: .venv/installed
-	$(INSTALL) --editable '.[dev]'
+	@echo 'installing what the tests need'
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@
 
 run: .venv/installed ## start the daemon on examples/

@@ -70,6 +70,14 @@ def test_the_tour_shows_a_difference_as_it_is_reported() -> None:
     assert f"```\n{said}```" in TOUR
 
 
+def test_every_option_that_names_a_header_is_one_that_a_provider_has() -> None:
+    reference = (ROOT / "docs" / "reference" / "providers.md").read_text(encoding="utf-8")
+    known = {*re.findall(r"^\| \[`(\w+)`\]", reference, re.MULTILINE), "ambiguous_header"}
+    named = {name for page in PAGES for name in re.findall(r"`(\w+_header)`", page.read_text(encoding="utf-8"))}
+    assert "id_header" in known
+    assert named <= known
+
+
 def test_the_pages_have_programs() -> None:
     assert len(PROGRAMS) > 10
 

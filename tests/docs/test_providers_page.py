@@ -38,6 +38,10 @@ def test_all_that_sign_the_url_or_with_sha1_are_told_of() -> None:
     assert section("SHA-1") >= {name for name, row in PROVIDERS.items() if with_sha1(row.scheme)}
 
 
+def test_all_that_want_another_answer_than_202_are_told_of() -> None:
+    assert section("Answers") == {name for name, row in PROVIDERS.items() if row.answer}
+
+
 def test_all_that_ask_by_get_or_head_are_told_of() -> None:
     asked = {n for n, row in PROVIDERS.items() if row.handshake and {"GET", "HEAD"} & set(row.handshake.methods)}
     assert asked - {"okta"} <= section("Handshakes")
