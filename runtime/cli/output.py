@@ -17,6 +17,9 @@ from runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+WEBHOOKS = ("webhook", "path", "provider", "agent", "state", "secret")
+"""The columns of webhooks, in whichever command they are listed."""
+
 
 def root_option(command: F) -> F:
     """`--root`, the same for every command."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runtime.cli.output import print_table, root_option
+from runtime.cli.output import WEBHOOKS, print_table, root_option
 from runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,15 +83,16 @@ def _announce(house: House) -> None:
     click.echo()
     rows = [
         (
-            entry.path if entry.route else f"{entry.path} (not mounted)",
-            entry.name,
+            f"{entry.title} ({entry.user_id})" if entry.title else entry.name,
+            entry.path,
             entry.provider,
             entry.agent or "-",
+            "mounted" if entry.route else "not mounted",
             entry.problem or entry.secret_from,
         )
-        for entry in sorted(house.mounts.values(), key=lambda entry: entry.path)
+        for _, entry in sorted(house.mounts.items())
     ]
-    print_table(("route", "webhook", "provider", "agent", "secret from"), rows, empty="No webhooks are declared.")
+    print_table(WEBHOOKS, rows, empty="There are no webhooks.")
     sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.output import WEBHOOKS, json_option, print_json, print_table, root_option
 from runtime.cli.post import post
 from runtime.cli.webhook_deliveries import deliveries, replay, show
 from runtime.cli.webhook_edit import add, remove
@@ -53,7 +53,7 @@ def list_(root: Path | None, as_json: bool) -> None:
         )
         for row in answer["webhooks"]
     ]
-    print_table(("webhook", "path", "provider", "agent", "state", "secret"), rows, empty="There are no webhooks.")
+    print_table(WEBHOOKS, rows, empty="There are no webhooks.")
 
 
 @webhook.command(short_help="Sign a body of your own, post it, and show the answer.")
