@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,9 @@ _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
 _FREE = {"string", "scalar", "event", "header_name", "pattern"}
 _NAMES = {"name", "reference", "word", "variant"}
+
+_WORD = re.compile(r"\w+")
+_LONGEST_WORD = 64
 
 
 def read(context: Context, setting: Setting, value: Value) -> Any | Missing:
@@ -224,10 +228,25 @@ def _no_choice(context: Context, setting: Setting, token: Token, text: str, know
     message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
     if known:
         message = f"`{setting.name}` cannot be `{shown}`"
-        hint = f"did you mean `{near}`?" if near else suggestion("", known, what="choices")
+        meant = near or _told_of(context, setting, text)
+        hint = f"did you mean `{meant}`?" if meant else suggestion("", known, what="choices")
     fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
     context.findings.add("T403", message, token, hint=hint, fix=fix)
     return MISSING
+
+
+def _told_of(context: Context, setting: Setting, word: str) -> str | None:
+    """The only row of the family whose title or documentation has `word` in it, such as `meta` for WhatsApp."""
+    if context.findings.crowded or not setting.family or not word.isidentifier() or len(word) > _LONGEST_WORD:
+        return None
+    rows = context.vocabulary.rows(setting.family).values()
+    in_titles = [row.name for row in rows if word.casefold() in _words(row.title)]
+    found = in_titles or [row.name for row in rows if word.casefold() in _words(row.doc) and len(word) > 2]
+    return found[0] if len(found) == 1 else None
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _group(_: Context, setting: Setting, __: Token, ___: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import click
@@ -27,7 +28,8 @@ def providers(name: str | None, as_json: bool) -> None:
     if name is not None:
         row = PROVIDERS.get(name)
         if row is None:
-            raise UsageError(f"there is no provider called {name!r}", hint=_hint(name, list(PROVIDERS)))
+            said_of = {each.name: f"{each.title} {each.doc}" for each in PROVIDERS.values()}
+            raise UsageError(f"there is no provider called {name!r}", hint=_hint(name, said_of))
         said = portrait(row)._asdict()
         if as_json:
             print_json(said)
@@ -45,11 +47,17 @@ def providers(name: str | None, as_json: bool) -> None:
     print_table(("provider", "sender", "proof", "time"), rows, empty="There are no providers.")
 
 
-def _hint(name: str, known: list[str]) -> str:
+def _hint(name: str, known: Mapping[str, str]) -> str:
+    """What to do instead. `known`: what is said of each provider."""
     if name.lower() in _LEFT_OUT:
         return f"{name.lower()} hands its secret to whoever asks first, so it is left out; take `custom`"
-    near = get_close_matches(name.lower(), known, n=1)
-    return f"did you mean {near[0]}?" if near else "`symbi webhook providers` lists them; `custom` describes others"
+    told = [each for each, text in known.items() if len(name) > 2 and name.lower() in text.lower()]
+    near = get_close_matches(name.lower(), known, n=1) or told
+    return (
+        f"did you mean {' or '.join(near[:3])}?"
+        if near
+        else "`symbi webhook providers` lists them; `custom` describes others"
+    )
 
 
 def _show(said: dict[str, object]) -> None:

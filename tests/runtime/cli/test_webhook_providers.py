@@ -49,7 +49,13 @@ def test_one_of_them_is_told_of_wholly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("Githb", "did you mean github?"), ("asana", "left out"), ("qqqq", "lists them"), ("", "lists them")],
+    [
+        ("Githb", "did you mean github?"),
+        ("WhatsApp", "did you mean meta?"),
+        ("asana", "left out"),
+        ("qqqq", "lists them"),
+        ("", "lists them"),
+    ],
 )
 def test_a_sender_that_is_not_known_is_an_error_with_what_to_do(tmp_path: Path, name: str, hint: str) -> None:
     done = symbi("webhook", "providers", name, root=tmp_path)
