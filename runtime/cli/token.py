@@ -79,7 +79,7 @@ def _when(moment: str | None) -> str:
 @root_option
 @json_option
 def revoke(token_id: str, root: Path | None, as_json: bool) -> None:
-    """Revoke the token whose id begins with ID, or the token ID itself. It is refused from now on, by every daemon."""
+    """Revoke the token whose id begins with ID, or that is ID itself. It is refused from now on, by every daemon."""
     answer = call(find_root(root), "tokens.revoke", {"id": token_id})
     if as_json:
         print_json(answer)

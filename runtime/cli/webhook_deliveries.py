@@ -180,9 +180,9 @@ def replay(
 ) -> None:
     """Send deliveries to their agents again: those with these IDs, or a range.
 
-    Of a range without --status those are taken that did not reach their agents: dead and agent_gone. What is queued
-    or running already is left alone. Exit code 0 when all were queued, 1 when some were not, 2 when it could not be
-    done as asked.
+    Of a range without --status those are taken that did not reach their agents: dead and agent_gone. What was only
+    kept goes to the agent that its webhook wakes by now. What is queued or running already is left alone. Exit code 0
+    when all were queued, 1 when some were not, 2 when it could not be done as asked.
     """
     given = {"name": name, "status": status, "since": zoned(since), "until": zoned(until)}
     by_range = any(value is not None for value in given.values())

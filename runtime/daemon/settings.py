@@ -58,15 +58,24 @@ class Settings(BaseSettings):
         "info", description="the least that is logged; debug: a line for each delivery"
     )
     metrics_public: bool = Field(False, description="/metrics to everybody who reaches the operators' listener")
-    connections: int = Field(4096, ge=1, description="senders' connections that may be open at the same time")
-    inbox_capacity: int = Field(4096, ge=1, description="deliveries that may wait for admission before 503")
+    connections: int = Field(
+        4096, ge=1, le=1_000_000, description="senders' connections that may be open at the same time"
+    )
+    inbox_capacity: int = Field(
+        4096, ge=1, le=1_000_000, description="deliveries that may wait for admission before 503"
+    )
     workers: int = Field(8, ge=1, le=256, description="runs at the same time")
-    drain_seconds: float = Field(20, ge=0, description="how long a stop waits for what is under way")
-    keep_days: int = Field(30, ge=1, description="days that finished deliveries and their bodies are kept")
-    keep_mb: int = Field(256, ge=1, description="megabytes of bodies that are kept of finished deliveries")
+    drain_seconds: float = Field(20, ge=0, le=86_400, description="how long a stop waits for what is under way")
+    keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are kept")
+    keep_mb: int = Field(
+        256, ge=1, le=1_000_000_000, description="megabytes of bodies that are kept of finished deliveries"
+    )
     trusted_proxies: int = Field(0, ge=0, le=16, description="how many proxies of ours stand before the listener")
     address_per_minute: int = Field(
-        120, ge=0, description="refused requests of one address in a minute before it has to wait; 0: any number"
+        120,
+        ge=0,
+        le=1_000_000_000,
+        description="refused requests of one address in a minute before it has to wait; 0: any number",
     )
 
     @classmethod

@@ -39,6 +39,12 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Settings.read({})
 
 
+@pytest.mark.parametrize("name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds"])
+def test_a_number_that_nothing_can_be_counted_up_to_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}: input should be less than or equal to"):
+        Settings.read({name: "9" * 20})
+
+
 def test_a_password_in_the_database_url_is_not_in_the_repr() -> None:
     assert "hunter2" not in repr(Settings.read({"database": "postgresql://me:hunter2@db/x"}))
 
