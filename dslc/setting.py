@@ -17,10 +17,6 @@ Written = Literal[
 """How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name."""
 
 
-TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
-"""Types of settings whose value is a text in quotes."""
-
-
 class Setting(NamedTuple):
     """One setting of a block, of a group or of a row's options.
 

@@ -12,9 +12,11 @@ from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
-from dslc.setting import TEXTS, Setting
+from dslc.setting import Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
+
+_TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
@@ -30,19 +32,19 @@ def read_body(context: Context, settings: Sequence[Setting], body: Body | None, 
 
 def _read_entries(context: Context, known: Settings, body: Body, head: Head, given: Given) -> None:
     present: set[str] = set()
-    bare = -1  # where the last text without quotes ends
+    wrong = -1  # where the last value ends that is wrong and may go on
     repeated: dict[str, list[Any]] = {}
     for entry in body.entries:
         setting = known.get(str(entry.key))  # lark compares its tokens slowly
         if setting is not None:
             value = _read_entry(context, setting, entry, given)
             if isinstance(value, Missing):
-                bare = entry.end_pos if _is_bare(setting, entry) else -1
+                wrong = entry.end_pos if _goes_on(setting, entry) else -1
             elif _repeats(setting):
                 repeated.setdefault(setting.name, []).append(value)
-        elif bare >= 0 and "\n" not in context.findings.text[bare : entry.start_pos]:
-            context.mention(entry.key, entry.value, entry.body)  # the next words of that text, of which a secret may be
-            bare = entry.end_pos
+        elif wrong >= 0 and "\n" not in context.findings.text[wrong : entry.start_pos]:
+            context.mention(entry.key, entry.value, entry.body)  # more of that value; it may be a secret
+            wrong = entry.end_pos
         else:
             present = present or {str(other.key) for other in body.entries}
             meant = _unknown(context, entry, known, present, head)
@@ -73,10 +75,13 @@ def _repeats(setting: Setting) -> bool:
     return setting.many and setting.type == "group"
 
 
-def _is_bare(setting: Setting, entry: Entry) -> bool:
-    """Whether the value may be the first word of a text without quotes."""
-    word = isinstance(entry.value, Token) and entry.value.type in {"WORD", "NUMBER"} and entry.body is None
-    return word and setting.type in TEXTS
+def _goes_on(setting: Setting, entry: Entry) -> bool:
+    """Whether a wrong value may only be the beginning of what was meant: the first word of a text without quotes, the
+    first quotes of `""text""`, the key once more."""
+    value = entry.value
+    if not isinstance(value, Token) or entry.body is not None:
+        return False
+    return (value.type in {"WORD", "NUMBER"} and setting.type in _TEXTS) or str(value) in {'""', entry.key}
 
 
 def _unknown(context: Context, entry: Entry, known: Settings, present: Collection[str], head: Head) -> str | None:
@@ -152,11 +157,10 @@ def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
         return MISSING
     value = read(context, setting, entry.value)
     if isinstance(value, Missing):
-        context.mention(entry.value)
+        context.mention(entry.value, entry.body)
+        return value
     if setting.type == "variant":
-        if isinstance(value, Missing):
-            context.mention(entry.body)
-        return value if isinstance(value, Missing) else _variant(context, setting, entry, value)
+        return _variant(context, setting, entry, value)
     if entry.body is not None:
         context.findings.add("N202", f"`{setting.name}` takes no options", entry.key, hint="remove the braces")
         context.mention(entry.body)

@@ -9,9 +9,8 @@ from lark import Token
 from dslc.findings import Place
 from dslc.marks import closers
 from dslc.recovery.mender import Mender, words
-from dslc.setting import TEXTS as _TEXTS
 
-TEXTS = _TEXTS | {"scalar"}
+TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 """Types of settings whose value may be a text in quotes."""
 
 _LONGEST = 20_000  # characters of a text over several lines

@@ -224,6 +224,7 @@ _INLINE = {
     "parentheses": {"dense"},
     "square brackets": {"dense"},
     "value below": {"dense"},
+    "unit apart": {"dense"},
     "string not closed": {"dense"},
     "list ends in brace": {"flat", "dense"},
     "item not closed": {"dense"},
@@ -231,6 +232,10 @@ _INLINE = {
     "name not opened": {"dense"},
 }
 """What is no mistake there, what nobody writes on one line, or what cannot be told there from another mistake."""
+
+
+_PARSES = {("let before key", "store"), ("let before key", "provider")}
+"""What is two mistakes by the grammar: `let store` and `records { … }`."""
 
 
 def _swapped(word: str) -> str:
@@ -391,7 +396,7 @@ def slips(program: str = PROGRAM) -> tuple[Slip, ...]:
         parts = _parts(text)
         for number, part in enumerate(parts):
             for name, edits in _edits(text, parts, number):
-                if name in _INLINE and layout in _INLINE[name]:
+                if layout in _INLINE.get(name, ()) or (name, part.text) in _PARSES:
                     continue
                 changed = text
                 for start, end, new in sorted(edits, reverse=True):
