@@ -24,8 +24,8 @@ help: ## list the commands
 run: .venv/installed ## start the daemon on examples/
 	$(BIN)/symbi up examples
 
-test: .venv/installed-dev ## run the tests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: .venv/installed-dev ## run the tests, those that TESTS names or all
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/ruff format --check .

@@ -21,8 +21,14 @@ from tests.clocks import ManualClock
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A machine that is busy is no mistake in the program.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# A machine that is busy is no mistake in the program. The examples are always the same, so that a change answers for
+# itself alone; `SYMBIONT_SEARCH=1` looks for new ones.
+hypothesis.settings.register_profile(
+    "patient",
+    deadline=None,
+    derandomize="SYMBIONT_SEARCH" not in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("patient")
 
 # What takes longest, by the beginning of its name, is begun first: nobody shall wait for a last long one.

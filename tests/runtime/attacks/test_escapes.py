@@ -103,7 +103,7 @@ def test_no_command_hands_escapes_to_the_terminal(daemon: Daemon, written: str, 
 
 
 def test_following_the_log_hands_no_escapes_to_the_terminal(daemon: Daemon, written: str) -> None:
-    shown = terminal(daemon, "webhook", "logs", "--follow", shown="refused")
+    shown = terminal(daemon, "webhook", "logs", "--follow", "--tail", "1000", shown="refused")
     assert "refused" in shown
     assert speaks(shown) == []
 
