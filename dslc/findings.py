@@ -62,6 +62,11 @@ class Findings:
         """A label on a place in this piece."""
         return Label(message, "", self._offsets.span(place.start_pos or 0, place.end_pos or 0))
 
+    def behind(self, message: str, head: str) -> list[Label]:
+        """A label on the first word of the head that stands right behind this piece; none when the text ends there."""
+        end = len(self.text.encode())
+        return [Label(message, "", Span(end, end + len(word))) for word in head.split()[:1]]
+
     def fix(self, message: str, *edits: tuple[int, int, str]) -> Fix:
         """A fix out of edits (start, end, new text), by indexes into the text."""
         return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits))

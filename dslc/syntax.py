@@ -121,7 +121,7 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
         head = re.compile(r"\w[^\n{]*").match(text, segment.end)
         following = head[0] if head else ""
     if segment.foreign:
-        node = _unclosed_foreign(content, segment, findings, line)
+        node = _unclosed_foreign(content, segment, findings, line, following)
         return Reading(content, (node,), tuple(findings.found), readable=False, reusable=False)
     from dslc.recovery import mend  # most texts have nothing to mend
 
@@ -150,11 +150,18 @@ def _foreign(content: str, head_end: int) -> ForeignNode:
     return ForeignNode(kind, name, 0, head_end, len(content))
 
 
-def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int) -> ForeignNode:
+def _unclosed_foreign(content: str, segment: Segment, findings: Findings, line: int, following: str) -> ForeignNode:
     node = _foreign(content, segment.head_end - segment.start)
     brace = content.index("{", node.end_pos)
     where = f"before line {line + content.count(chr(10))}" if content.endswith("\n") else "at the end of the file"
-    findings.add("S103", f"`{node.kind}` is not closed", Place(brace, brace + 1), hint=f"add `}}` {where}")
+    place, message = Place(brace, brace + 1), f"`{node.kind}` is not closed"
+    findings.add(
+        "S103",
+        message,
+        place,
+        hint=f"add `}}` {where}",
+        labels=findings.behind("the next block begins here", following),
+    )
     return node
 
 

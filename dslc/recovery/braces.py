@@ -6,13 +6,11 @@ import re
 
 from lark import Token
 
-from dslc.diagnostic import Label
 from dslc.findings import Place
 from dslc.marks import matching
 from dslc.recovery.mender import Mender
 from dslc.scene import Frame
 from dslc.segment import DEEPEST
-from dslc.source import Span
 from dslc.tree import start
 
 _FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?:[ \t\r]*+\n)*+(?P<blank>[ \t]*+)(?=[^\s#/])")
@@ -222,8 +220,7 @@ def _unclosed(mender: Mender, frame: Frame, shown_by: Token | None, what: str) -
         line = mender.first_line + mender.text.count("\n", 0, shown_by.start_pos or 0)
         labels, hint = [mender.findings.label(what, shown_by)], f"add `}}` before line {line}"
     elif mender.following:
-        behind = len(mender.text.encode())
-        labels = [Label(what, "", Span(behind, behind + len(mender.following.split()[0])))]
+        labels = mender.findings.behind(what, mender.following)
         hint = f"add `}}` before line {mender.first_line + mender.text.count(chr(10))}"
     mender.findings.add("S103", message, frame.brace, hint=hint, labels=labels)
     mender.done.damaged.add(frame.brace.start_pos or 0)  # what it lacks may be what was not written yet

@@ -355,6 +355,17 @@ def test_an_agent_of_the_wider_language_counts_as_declared(head: str) -> None:
     assert [found.code for found in done.diagnostics] == ["N207"]
 
 
+def test_an_unclosed_block_of_the_wider_language_is_one_error_that_points_at_the_next_block() -> None:
+    done = _compiled("policy open {\n    allow: x\nmemory m {}\n")
+    (found,) = (each for each in done.diagnostics if is_error(each))
+    assert (found.code, found.hint, [label.message for label in found.labels]) == (
+        "S103",
+        "add `}` before line 3",
+        ["the next block begins here"],
+    )
+    assert list(done.program.memories) == ["m"]
+
+
 def test_the_wider_language_is_skipped_whole_and_its_neighbours_compile() -> None:
     text = (
         'metadata {\n    version = "1.4.0"\n    tags = ["a", "b"]\n}\n'
