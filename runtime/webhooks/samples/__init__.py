@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from runtime.clock import rfc3339
 from runtime.errors import UsageError
 from runtime.webhooks.provider import Provider
-from runtime.webhooks.source import header_name
+from runtime.webhooks.source import BODY, header_name
 
 _FORM = "application/x-www-form-urlencoded"
 
@@ -124,6 +124,8 @@ def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: 
             _put(body, sources[0], text)
     if not provider.event:
         body["event"] = said
+    if BODY in provider.delivery_id:
+        body["sample"] = delivery_id  # two of them are two deliveries
     form = provider.content_type == _FORM
     data = (
         urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
