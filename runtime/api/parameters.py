@@ -40,6 +40,14 @@ def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, hi
     return value
 
 
+_SHOWN = 12
+"""Names that an error lists: one line that can still be read."""
+
+
+def _rest(count: int) -> str:
+    return f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a `name` that is not among the `known` ones, with the nearest of them."""
     names = sorted(known)
@@ -47,7 +55,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     hint = (
         f"did you mean {' or '.join(near)}?"
         if near
-        else f"there are: {', '.join(names)}"
+        else f"there are: {', '.join(names[:_SHOWN])}{_rest(len(names))}"
         if names
         else "there are none"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runtime.cli.client import call_daemon
-from runtime.daemon.root import Root, locate
+from runtime.daemon.root import Root, locate, named
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     that, it is the folder of `file`. Raises UsageError when something cannot be read.
     """
     root = locate(Path.cwd(), os.environ, explicit_root)
-    if root is None and explicit_root is not None:
-        raise UsageError(f"no root here: {explicit_root} holds no .symbi folder")
+    if root is None and (missing := named(os.environ, explicit_root)) is not None:
+        raise UsageError(f"no root here: {missing} holds no .symbi folder")
     folder = root.folder if root else Path.cwd()
     recorded = root.read("program.json").get("paths") if root else None
     paths = tuple(Path(path) for path in recorded or [folder])

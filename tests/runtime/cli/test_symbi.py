@@ -50,8 +50,9 @@ def test_no_summary_of_a_command_is_cut_off(group: tuple[str, ...], tmp_path: Pa
 
 def test_a_named_folder_without_a_root_is_the_one_that_the_message_names(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
-    done = symbi("webhook", "list", root=tmp_path, SYMBIONT_ROOT=str(elsewhere))
-    assert (done.returncode, f"{elsewhere} holds no .symbi folder" in done.stderr) == (2, True)
+    for command in (("list",), ("add", "x", "--path", "/x", "--secret", "secret://env/X")):
+        done = symbi("webhook", *command, root=tmp_path, SYMBIONT_ROOT=str(elsewhere))
+        assert (done.returncode, f"{elsewhere} holds no .symbi folder" in done.stderr) == (2, True)
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -1,0 +1,17 @@
+"""What is said of a wrong parameter is one line that can be read."""
+
+from __future__ import annotations
+
+from runtime.api.parameters import unknown
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_all() -> None:
+    assert unknown("user", "ad", ["ada", "grace"]).hint == "did you mean ada?"
+    assert unknown("user", "zz", ["grace", "ada"]).hint == "there are: ada, grace"
+    assert unknown("user", "zz", []).hint == "there are none"
+
+
+def test_of_many_names_only_the_first_are_listed() -> None:
+    hint = unknown("webhook", "zz", [f"{number:03}" for number in range(112)]).hint
+    assert hint is not None
+    assert hint.endswith(", 010, 011 and 100 more")
