@@ -40,7 +40,7 @@ log = structlog.get_logger("symbiont.webhooks")
 async def webhook_create(
     context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
 ) -> NewWebhook:
-    """Make a webhook whose deliveries wake an agent, or with null for one are only kept.
+    """Make a webhook: what it accepts wakes an agent or, with null for it, is kept.
 
     Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
     HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is answered here and never

@@ -244,7 +244,8 @@ def _main() -> None:
     os.environ.update(said["env"])
     module, _, name = said["main"].partition(":")
     if module.startswith("tests."):
-        sys.path.append(str(Path(__file__).parents[3]))
+        # First: some libraries install a package `tests` of their own.
+        sys.path.insert(0, str(Path(__file__).parents[3]))
     sys.argv = ["dslc" if said["main"] == DSLC else "symbi", *said["arguments"]]
     getattr(import_module(module), name)()
 
