@@ -103,7 +103,12 @@ def postgres(testrun_uid: str) -> str:
     """
     # Not below pytest's own folder: each run takes other users' rights on that away, and the server is one of them.
     folder = Path(tempfile.gettempdir()) / f"symbiont-postgres-{testrun_uid}"
-    url = _own_server(folder) or os.environ.get("SYMBIONT_TEST_POSTGRES")
+    url = _own_server(folder)
+    if url is not None:
+        # What it holds need not outlive the machine: a server that is killed loses nothing by this.
+        for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
+            asyncio.run(_statement(url, statement))
+    url = url or os.environ.get("SYMBIONT_TEST_POSTGRES")
     if url is None:
         pytest.skip("no PostgreSQL: pgserver has no wheel here; name a server in SYMBIONT_TEST_POSTGRES")
     asyncio.run(_make_template(url))
@@ -123,11 +128,7 @@ def _own_server(folder: Path) -> str | None:
             server = get_server(folder, cleanup_mode="delete")
     except ImportError:
         return None
-    url = str(server.get_uri())
-    # What it holds need not outlive the machine: a server that is killed loses nothing by this.
-    for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
-        asyncio.run(_statement(url, statement))
-    return url
+    return str(server.get_uri())
 
 
 async def _make_template(url: str) -> None:
