@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bench.load import SECRET
+from bench.postgresql import postgresql
 from bench.program import body, one_webhook
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
@@ -53,11 +51,7 @@ def measure() -> list[Ratio]:
 
 async def _postgresql(each: int = 1500) -> list[Ratio]:
     """Deliveries a second on PostgreSQL: stored in groups beside a transaction for each."""
-    from tests.conftest import _own_server
-
-    with tempfile.TemporaryDirectory(prefix="symbiont-bench-") as folder:
-        Path(folder).chmod(0o755)
-        url = _own_server(Path(folder) / "postgres") or os.environ.get("SYMBIONT_TEST_POSTGRES")
+    with postgresql() as url:
         if url is None:
             return []
         database = await Database.open(url, MasterKey(MasterKey.generate()))

@@ -14,21 +14,19 @@ import json
 import os
 import secrets
 import statistics
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import asyncpg
 
 from bench.load import Sample, github_request, load
+from bench.postgresql import NAMED, named, postgresql
 from bench.program import PATH, body, program
-from bench.receive import Server, daemon
-from tests.conftest import _named, _own_server
+from bench.receive import Server, daemon, processor_seconds
 
 DAEMONS = (1, 2, 4)
 CONNECTIONS = 64
@@ -46,6 +44,8 @@ class Setting:
     servers: Sequence[Server]
     samples: list[Sample] = field(default_factory=list)
     waits: Counter[str] = field(default_factory=Counter)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+    """Processor time of the daemons and of PostgreSQL, for one delivery."""
 
     def row(self) -> dict[str, Any]:
         """Medians over the rounds, and what PostgreSQL was found doing, in shares of the looks."""
@@ -54,6 +54,8 @@ class Setting:
             "requests_per_second": round(statistics.median(sample.rate for sample in self.samples), 1),
             "p50_ms": round(statistics.median(sample.percentile(0.5) for sample in self.samples), 2),
             "p99_ms": round(statistics.median(sample.percentile(0.99) for sample in self.samples), 2),
+            "daemons_us": round(1e6 * statistics.median(ours for ours, _ in self.seconds)),
+            "postgresql_us": round(1e6 * statistics.median(theirs for _, theirs in self.seconds)),
             "postgresql": {name: round(count / looks, 2) for name, count in self.waits.most_common(4)},
         }
 
@@ -66,7 +68,7 @@ def _setting(server: str, count: int) -> Iterator[Setting]:
     if count:
         name = f"bench_{count}_{os.getpid()}"
         asyncio.run(_execute(server, f"CREATE DATABASE {name}"))
-        url = _named(server, name)
+        url = named(server, name)
         keys["SYMBIONT_DATABASE"] = url
     source = program(1, agent=False)
     with ExitStack() as stack:
@@ -84,6 +86,7 @@ async def _round(setting: Setting, requests: int, tag: str) -> Sample:
     """One round over all listeners of `setting`."""
     request = github_request(PATH, body())
     each = len(setting.servers)
+    before = await _processor(setting)
     looking = asyncio.create_task(_look(setting), name="look at PostgreSQL")
     start = time.perf_counter()
     parts = await asyncio.gather(
@@ -102,7 +105,19 @@ async def _round(setting: Setting, requests: int, tag: str) -> Sample:
     seconds = time.perf_counter() - start
     looking.cancel()
     await asyncio.wait({looking})
+    ours, theirs = (after - then for after, then in zip(await _processor(setting), before, strict=True))
+    setting.seconds.append((ours / requests, theirs / requests))
     return Sample(requests / seconds, sorted(second for part in parts for second in part.seconds))
+
+
+async def _processor(setting: Setting) -> tuple[float, float]:
+    """Seconds of processor time so far: of the daemons, and of the whole server where it runs on this machine."""
+    theirs = 0.0
+    if setting.url is not None:
+        connection = await asyncpg.connect(setting.url)
+        theirs = processor_seconds(row[0] for row in await connection.fetch("SELECT pid FROM pg_stat_activity"))
+        await connection.close()
+    return processor_seconds(server.pid for server in setting.servers), theirs
 
 
 _ACTIVE = """
@@ -126,9 +141,9 @@ async def _look(setting: Setting) -> None:
 
 def measure(requests: int) -> dict[str, Any]:
     """The whole measurement as a JSON object."""
-    with tempfile.TemporaryDirectory(prefix="symbiont-bench-") as folder, ExitStack() as stack:
-        Path(folder).chmod(0o755)
-        server = _own_server(Path(folder) / "postgres") or os.environ["SYMBIONT_TEST_POSTGRES"]
+    with postgresql() as server, ExitStack() as stack:
+        if server is None:
+            raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
         settings = [stack.enter_context(_setting(server, count)) for count in (0, *DAEMONS)]
         for turn in range(ROUNDS + 1):
             for setting in settings:
@@ -138,6 +153,8 @@ def measure(requests: int) -> dict[str, Any]:
                 sample = asyncio.run(_round(setting, requests if turn else requests // 10, f"{turn}-{os.getpid()}"))
                 if turn:
                     setting.samples.append(sample)
+                else:
+                    setting.seconds.clear()
     return {
         "connections": CONNECTIONS,
         "requests_per_round": requests,
@@ -151,13 +168,14 @@ def table(result: dict[str, Any]) -> str:
     rows = result["rows"]
     one = rows["1 on PostgreSQL"]["requests_per_second"]
     lines = [
-        "| daemons | deliveries/s | over one | p50 ms | p99 ms | PostgreSQL's connections |",
-        "|---|---:|---:|---:|---:|---|",
+        "| daemons | deliveries/s | over one | p50 ms | p99 ms | daemons µs | PostgreSQL µs | its connections |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for name, row in rows.items():
         waits = ", ".join(f"{wait} {share:.0%}" for wait, share in row["postgresql"].items())
         rate = row["requests_per_second"]
-        lines.append(f"| {name} | {rate:,.0f} | {rate / one:.2f} | {row['p50_ms']} | {row['p99_ms']} | {waits} |")
+        figures = (rate / one, row["p50_ms"], row["p99_ms"], row["daemons_us"], row["postgresql_us"], waits)
+        lines.append(f"| {name} | {rate:,.0f} | {figures[0]:.2f} | {' | '.join(map(str, figures[1:]))} |")
     return "\n".join(lines)
 
 

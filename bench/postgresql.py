@@ -1,0 +1,36 @@
+"""A PostgreSQL for a bench, as durable as it comes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+NAMED = "SYMBIONT_TEST_POSTGRES"
+
+
+@contextmanager
+def postgresql() -> Iterator[str | None]:
+    """The URL of a server of this bench's own, gone afterwards; without the `pgserver` package what
+    SYMBIONT_TEST_POSTGRES names, else None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pgserver import get_server  # type: ignore[attr-defined]
+    except ImportError:
+        yield os.environ.get(NAMED)
+        return
+    with tempfile.TemporaryDirectory(prefix="symbiont-bench-") as folder:
+        # Run by root, the server is another user.
+        Path(folder).chmod(0o755)
+        with get_server(Path(folder) / "data", cleanup_mode="delete") as server:
+            yield str(server.get_uri())
+
+
+def named(server: str, database: str) -> str:
+    """The URL of `database` on `server`."""
+    return urlunsplit(urlsplit(server)._replace(path=f"/{database}"))
