@@ -46,9 +46,15 @@ def admin(house: House, serving: Callable[[], bool]) -> web.Application:
 def _health(house: House, serving: Callable[[], bool], *, largest: int = 1024 * 1024) -> web.Application:
     """`largest` is the largest request in bytes."""
     application = web.Application(client_max_size=largest)
+    application.on_response_prepare.append(_unnamed)
     application.router.add_get("/healthz", _healthz)
     application.router.add_get("/readyz", _readyz(house, serving))
     return application
+
+
+async def _unnamed(_request: web.Request, response: web.StreamResponse) -> None:
+    """Which software of which version answers is nobody's matter (RFC 9110 section 10.2.4)."""
+    response.headers.pop("Server", None)
 
 
 async def _healthz(_request: web.Request) -> web.Response:

@@ -201,8 +201,11 @@ class Inbox:
             return "its body is not kept any more"
         try:
             body = body_of(self._seal.open(sealed[0], row=row.id, user_id=row.user_id), sealed[1])
+            headers = self._headers.decode(row.headers)
         except Unsealable as error:
             return error.line()
+        except msgspec.DecodeError:
+            return "its headers were changed"
         return Work(
             delivery_id=row.id,
             run_id=row.run_id or uuid7(self._clock),
@@ -215,7 +218,7 @@ class Inbox:
             provider_delivery_id=row.provider_delivery_id,
             body=body,
             content_type=row.content_type,
-            headers=self._headers.decode(row.headers),
+            headers=headers,
             source=row.source,
             received_at=row.received_at,
             verified=bool(row.verified),

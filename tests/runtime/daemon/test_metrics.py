@@ -171,6 +171,11 @@ def test_it_is_not_on_the_public_listener_and_is_only_read(daemon: Daemon) -> No
     assert daemon.request("HEAD", "/metrics", to="admin").status == 200
 
 
+def test_no_answer_names_the_software_that_gave_it(daemon: Daemon) -> None:
+    for listener, path in (("admin", "/metrics"), ("admin", "/nothing"), ("admin", "/v1/webhooks"), ("public", "/x")):
+        assert "server" not in daemon.request("GET", path, to=listener).headers, path
+
+
 def test_who_prefers_open_metrics_gets_them(daemon: Daemon) -> None:
     accept = [("Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")]
     answer = daemon.request("GET", "/metrics", None, accept, to="admin")

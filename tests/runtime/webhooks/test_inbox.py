@@ -159,13 +159,15 @@ async def test_a_delivery_that_ends_the_daemon_each_time_becomes_a_dead_letter(
     assert [row.state for row in await rows(database, runs)] == ["dead"]
 
 
-async def test_one_damaged_body_does_not_stop_the_others(
+async def test_one_damaged_row_does_not_stop_the_others(
     admission: Admission, inbox: Inbox, database: Database
 ) -> None:
     damaged = await admission.admit(candidate("damaged"))
     gone = await admission.admit(candidate("gone"))
+    torn = await admission.admit(candidate("torn"))
     await admission.admit(candidate("whole"))
     async with database.write() as connection:
+        await connection.execute(update(deliveries).where(deliveries.c.id == torn.delivery_id).values(headers="[["))
         await connection.execute(
             text("UPDATE bodies SET delivery_id = 'moved' WHERE delivery_id = :id"), {"id": gone.delivery_id}
         )
@@ -179,6 +181,7 @@ async def test_one_damaged_body_does_not_stop_the_others(
     errors = {row.provider_delivery_id: row.last_error for row in await rows(database, deliveries)}
     assert "was changed or moved" in errors["damaged"]
     assert errors["gone"] == "its body is not kept any more"
+    assert errors["torn"] == "its headers were changed"
 
 
 async def test_a_lease_that_is_not_renewed_is_claimed_by_another(
