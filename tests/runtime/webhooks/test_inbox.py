@@ -159,9 +159,7 @@ async def test_a_delivery_that_ends_the_daemon_each_time_becomes_a_dead_letter(
     assert [row.state for row in await rows(database, runs)] == ["dead"]
 
 
-async def test_one_damaged_row_does_not_stop_the_others(
-    admission: Admission, inbox: Inbox, database: Database
-) -> None:
+async def test_one_damaged_row_does_not_stop_the_others(admission: Admission, inbox: Inbox, database: Database) -> None:
     damaged = await admission.admit(candidate("damaged"))
     gone = await admission.admit(candidate("gone"))
     torn = await admission.admit(candidate("torn"))
