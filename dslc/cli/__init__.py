@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import pairwise
 from types import MappingProxyType
 
 import click
 
+from dslc.cli.late import LateGroup
 from dslc.cli.terminal import put
 
 _INTERRUPTED = 130
@@ -27,28 +27,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "explain": "dslc.cli.explain:explain",
     }
 )
-"""Every command and where it is; loaded when it is called, so that one does not pay for the others."""
+"""Every command and where it is."""
 
 
-class _Commands(click.Group):
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            # What click compares with are the commands that are loaded, of which there are none.
-            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
+class _Commands(LateGroup):
+    places = COMMANDS
 
 
 def _version(_: click.Context, __: click.Parameter, asked: object) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module, metadata
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from types import MappingProxyType
 
 import click
 
+from dslc.cli.late import LateGroup
 from runtime.errors import SymbiontError
 
 COMMANDS = {
@@ -21,35 +23,17 @@ COMMANDS = {
 }
 
 
-class LateGroup(click.Group):
-    """A group whose commands are imported when they are called: `symbi --version` loads none of them."""
+class _Commands(LateGroup):
+    """`symbi --version` and `--help` load none of them."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            # What click compares with are the commands that are loaded, of which there are none.
-            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
+    places: Mapping[str, str] = MappingProxyType({name: place for name, (place, _) in COMMANDS.items()})
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(metadata.version("symbiont"), prog_name="symbi", message="%(prog)s %(version)s")
 def symbi() -> None:
     """Agents that remember, woken by webhooks they can trust."""
