@@ -11,8 +11,6 @@ from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.provider import Provider
-from runtime.webhooks.providers.adyen import SignedItems
-from runtime.webhooks.providers.standard_webhooks import openai_key
 from runtime.webhooks.public_key_scheme import PublicKey
 from runtime.webhooks.public_keys import ed25519_key
 from runtime.webhooks.scheme import Scheme
@@ -21,13 +19,10 @@ from runtime.webhooks.source import BODY, header_name
 from runtime.webhooks.token_scheme import BodyToken, Token
 
 _TEXT = "the key is its text"
-_BASE64 = "base64 of the key"
-_HEX = "hexadecimal of the key"
 _KEYS: dict[Callable[[bytes], bytes], str] = {
     text_key: _TEXT,
-    base64_key: f"{_BASE64}, with or without `whsec_`",
-    hex_key: _HEX,
-    openai_key: f"{_BASE64} behind `whsec_`, else its text",
+    base64_key: "base64 of the key, with or without `whsec_`",
+    hex_key: "hexadecimal of the key",
 }
 
 
@@ -111,7 +106,7 @@ def _secret(row: Provider) -> str | None:
     if row.keyless:
         return None
     without = "" if row.keyless_by is None else f"; none with `{row.keyless_by}`"
-    return _meaning(row.scheme) + without
+    return (row.key_form or _meaning(row.scheme)) + without
 
 
 def _meaning(scheme: Any) -> str:
@@ -128,8 +123,6 @@ def _meaning(scheme: Any) -> str:
             return "the token"
         case Basic():
             return "`name:password`"
-        case SignedItems():
-            return _HEX
         case BySecret():
             begins = [f"`{prefix.decode()}…`" for prefix, way in scheme.choices]
             return f"{', '.join(begins)}: {_meaning(scheme.choices[0][1])}; else {_meaning(scheme.otherwise)}"

@@ -40,7 +40,8 @@ class Provider:
     one, so that all else sees plain rows. `signed_by`: the option whose template says what is signed. `extra`: the
     package extra that it needs installed.
     `keyless`: the sender's keys are fetched from where it publishes them, so that a webhook has no secret.
-    `keyless_by`: the option that makes it so.
+    `keyless_by`: the option that makes it so. `key_form`: what the sender's secret means, in words, where its scheme
+    has a key of its own.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Provider:
     signed_by: str | None = None
     keyless: bool = False
     keyless_by: str | None = None
+    key_form: str | None = None
 
     @property
     def signed(self) -> tuple[str, ...]:

@@ -123,6 +123,7 @@ ADYEN = Provider(
     doc="Adyen's standard notifications of payments. It signs eight fields of them; the secret is hexadecimal.",
     doc_url="https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures",
     scheme=SignedItems(),
+    key_form="hexadecimal of the key",
     event=(f"{_FIRST}.eventCode",),
     delivery_id=(f"{_ITEM}.pspReference + {_ITEM}.eventCode + {_ITEM}.success",),
     answer=Answer(body=b"[accepted]"),

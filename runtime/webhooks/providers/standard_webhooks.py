@@ -113,6 +113,7 @@ OPENAI = replace(
     doc="Events of background responses, batches, evaluations and fine-tuning at OpenAI.",
     doc_url="https://platform.openai.com/docs/guides/webhooks",
     scheme=_symmetric(key=openai_key),
+    key_form="base64 of the key behind `whsec_`, else its text",
     facts=(Fact("object", ("$.data.id",)), Fact("event", ("$.id",))),
 )
 
