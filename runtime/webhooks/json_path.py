@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runtime.webhooks.refusal import Refused
-from runtime.webhooks.selection import Test, read_selection
+from runtime.webhooks.selection import STEPS, Test, read_selection
 
 if TYPE_CHECKING:
     from jsonpath import JSONPathEnvironment
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 Nodes = Callable[[object], list[Any]]
 """Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` and nothing else."""
 
-_RUN = re.compile(
-    r"""(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
-)
+_RUN = re.compile(STEPS)
 _STEP = re.compile(r"""\.([A-Za-z0-9_]+)|\[(-?[0-9]+)\]|\[['"]([^'"]*)['"]\]""")
 _EVERY = re.compile(r"\.\*|\[\*\]")
 

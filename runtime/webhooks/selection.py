@@ -17,9 +17,10 @@ Test = Callable[[Any], bool]
 Value = Callable[[Any], Any]
 """What a path from `@` finds in a child; raises KeyError or IndexError where it finds nothing."""
 
-_PATH = (
-    r"""@(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
-)
+STEPS = r"""(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,8})\]|\['[^'"\\\x00-\x1f]*'\]|\["[^'"\\\x00-\x1f]*"\])*"""
+"""Plain steps of a path, any number: names and indexes."""
+
+_PATH = "@" + STEPS
 _LITERAL = (
     r"""-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?|true|false|null"""
     r"""|'[^'"\\\x00-\x1f]*'|"[^'"\\\x00-\x1f]*\""""
