@@ -17,9 +17,20 @@ from dslc.blocks import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
-from runtime.memory.item import Item, MemoryType, chunk_hash, delivery_uri
+from runtime.memory.item import Item, MemoryType, Provenance, chunk_hash, delivery_uri
 from runtime.memory.redact import redact
-from runtime.memory.store import Capability, Inspection, Place, Problem, Scan, Store, StoreStats
+from runtime.memory.store import (
+    Capability,
+    Compaction,
+    Growth,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    Store,
+    StoreStats,
+)
 from runtime.rows import by_name
 
 Open = Callable[[Memory, Path, Clock], Awaitable[Store]]
@@ -108,7 +119,7 @@ def _load(path: str) -> Any:
 
 
 __all__ = [
-    "STORES", "Capability", "FsyncFailed", "Inspection", "Item", "MemoryType", "NoSuchItem", "Place", "Problem",
-    "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow", "StoreStats", "Unsupported", "chunk_hash",
-    "delivery_uri", "identity_of", "open_store", "path_of", "redact",
+    "STORES", "Capability", "Compaction", "FsyncFailed", "Growth", "Inspection", "Item", "MemoryType", "NoSuchItem",
+    "Part", "Place", "Problem", "Provenance", "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow",
+    "StoreStats", "Unsupported", "chunk_hash", "delivery_uri", "identity_of", "open_store", "path_of", "redact",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 MemoryType = Literal["episodic", "semantic", "procedural"]
 
@@ -29,6 +29,28 @@ def _well_formed(value: Any) -> Any:
 
 Text = Annotated[str, BeforeValidator(_well_formed)]
 """Text that UTF-8 can say."""
+
+
+RiskTier = Literal["GREEN", "YELLOW", "RED"]
+
+
+class Provenance(BaseModel):
+    """How something came to be remembered; what is not known is None or empty.
+
+    `author`: who said it. `session_id`: the conversation or run it belongs to; what stands before and after it there
+    helps to find it. `confidence` from 0 to 1. `git_commit` as git abbreviates it. `sources`: files and addresses that
+    show it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    author: Text | None = None
+    session_id: Text | None = None
+    task: Text | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    risk_tier: RiskTier | None = None
+    git_commit: Text | None = None
+    sources: tuple[Text, ...] = ()
 
 
 class Item(BaseModel):
@@ -52,6 +74,7 @@ class Item(BaseModel):
     tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
     text: Text
     source_memory_ids: tuple[str, ...] = ()
+    provenance: Provenance = Provenance()
 
     @model_validator(mode="before")
     @classmethod

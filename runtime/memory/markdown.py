@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date
 from functools import partial
@@ -30,7 +30,7 @@ from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreErr
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
-from runtime.memory.store import Capability, Inspection, Place, Scan, Store, StoreStats
+from runtime.memory.store import Capability, Inspection, Part, Place, Scan, Store, StoreStats
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _THREADS = 8
@@ -55,7 +55,7 @@ async def open_markdown(_memory: Memory, path: Path, clock: Clock = SYSTEM) -> M
 class MarkdownStore(Store):
     """A folder of Markdown files. One event loop may use it, any number of processes may share the folder."""
 
-    capabilities: frozenset[Capability] = frozenset({"edit", "delete"})
+    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "remove"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         self.root = root.resolve()
@@ -73,7 +73,7 @@ class MarkdownStore(Store):
         """Finish the deletions that a crash cut off."""
         await self._in_thread(self._archive.sweep)
 
-    async def _append(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
+    async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:
         by_agent: dict[str, list[Item]] = defaultdict(list)
         for item in items:
             by_agent[legal(item.agent_id)].append(item)
@@ -124,6 +124,12 @@ class MarkdownStore(Store):
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
 
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        raise NotImplementedError
+
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+        raise NotImplementedError
+
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._archive.agents)
 
@@ -134,7 +140,7 @@ class MarkdownStore(Store):
         day = day or utc(self._clock.now()).astimezone(UTC).date()
         return await self._in_thread(self._archive.inspect, legal(agent_id), day)
 
-    async def remove(self, agent_id: str) -> bool:
+    async def _remove(self, agent_id: str) -> bool:
         group = self._group(legal(agent_id))
         await group.drain()
         return await self._writing(Notebook(self.root, agent_id, self._clock).remove)

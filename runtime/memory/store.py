@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,7 +14,7 @@ from runtime.memory.errors import RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType
 from runtime.memory.redact import redact
 
-Capability = Literal["edit", "delete", "compact"]
+Capability = Literal["edit", "delete", "compact", "remove"]
 
 LARGEST_TEXT = 1024 * 1024
 """Characters of one item at most; a longer one is refused."""
@@ -55,6 +55,29 @@ class Place(NamedTuple):
     line: int | None
 
 
+class Part(NamedTuple):
+    """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does."""
+
+    name: str
+    agent_id: str
+    revision: str
+
+
+class Growth(NamedTuple):
+    """Items that were added at the end of a part, and its revision `before` (None: it was not there) and after."""
+
+    part: Part
+    before: str | None
+    items: tuple[Item, ...]
+
+
+class Compaction(NamedTuple):
+    """What compacting did: long-term items put where they stay, and days of logs deleted."""
+
+    flushed: int
+    deleted: int
+
+
 class Problem(NamedTuple):
     """Something in the store that could not be read, and why. It is kept as it is."""
 
@@ -85,8 +108,8 @@ class Inspection(NamedTuple):
 
 
 class Store(ABC):
-    """Where items are kept. A row implements `_append`, `scan`, `stats`, `agents`, `locate`, `inspect` and `remove`;
-    the rest has defaults, and what `capabilities` does not name raises Unsupported.
+    """Where items are kept. A row implements `_append`, `parts`, `read`, `scan`, `stats`, `agents`, `locate` and
+    `inspect`; the rest has defaults, and what `capabilities` does not name raises Unsupported.
 
     Redaction stands in front: `append` and `edit` are final, and what reaches `_append` and `_edit` holds no secret
     that `redact` knows. If an item cannot be redacted it is refused. Every method raises StoreError naming the file
@@ -94,6 +117,9 @@ class Store(ABC):
     """
 
     capabilities: frozenset[Capability] = frozenset()
+    on_growth: Callable[[Growth], None] | None = None
+    """What is told of everything that was added where the store knows just what was; a call is no promise that it was
+    all: `parts` is."""
 
     @property
     @abstractmethod
@@ -101,8 +127,8 @@ class Store(ABC):
         """What this store physically is: two openings with one identity are one store."""
 
     @final
-    async def append(self, items: Iterable[Item]) -> tuple[Item, ...]:
-        """Keep these items; when it returns they are on disk.
+    async def append(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> tuple[Item, ...]:
+        """Keep these items; when it returns they are on disk. `gates`: how each gate of the store is closed, by name.
 
         Returns those that were written, in order, redacted and with the memory_id a scan gives them. What is there
         already is not written again: an item whose source_uri is a delivery's (`item.delivery_uri`), and a long-term
@@ -120,7 +146,12 @@ class Store(ABC):
             clean = await asyncio.to_thread(_redacted, given)
         else:
             clean = _redacted(given)
-        return await self._append(clean) if clean else ()
+        return await self._append(clean, gates or {}) if clean else ()
+
+    @final
+    async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would."""
+        return await self._preview(_redacted(tuple(items)), gates or {})
 
     @final
     async def save_session(self, agent_id: str, items: Iterable[Item], summary: Item) -> tuple[Item, ...]:
@@ -150,6 +181,29 @@ class Store(ABC):
         self._must_be_able_to("delete")
         await self._delete(memory_id, agent_id)
 
+    @final
+    async def compact(self, agent_id: str, *, older_than: date) -> Compaction:
+        """Put what logs hold for the long term where it stays, each once, then delete logs of days before `older_than`.
+
+        May be cut off at any point: done again, it loses nothing and puts nothing twice. Raises Unsupported.
+        """
+        self._must_be_able_to("compact")
+        return await self._compact(agent_id, older_than)
+
+    @final
+    async def remove(self, agent_id: str) -> bool:
+        """Delete everything this agent remembers; whether there was anything. Raises Unsupported."""
+        self._must_be_able_to("remove")
+        return await self._remove(agent_id)
+
+    @abstractmethod
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        """Every part there is at this moment, of one agent or of all. Cheap: nothing is read but names and sizes."""
+
+    @abstractmethod
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+        """The items of a part in their order, and where each stands; none when it is gone. Raises StoreError."""
+
     @abstractmethod
     def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         """The items that are wanted, one file at a time, oldest first unless `newest_first`.
@@ -174,20 +228,25 @@ class Store(ABC):
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         """An agent's memory as a person reads it, with the log of a day (UTC; today's unless given)."""
 
-    @abstractmethod
-    async def remove(self, agent_id: str) -> bool:
-        """Delete everything this agent remembers; whether there was anything."""
-
     async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
         """Finish what is being written and let go of what is open. A closed store is not used again."""
 
     @abstractmethod
-    async def _append(self, items: tuple[Item, ...]) -> tuple[Item, ...]: ...
+    async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]: ...
+
+    async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
+        return [item.model_dump(mode="json") for item in items]
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         raise NotImplementedError
 
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
+        raise NotImplementedError
+
+    async def _compact(self, agent_id: str, older_than: date) -> Compaction:
+        raise NotImplementedError
+
+    async def _remove(self, agent_id: str) -> bool:
         raise NotImplementedError
 
     def _must_be_able_to(self, capability: Capability) -> None:

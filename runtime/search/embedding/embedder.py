@@ -1,0 +1,37 @@
+"""What turns texts into vectors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Embedder(ABC):
+    """An opened embedding. One event loop uses it."""
+
+    name: str
+    """The row's name, as a program writes it: `local`, `ollama` …"""
+    model: str
+    """Which model, exactly: vectors of different models are never compared."""
+    for_tests: bool = False
+    """Whether its vectors carry no meaning; said wherever its name is shown."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int | None:
+        """Numbers in a vector; None as long as only the model's first answer can tell."""
+
+    @abstractmethod
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One float32 row of `dimension`, length 1, for each text, in order; a text longer than the model reads is cut.
+
+        Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
+        """
+
+    async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
+        """Let go of what is open."""

@@ -1,0 +1,103 @@
+"""What every index promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from runtime.search.entry import Entry, Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Change(NamedTuple):
+    """What putting a part changed: entries that are new or say something else, that stayed, that are gone."""
+
+    changed: int
+    kept: int
+    removed: int
+
+
+class IndexStats(NamedTuple):
+    """`entries`, those of them that have a vector, the model of those vectors (None: there are none) and its
+    dimension, and the bytes on disk."""
+
+    entries: int
+    embedded: int
+    model: str | None
+    dimension: int | None
+    bytes: int
+
+
+class Index(ABC):
+    """An opened index over one store. Derived: it can be deleted at any time and is rebuilt from the store.
+
+    Parts are what the store reads at once, each with a revision that the store gives it. Everything raises IndexFailed;
+    nothing blocks the event loop.
+    """
+
+    @abstractmethod
+    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
+        """The revision of every part that was put, by its name; of one agent's or of all."""
+
+    @abstractmethod
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+        """Make `entries` all that the part holds. Those that say what they said keep their vectors."""
+
+    @abstractmethod
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+        """Add entries at the end of a part whose revision is `before` (None: that is not there), which then is `after`;
+        False, and nothing done, if it is another one."""
+
+    @abstractmethod
+    async def drop(self, parts: Sequence[str]) -> int:
+        """Forget these parts and their entries; how many entries that were."""
+
+    @abstractmethod
+    async def clear(self) -> None:
+        """Forget everything, vectors too."""
+
+    @abstractmethod
+    async def use_model(self, model: str | None, dimension: int | None) -> None:
+        """From now on vectors are those of `model`; those of another one are forgotten and become pending again.
+        None: no vectors are wanted; what is there stays."""
+
+    @abstractmethod
+    async def pending(self, limit: int) -> Sequence[tuple[str, str]]:
+        """The id and the text to embed of entries that have no vector of the model in use, newest first. It is the
+        queue of what is to be embedded, and as lasting as the index."""
+
+    @abstractmethod
+    async def embedded(self, vectors: Sequence[tuple[str, NDArray[np.float32]]]) -> None:
+        """Keep the vectors of these entries; one that is gone, or says something else by now, is passed over. Raises
+        EmbeddingMismatch for a vector of another dimension."""
+
+    @abstractmethod
+    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
+        """Ids and scores (BM25, larger is better) of entries that hold one or more of `words`, best first."""
+
+    @abstractmethod
+    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
+        """Ids and cosine similarities of the entries nearest to `vector`, best first."""
+
+    @abstractmethod
+    async def neighbours(self, ids: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
+        """The ids before and after each entry in its group."""
+
+    @abstractmethod
+    async def entries(self, ids: Sequence[str]) -> Mapping[str, Entry]:
+        """The entries of these ids; one that is gone is left out."""
+
+    @abstractmethod
+    async def authors(self, wanted: Filter) -> Sequence[str]:
+        """Everybody who said one or more of the entries that are wanted, by name."""
+
+    @abstractmethod
+    async def stats(self, agent: str | None = None) -> IndexStats:
+        """How much there is, of all agents or of one."""
+
+    async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
+        """Finish what is being written and let go of what is open."""
