@@ -9,7 +9,7 @@ class IndexFailed(SymbiontError):  # noqa: N818 - errors are named for what happ
     """The index could not be read or written. What is remembered is in the store and untouched."""
 
 
-class EmbeddingUnavailable(Retry):  # noqa: N818
+class EmbeddingUnavailable(Retry):
     """Nothing can be embedded at the moment; the same texts can be tried again. Searches go on by keyword."""
 
 
