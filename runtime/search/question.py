@@ -8,6 +8,7 @@ from datetime import datetime
 from runtime.errors import UsageError
 from runtime.search.entry import Filter
 
+EVERYTHING = Filter()
 VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
 """The weights of the first design, section 2."""
@@ -24,7 +25,7 @@ class Question:
     text: str
     now: datetime
     limit: int = 10
-    wanted: Filter = Filter()
+    wanted: Filter = EVERYTHING
     vector_weight: float = VECTOR_WEIGHT
     keyword_weight: float = KEYWORD_WEIGHT
 
