@@ -12,7 +12,8 @@ class Entry:
 
     `time` is in UTC. Entries of one `group` (a conversation, a day's log) are each other's neighbours in the order of
     `time`, then `order`; an empty group has no neighbours. `part` is what the store reads at once (a file); `line` is
-    counted from 1, None where it is not known.
+    counted from 1, None where it is not known. `rest` is what else the caller wants back with it, as it was given:
+    nothing is looked for in it.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Entry:
     order: int
     part: str
     line: int | None = None
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
