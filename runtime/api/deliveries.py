@@ -8,8 +8,9 @@ from typing import Any
 
 from runtime.api.house import House
 from runtime.api.moments import moment, told
-from runtime.api.parameters import integer, optional_text, text, unicode, unknown
+from runtime.api.parameters import integer, optional_text, text, unicode
 from runtime.errors import UsageError
+from runtime.names import unknown
 from runtime.webhooks import listing
 from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
 from runtime.webhooks.replay import ENDED, send_all_again

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.errors import UsageError
@@ -38,25 +37,3 @@ def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, hi
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise UsageError(f"the parameter {name} is not a whole number from {low} to {high}")
     return value
-
-
-_SHOWN = 12
-"""Names that an error lists: one line that can still be read."""
-
-
-def _rest(count: int) -> str:
-    return f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a `name` that is not among the `known` ones, with the nearest of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else f"there are: {', '.join(names[:_SHOWN])}{_rest(len(names))}"
-        if names
-        else "there are none"
-    )
-    return UsageError(f"no {kind} is called {name!r}", hint=hint)

@@ -12,11 +12,12 @@ from dslc.blocks import Invalid, Webhook, is_reference
 from dslc.blocks.duration import read_duration
 from runtime.api.house import House
 from runtime.api.moments import told
-from runtime.api.parameters import optional_text, text, unknown
+from runtime.api.parameters import optional_text, text
 from runtime.api.tool_operations import TOOL_OPERATIONS
 from runtime.database import schema
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
+from runtime.names import unknown
 from runtime.secrets import generated
 from runtime.tools.webhook_types import LONGEST_OVERLAP
 from runtime.webhooks.route import Mount

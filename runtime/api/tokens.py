@@ -11,10 +11,11 @@ import structlog
 from dslc.blocks.duration import read_duration
 from runtime.api.house import House
 from runtime.api.moments import told
-from runtime.api.parameters import optional_text, text, unknown
+from runtime.api.parameters import optional_text, text
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import SCOPES, Scope, users
+from runtime.names import unknown
 
 log = structlog.get_logger("symbiont.tokens")
 

@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 
 from runtime.api.house import House
 from runtime.api.moments import told
-from runtime.api.parameters import text, unknown
+from runtime.api.parameters import text
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
+from runtime.names import unknown
 from runtime.webhooks import made
 
 log = structlog.get_logger("symbiont.users")

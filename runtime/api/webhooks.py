@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.api.house import House
-from runtime.api.parameters import integer, optional_text, text, unknown
+from runtime.api.parameters import integer, optional_text, text
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
+from runtime.names import unknown
 from runtime.webhooks import audit_log, samples
 from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.route import Mount, Route
