@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import dslc.blocks
 from runtime.memory import STORES
+from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
 from runtime.webhooks import PROVIDERS
 
@@ -24,7 +25,7 @@ def catalog() -> dict[str, Any]:
         "provider": PROVIDERS,
         "store": STORES,
         "secret": BACKENDS,
-        "index": {},
+        "index": INDEXES,
         "embedding": {},
         "model": {},
         "tool": {},

@@ -32,11 +32,21 @@ class IndexStats(NamedTuple):
     bytes: int
 
 
+class Pending(NamedTuple):
+    """An entry that waits for its vector: the text to embed, and a hash of just that, to be handed back with it."""
+
+    id: str
+    hash: str
+    text: str
+
+
 class Index(ABC):
     """An opened index over one store. Derived: it can be deleted at any time and is rebuilt from the store.
 
-    Parts are what the store reads at once, each with a revision that the store gives it. Everything raises IndexFailed;
-    nothing blocks the event loop.
+    Parts are what the store reads at once, each with a revision that the store gives it. An id is one entry: put in
+    another part, it moves there. Entries of one agent's `group` are neighbours in the order of time, `order` and id.
+    Everything raises IndexFailed; nothing blocks the event loop. An index that finds itself damaged begins anew, empty,
+    and says so in its log: `parts` then lacks what must be put again.
     """
 
     @abstractmethod
@@ -45,7 +55,8 @@ class Index(ABC):
 
     @abstractmethod
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
-        """Make `entries` all that the part holds. Those that say what they said keep their vectors."""
+        """Make `entries` all that the part holds, in one transaction. Those that say what they said keep their vectors;
+        one that differs in nothing but its line, order or rest counts as kept. Of two with one id the later counts."""
 
     @abstractmethod
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
@@ -63,25 +74,32 @@ class Index(ABC):
     @abstractmethod
     async def use_model(self, model: str | None, dimension: int | None) -> None:
         """From now on vectors are those of `model`; those of another one are forgotten and become pending again.
-        None: no vectors are wanted; what is there stays."""
+        None: no vectors are wanted; what is there stays. A `dimension` of None is that of the first vector."""
 
     @abstractmethod
-    async def pending(self, limit: int) -> Sequence[tuple[str, str]]:
-        """The id and the text to embed of entries that have no vector of the model in use, newest first. It is the
-        queue of what is to be embedded, and as lasting as the index."""
+    async def pending(self, limit: int) -> Sequence[Pending]:
+        """Entries that have no vector of the model in use, newest first; none while no model is in use. It is the queue
+        of what is to be embedded, and as lasting as the index."""
 
     @abstractmethod
-    async def embedded(self, vectors: Sequence[tuple[str, NDArray[np.float32]]]) -> None:
-        """Keep the vectors of these entries; one that is gone, or says something else by now, is passed over. Raises
-        EmbeddingMismatch for a vector of another dimension."""
+    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
+        """Keep the vectors of these entries; how many were kept. One that is gone, or says something else by now, is
+        passed over, and so is everything while no model is in use. Raises EmbeddingMismatch for a vector of another
+        dimension or with numbers that are none; then none is kept."""
 
     @abstractmethod
     async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
-        """Ids and scores (BM25, larger is better) of entries that hold one or more of `words`, best first."""
+        """Ids and scores (BM25, larger is better, above zero) of entries that hold one or more of `words`, or have a
+        neighbour that does, best first.
+
+        Words are any text: each is read as the entries' texts are, and one that comes to several is looked for as they
+        stand together. One agent's words are weighed by that agent's entries alone.
+        """
 
     @abstractmethod
     async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
-        """Ids and cosine similarities of the entries nearest to `vector`, best first."""
+        """Ids and cosine similarities (-1 to 1) of the entries nearest to `vector`, best first; entries without a vector
+        are not among them. Raises EmbeddingMismatch for a vector of another dimension."""
 
     @abstractmethod
     async def neighbours(self, ids: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:

@@ -1,0 +1,90 @@
+"""Where entries are found again. The table of indexes, and how one is opened.
+
+To add an index: one file with an `Index`, its options model and an opening function, and one row in `INDEXES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from dslc.blocks import Choice
+from runtime.errors import UsageError
+from runtime.rows import by_name
+from runtime.search.index.index import Change, Index, IndexStats, Pending
+
+Open = Callable[[Path | None, BaseModel], Awaitable[Index]]
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """A kind of index. `options_path` and `opening` are `module:name`, loaded when they are first needed.
+
+    `options_path` names the pydantic model of what the program may say behind the index's name; `opening` an `Open`,
+    given the index's file (None: it is kept in memory only) and the options. `extra` is the optional dependency it
+    needs.
+    """
+
+    name: str
+    title: str
+    doc: str
+    options_path: str
+    opening: str
+    extra: str | None = None
+
+    @property
+    def options(self) -> type[BaseModel]:
+        """The model of the row's options."""
+        return cast("type[BaseModel]", _load(self.options_path))
+
+
+INDEXES = by_name(
+    "index",
+    [
+        IndexRow(
+            name="embedded",
+            title="In the daemon",
+            doc="Vectors and words in one SQLite file of the state folder, searched in the daemon itself.",
+            options_path="runtime.search.index.embedded:EmbeddedOptions",
+            opening="runtime.search.index.embedded:open_embedded",
+        ),
+    ],
+)
+"""Every kind of index by the name that a program gives it."""
+
+DEFAULT = "embedded"
+"""What a memory has that names no index."""
+
+
+async def open_index(choice: Choice | None, path: Path | None, options: Mapping[str, object]) -> Index:
+    """Open the index that a memory declares; None: the default one. `options` are its own, with secrets resolved.
+
+    `path` is the index's file; None keeps everything in memory. The caller closes it. Raises UsageError for an index
+    that is not in the table or options it does not take, IndexFailed when the file cannot be made.
+    """
+    name = DEFAULT if choice is None else choice.name
+    row = INDEXES.get(name)
+    if row is None:
+        raise UsageError(f"there is no index {name}", hint=f"there are {', '.join(sorted(INDEXES))}")
+    try:
+        given = row.options.model_validate(dict(options))
+    except ValidationError as error:
+        raise UsageError(
+            f"the index {row.name} is given options it does not take",
+            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
+        ) from None
+    opening = cast("Open", _load(row.opening))
+    return await opening(path, given)
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+__all__ = ["DEFAULT", "INDEXES", "Change", "Index", "IndexRow", "IndexStats", "Pending", "open_index"]
