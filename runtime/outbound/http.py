@@ -1,0 +1,286 @@
+"""Calls to services that the program names: JSON out, JSON back, within a time and a size, tried again with sense."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import ssl
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import Retry
+
+CONNECT_SECONDS = 10.0
+"""The most that the connection to a host takes, TLS included; less when the whole call may take less."""
+LARGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes of the largest answer, when nobody says another number."""
+LONGEST_WAIT_SECONDS = 30.0
+"""A `Retry-After` longer than this ends the call: whoever made it decides when to come again."""
+
+_FIRST_WAIT_SECONDS = 0.5
+_ERROR_BYTES = 16 * 1024
+_DETAIL = 300
+# RFC 9110 section 15.6: what may pass by itself. 501 and 505 say that it never will.
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 520, 521, 522, 523, 524, 529})
+_LARGE = 256 * 1024
+
+
+class CallFailed(Retry):
+    """A call came to nothing. The message names the host and what to do, and holds nothing of what was sent.
+
+    `status`: that of the answer, None when there was none. `passing`: whether the same call may succeed later; nobody
+    need try again otherwise. `detail`: what the service says of it in its own words, in one line, without what was sent
+    in headers; empty when it says nothing, and where it would speak of credentials. `retry_after`: seconds that the
+    service asks to be left alone.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        status: int | None = None,
+        passing: bool = True,
+        detail: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.passing = passing
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+class HttpCaller:
+    """Makes calls over connections that it keeps open; `close` ends them. One event loop uses it.
+
+    Redirects are not followed, so that no header goes to another host; cookies are not kept; neither the environment's
+    proxies nor `.netrc` are looked at.
+    """
+
+    def __init__(
+        self, *, tls: ssl.SSLContext | None = None, largest_answer: int = LARGEST_ANSWER, clock: Clock = SYSTEM
+    ) -> None:
+        """`tls`: whom to trust; the system's authorities when absent. `largest_answer`: in bytes."""
+        self._tls = tls
+        self._largest = largest_answer
+        self._clock = clock
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post_json(
+        self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int
+    ) -> Any:
+        """POST `body` as JSON and give what the answer's JSON says.
+
+        One try takes `timeout_seconds` at most, from the name's resolution to the last byte. What may pass by itself
+        (no connection, no answer in time, 429, most of 5xx) is tried `tries` times in all, after 0.5 s, 1 s, 2 s … or
+        what `Retry-After` says; so the service may get the same body more than once. Raises CallFailed.
+        """
+        host = _host(url)
+        content = _encoded(body, host)
+        for number in range(1, tries + 1):
+            try:
+                return await self._post(url, host, content, dict(headers or {}), timeout_seconds)
+            except CallFailed as failure:
+                wait = _wait(failure, number)
+                if not failure.passing or number == tries or wait > LONGEST_WAIT_SECONDS:
+                    raise
+            await self._clock.sleep(wait)
+        raise ValueError("a call is tried once or more")
+
+    async def close(self) -> None:
+        """End the connections; calls that are under way fail."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _post(self, url: str, host: str, content: bytes, headers: dict[str, str], seconds: float) -> Any:
+        failure: CallFailed
+        try:
+            async with self._opened().post(
+                url,
+                data=content,
+                headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **headers},
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, CONNECT_SECONDS)),
+            ) as response:
+                if not 200 <= response.status < 300:
+                    await self._refuse(response, host, headers)
+                return await _decoded(await self._read(response, host), host)
+        except (TimeoutError, aiohttp.ServerTimeoutError):
+            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint="is it there, and not too busy?")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            failure = _unanswered(error, host)
+        # Raised here, so that the library's error, which may show the URL, is not its context.
+        raise failure
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # Made here and not with the caller: both belong to the loop that runs.
+            connector = aiohttp.TCPConnector(ssl=self._tls or True, limit=16)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                headers={"User-Agent": "symbiont", "Accept": "application/json"},
+            )
+        return self._session
+
+    async def _read(self, response: aiohttp.ClientResponse, host: str) -> bytes:
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise CallFailed(
+                f"{host} answered compressed, which was not asked for", status=response.status, passing=False
+            )
+        content = await _bounded(response, self._largest + 1)
+        if len(content) > self._largest:
+            raise CallFailed(
+                f"{host} answered more than {self._largest} bytes",
+                hint="is this the right URL?",
+                status=response.status,
+                passing=False,
+            )
+        return content
+
+    async def _refuse(self, response: aiohttp.ClientResponse, host: str, headers: Mapping[str, str]) -> NoReturn:
+        """Raise what an answer other than 2xx means."""
+        status = response.status
+        detail = ""
+        if status not in {401, 403, 407}:
+            detail = _detail(await _bounded(response, _ERROR_BYTES), headers)
+        message = f"{host} answered {status}" + (f": {detail}" if detail else "")
+        hint = _HINTS.get(status)
+        if 300 <= status < 400:
+            hint = "a redirect is not followed: write the address that it leads to"
+        raise CallFailed(
+            message,
+            hint=hint,
+            status=status,
+            passing=status in _PASSING,
+            detail=detail,
+            retry_after=_retry_after(response.headers.get("Retry-After", ""), self._clock.now()),
+        )
+
+
+_HINTS = {
+    401: "it does not accept the key: is the right one given, and is it still good?",
+    403: "it does not let this key do that",
+    404: "is the URL right?",
+    405: "is the URL right?",
+    407: "a proxy wants to be logged in to",
+    413: "too much was sent at once: make the batch smaller",
+    429: "it is asked too often",
+}
+
+
+def _host(url: str) -> str:
+    """The host, with its port if it is written: all of a URL that may be shown, for the rest may be a secret."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host:
+        raise CallFailed("there is no http or https URL to call", hint="such as https://example.org/v1", passing=False)
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port is None else f"{shown}:{port}"
+
+
+def _encoded(body: Any, host: str) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, UnicodeEncodeError):
+        failure = CallFailed(f"what {host} was to be sent cannot be written as JSON", passing=False)
+    raise failure
+
+
+async def _decoded(content: bytes, host: str) -> Any:
+    try:
+        if len(content) > _LARGE:
+            return await asyncio.to_thread(msgspec.json.decode, content)
+        return msgspec.json.decode(content)
+    except (ValueError, RecursionError):
+        # What stands there may be anything; it is not shown.
+        failure = CallFailed(f"{host} answered something that is not JSON", hint="is the URL right?", passing=False)
+    raise failure
+
+
+async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    content = bytearray()
+    while len(content) < most and (part := await response.content.read(most - len(content))):
+        content += part
+    return bytes(content)
+
+
+def _unanswered(error: Exception, host: str) -> CallFailed:
+    """What is to be said of a call that got no answer; none of the library's words that hold a URL or a header."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            reason = getattr(error.certificate_error, "verify_message", "") or "it is not accepted"
+            return CallFailed(f"the certificate of {host} is not good: {reason}", passing=False)
+        case aiohttp.ClientSSLError():
+            hint = "does it speak https there? if not, write http://"
+            return CallFailed(f"{host} cannot be reached by TLS", hint=hint, passing=False)
+        case aiohttp.ClientConnectorDNSError():
+            return CallFailed(f"the host {host} is not known", hint="is its name right, and the network there?")
+        case aiohttp.InvalidURL():
+            return CallFailed(
+                "there is no http or https URL to call", hint="such as https://example.org/v1", passing=False
+            )
+        case aiohttp.ClientConnectorError():
+            # The text of asyncio's own error holds the address; the system's words for its number don't.
+            number = error.os_error.errno
+            reason = os.strerror(number).lower() if number else type(error.os_error).__name__
+            return CallFailed(f"{host} cannot be reached: {reason}", hint="is it running?")
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | OSError():
+            return CallFailed(f"{host} broke the connection off")
+        case aiohttp.ClientError():
+            return CallFailed(f"{host} answered something that is not HTTP", hint="is the URL right?", passing=False)
+    return CallFailed(f"{host} cannot be called: a header holds what no header may", passing=False)
+
+
+def _detail(content: bytes, headers: Mapping[str, str]) -> str:
+    """What an error's body says in words: the usual places, in one line, without what was sent in headers."""
+    try:
+        said = msgspec.json.decode(content)
+    except (ValueError, RecursionError):
+        return ""
+    for key in ("error", "message", "detail"):
+        if isinstance(said, dict) and key in said:
+            said = said[key]
+    if not isinstance(said, str):
+        return ""
+    for value in headers.values():
+        for part in (value, *value.split()):
+            if len(part) >= 6:
+                said = said.replace(part, "…")
+    said = "".join(letter if letter.isprintable() else " " for letter in said)
+    said = re.sub(r" +", " ", said).strip().rstrip(".")
+    return said if len(said) <= _DETAIL else f"{said[: _DETAIL - 1]}…"
+
+
+def _retry_after(text: str, now: float) -> float | None:
+    """The seconds that a `Retry-After` asks for (RFC 9110 section 10.2.3): a number of them, or a date."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", text):
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _wait(failure: CallFailed, number: int) -> float:
+    """Seconds until the next try: what the service says, else twice as long each time, give or take a quarter."""
+    if failure.retry_after is not None:
+        return failure.retry_after
+    return _FIRST_WAIT_SECONDS * 2.0 ** (number - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
