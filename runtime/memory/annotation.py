@@ -13,11 +13,36 @@ from typing import Annotated
 
 import msgspec
 
-from runtime.memory.item import Item, delivery_key
+from runtime.memory.item import Item, Provenance, RiskTier, delivery_key
 
 _OPEN = "<!-- symbi {"
 _CLOSE = "} -->"
 _UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An item's `Provenance` as an annotation says it; None or empty where there is nothing to say."""
+
+    author: str | None = None
+    session_id: str | None = None
+    task: str | None = None
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    risk_tier: RiskTier | None = None
+    git_commit: str | None = None
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, provenance: Provenance) -> Origin:
+        """What is known of how something came to be remembered."""
+        return cls(**dict(provenance))
+
+    @property
+    def provenance(self) -> Provenance:
+        """The same as an item has it."""
+        return Provenance(**msgspec.structs.asdict(self)) if self != _UNKNOWN else _NOTHING_KNOWN
+
+
+_UNKNOWN, _NOTHING_KNOWN = Origin(), Provenance()
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,6 +54,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     user: str | None = None
     sources: tuple[str, ...] = ()
+    provenance: Origin = Origin()
     text: str | None = None
 
     def saying(self, *, at: datetime | None, text: str | None) -> Annotation:
@@ -60,6 +86,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
         project=item.project_id,
         user=item.user_id if item.user_id != "owner" else None,
         sources=item.source_memory_ids,
+        provenance=Origin.of(item.provenance),
     )
 
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 from runtime.memory import lock
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.folder import Folder, revision
 from runtime.memory.item import Item
-from runtime.memory.log import Log, days
-from runtime.memory.notebook import LOGS, MEMORY
+from runtime.memory.log import Log, day_of, days
+from runtime.memory.notebook import LOGS, MEMORY, part_name
 from runtime.memory.reading import log_items, long_term_items
-from runtime.memory.store import Inspection, Place, Problem, Scan, StoreStats
+from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
 
 _AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -68,6 +68,47 @@ class Archive:
         days_or_memory: list[date | None] = [*memory, *found]
         ordered = reversed(days_or_memory) if wanted.newest_first else days_or_memory
         return [File(self, agent_id, day, wanted.newest_first) for day in ordered]
+
+    def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
+        """The parts of these agents. One whose folder cannot be read raises StoreError when it is `alone`; otherwise it
+        has a part that says so to whoever reads it.
+        """
+        found: list[Part] = []
+        for agent in agents:
+            try:
+                found += self.parts(agent)
+            except StoreError:
+                if alone:
+                    raise
+                found.append(Part(part_name(agent, None), agent, "unreadable"))
+        return tuple(found)
+
+    def parts(self, agent_id: str) -> list[Part]:
+        """`memory.md` and every log of an agent, with its revision; nothing is opened but folders.
+
+        What stands in the place of one of these files and is none (a folder, a pipe, a link) is a part too: reading it
+        says so, while leaving it out would say that it is gone.
+        """
+        found: list[Part] = []
+        with self._opened(agent_id) as agent:
+            memory = None if agent is None else agent.status(MEMORY)
+            if memory is not None:
+                found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
+            logs = None if agent is None else agent.child(LOGS)
+            with contextlib.ExitStack() as held:
+                for day in () if logs is None else days(held.enter_context(logs).names()):
+                    status = None if logs is None else logs.status(f"{day.isoformat()}.md")
+                    if status is not None:
+                        found.append(Part(part_name(agent_id, day), agent_id, revision(status)))
+        return found
+
+    def read(self, part: Part) -> list[tuple[Item, Place]]:
+        """The items of a part that `parts` named. Raises StoreError."""
+        file = part.name.rpartition("/")[2]
+        day = None if file == MEMORY else day_of(file)
+        if part.name != part_name(part.agent_id, day):
+            raise StoreError(f"{part.name!r} is no part of the memory of {part.agent_id}")
+        return self.placed(part.agent_id, day)
 
     def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, Place]]:
         """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""

@@ -58,6 +58,11 @@ def sync(descriptor: int, path: Path) -> None:
         raise FsyncFailed(f"cannot bring {path} to disk: {error.strerror}", hint="stop and check the disk") from error
 
 
+def revision(status: os.stat_result) -> str:
+    """What changes whenever a file does, as far as can be told without reading it: its inode, size and time."""
+    return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+
+
 class Folder:
     """An open folder. A context manager; `path` is for messages only."""
 

@@ -73,7 +73,7 @@ class Item(BaseModel):
     chunk_hash: str = ""
     tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
     text: Text
-    source_memory_ids: tuple[str, ...] = ()
+    source_memory_ids: tuple[Text, ...] = ()
     provenance: Provenance = Provenance()
 
     @model_validator(mode="before")

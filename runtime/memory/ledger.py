@@ -12,14 +12,22 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 from runtime.memory.annotation import delivery_keys
-from runtime.memory.folder import Folder, naming, read_all, sync, write_all
+from runtime.memory.folder import Folder, naming, read_all, revision, sync, write_all
 from runtime.memory.item import chunk_hash
 from runtime.memory.log import Log, header, mended
 
 _WINDOW = 4096
 _NEXT_ENTRY = (b"\n## ", b"\r\n## ")
+
+
+class Step(NamedTuple):
+    """The revision of a log before something was added at its end (None: there was nothing), and after."""
+
+    before: str | None
+    after: str
 
 
 class Ledger:
@@ -48,9 +56,10 @@ class Ledger:
                 with naming(logs.path / self.name, "read"):
                     self._learn(descriptor)
 
-    def append(self, logs: Folder, entries: Callable[[], bytes]) -> None:
+    def append(self, logs: Folder, entries: Callable[[], bytes]) -> Step | None:
         """Add what `entries` makes, from the ledger as it then is, to the end of the log; it is on disk on return.
 
+        Says between which revisions that was all that happened; None when nothing was added, or when it may not be all.
         `entries` enters what it makes into `keys` and `occurrences`. An editor that replaces the file meanwhile takes
         no lock: then the same is done with the file that is there now.
         """
@@ -62,14 +71,17 @@ class Ledger:
                     size = self._learn(descriptor, mend=True)
                 data = entries()
                 if not data:
-                    return
-                before = mended(self._window, self.newline) if size else header(self.day)
-                self._write(descriptor, size, before + data, path)
+                    return None
+                mending = mended(self._window, self.newline) if size else header(self.day)
+                learned, known = self._seen, os.fstat(descriptor)
+                self._write(descriptor, size, mending + data, path)
                 if not size:
                     sync(logs.descriptor, logs.path)
                 found = logs.status(self.name)
                 if found is not None and os.path.samestat(found, os.fstat(descriptor)):
-                    return
+                    alone = learned == _from_outside(known) and self._seen == _from_outside(found)
+                    added_only = not size or not mending
+                    return Step(revision(known) if size else None, revision(found)) if alone and added_only else None
 
     def _write(self, descriptor: int, size: int, data: bytes, path: Path) -> None:
         try:
@@ -87,13 +99,13 @@ class Ledger:
     def _look(self, descriptor: int) -> int:
         """Remember what the log looks like from outside; its size."""
         status = os.fstat(descriptor)
-        self._seen = status.st_ino, status.st_size, status.st_mtime_ns
+        self._seen = _from_outside(status)
         return status.st_size
 
     def _learn(self, descriptor: int, *, mend: bool = False) -> int:
         """Know the log as it is, and its size."""
         status = os.fstat(descriptor)
-        if self._seen == (status.st_ino, status.st_size, status.st_mtime_ns):
+        if self._seen == _from_outside(status):
             return status.st_size
         if mend:
             _cut_zeros(descriptor)
@@ -120,6 +132,10 @@ class Ledger:
         self._window = data[-_WINDOW:]
         self.keys.update(delivery_keys(data.decode("utf-8", "replace")))
         self.occurrences.update(chunk_hash(entry.text) for entry in Log.parse(self.day, data).entries)
+
+
+def _from_outside(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _take_back(descriptor: int, size: int, data: bytes) -> None:

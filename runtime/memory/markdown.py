@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict
@@ -30,7 +30,7 @@ from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreErr
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
-from runtime.memory.store import Capability, Inspection, Part, Place, Scan, Store, StoreStats
+from runtime.memory.store import Capability, Growth, Inspection, Part, Place, Scan, Store, StoreStats
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _THREADS = 8
@@ -45,7 +45,9 @@ class MarkdownOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-async def open_markdown(_memory: Memory, path: Path, clock: Clock = SYSTEM) -> MarkdownStore:
+async def open_markdown(
+    _memory: Memory, path: Path, clock: Clock = SYSTEM, _options: Mapping[str, object] | None = None
+) -> MarkdownStore:
     """The row's opening. Nothing is made on disk before something is remembered."""
     store = MarkdownStore(path, clock)
     await store.sweep()
@@ -88,6 +90,11 @@ class MarkdownStore(Store):
             result += outcome
         return tuple(result)
 
+    async def _preview(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> list[dict[str, Any]]:
+        for item in items:
+            legal(item.agent_id)
+        return await super()._preview(items, _gates)
+
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         agent = await self._whose(memory_id, agent_id)
         outcome = await self._group(agent).put(Change(memory_id, text))
@@ -125,10 +132,12 @@ class MarkdownStore(Store):
         return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        raise NotImplementedError
+        agents = await self.agents() if agent_id is None else (legal(agent_id),)
+        return await self._in_thread(self._archive.parts_of, agents, agent_id is not None)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
-        raise NotImplementedError
+        legal(part.agent_id)
+        return await self._in_thread(self._archive.read, part)
 
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._archive.agents)
@@ -156,7 +165,10 @@ class MarkdownStore(Store):
             notebook = Notebook(self.root, agent_id, self._clock)
 
             async def write(works: Sequence[Work]) -> Sequence[Outcome]:
-                return await self._writing(partial(notebook.perform, works))
+                outcomes = await self._writing(partial(notebook.perform, works))
+                for growth in notebook.growths():
+                    self._tell(growth)
+                return outcomes
 
             group = self._groups[agent_id] = Group(f"memory of {agent_id}", write)
         self._groups.move_to_end(agent_id)
@@ -164,6 +176,14 @@ class MarkdownStore(Store):
             if self._groups[name].idle:
                 del self._groups[name]
         return group
+
+    def _tell(self, growth: Growth) -> None:
+        """What was added is kept, whatever becomes of telling it: an index that misses it finds it by its revision."""
+        if self.on_growth is not None:
+            try:
+                self.on_growth(growth)
+            except Exception:
+                _log.exception("memory_growth_not_told", part=growth.part.name)
 
     async def _whose(self, memory_id: str, agent_id: str | None) -> str:
         if agent_id is not None:

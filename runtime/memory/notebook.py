@@ -26,11 +26,17 @@ from runtime.memory.item import Item, delivery_key
 from runtime.memory.ledger import Ledger
 from runtime.memory.log import Log, day_of, days, entry_of
 from runtime.memory.reading import log_items, long_term_items
+from runtime.memory.store import Growth, Part
 
 MEMORY = "memory.md"
 LOGS = "logs"
 _TRIES = 50  # of a replacement, each against a person's edit that came in between
 _LEDGERS = 4  # days of one agent whose logs are remembered
+
+
+def part_name(agent_id: str, day: date | None) -> str:
+    """The name of the part that `memory.md` is, or the log of a day: its path under the store's root."""
+    return f"{agent_id}/{MEMORY}" if day is None else f"{agent_id}/{LOGS}/{day.isoformat()}.md"
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,12 @@ class Notebook:
         self.agent_id = agent_id
         self._clock = clock
         self._ledgers: OrderedDict[date, Ledger] = OrderedDict()
+        self._growths: list[Growth] = []
+
+    def growths(self) -> list[Growth]:
+        """What was added to logs since this was last asked, where it is known that nothing else happened to them."""
+        growths, self._growths = self._growths, []
+        return growths
 
     def perform(self, works: Sequence[Work]) -> list[Outcome]:
         """Do all of them under one lock: the appends first, together, then the changes in order.
@@ -160,7 +172,11 @@ class Notebook:
                 ledger.occurrences[item.chunk_hash] += 1
             return b"".join(pieces)
 
-        ledger.append(logs, entries)
+        step = ledger.append(logs, entries)
+        if step is not None:
+            added = tuple(item for item in (written[number] for number in numbers) if item is not None)
+            part = Part(part_name(self.agent_id, day), self.agent_id, step.after)
+            self._growths.append(Growth(part, step.before, added))
 
     def _keys_of_neighbours(self, logs: Folder, day: date) -> list[set[str]]:
         """The keys of the days before and after: a run that is done again may have another time than the first."""

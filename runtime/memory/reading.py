@@ -51,6 +51,7 @@ def _item(
         project_id=note.project,
         user_id="owner" if note.user is None else note.user,
         source_memory_ids=note.sources,
+        provenance=note.provenance.provenance,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple, final
 
@@ -17,7 +17,7 @@ from runtime.memory.redact import redact
 Capability = Literal["edit", "delete", "compact", "remove"]
 
 LARGEST_TEXT = 1024 * 1024
-"""Characters of one item at most; a longer one is refused."""
+"""Characters of one item's text at most, and again of everything said about it; a longer one is refused."""
 _ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
 
 
@@ -78,11 +78,18 @@ class Compaction(NamedTuple):
     deleted: int
 
 
+Severity = Literal["error", "warning"]
+
+
 class Problem(NamedTuple):
-    """Something in the store that could not be read, and why. It is kept as it is."""
+    """Something in the store that is not as it should be, and why: a file that could not be read and is kept as it is.
+
+    A `warning` is for a person to know; nothing is lost or refused because of it.
+    """
 
     file: str
     message: str
+    severity: Severity = "error"
 
 
 class StoreStats(NamedTuple):
@@ -119,7 +126,8 @@ class Store(ABC):
     capabilities: frozenset[Capability] = frozenset()
     on_growth: Callable[[Growth], None] | None = None
     """What is told of everything that was added where the store knows just what was; a call is no promise that it was
-    all: `parts` is."""
+    all: `parts` is. It is called on the event loop, before `append` returns, in the order of the writes to a part; it
+    returns at once, and what it raises is logged and goes no further."""
 
     @property
     @abstractmethod
@@ -135,23 +143,13 @@ class Store(ABC):
         one that the store holds as a set. Raises RefusedItem for one that is too large or names no legal agent; then
         none is written.
         """
-        given = tuple(items)
-        for item in given:
-            if len(item.text) > LARGEST_TEXT:
-                raise RefusedItem(
-                    f"an item of {len(item.text)} characters is too large for the memory of {item.agent_id}",
-                    hint=f"at most {LARGEST_TEXT}",
-                )
-        if sum(len(item.text) for item in given) > _ON_THE_LOOP:
-            clean = await asyncio.to_thread(_redacted, given)
-        else:
-            clean = _redacted(given)
+        clean = await _clean(tuple(items))
         return await self._append(clean, gates or {}) if clean else ()
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would."""
-        return await self._preview(_redacted(tuple(items)), gates or {})
+        return await self._preview(await _clean(tuple(items)), gates or {})
 
     @final
     async def save_session(self, agent_id: str, items: Iterable[Item], summary: Item) -> tuple[Item, ...]:
@@ -172,7 +170,9 @@ class Store(ABC):
         """
         self._must_be_able_to("edit")
         if len(text) > LARGEST_TEXT:
-            raise RefusedItem(f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT}")
+            raise RefusedItem(
+                f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT} characters"
+            )
         return await self._edit(memory_id, _redacted_text(text), agent_id)
 
     @final
@@ -228,6 +228,23 @@ class Store(ABC):
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         """An agent's memory as a person reads it, with the log of a day (UTC; today's unless given)."""
 
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+        """Read everything of one agent or of all: how many files were looked at, and what is not as it was written."""
+        found = await self.stats(agent_id)
+        return found.files, found.problems
+
+    async def ready(self) -> tuple[Problem, ...]:
+        """What stands in the way of the next write (errors), and what a person should know (warnings). Writes nothing
+        and is quick."""
+        return ()
+
+    def configure(self, options: Mapping[str, object]) -> None:  # noqa: B027 - most have no options
+        """Go by the options of the program that is loaded now, secrets in place, as `open_store` was given them: a
+        store stays open when only these change. Valid ones only."""
+
+    async def settle(self, seconds: float) -> None:  # noqa: B027 - most leave nothing to be done
+        """Wait until what the last appends left to be done in the background was tried, at most so many seconds."""
+
     async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
         """Finish what is being written and let go of what is open. A closed store is not used again."""
 
@@ -256,16 +273,52 @@ class Store(ABC):
             )
 
 
+async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The items without secrets. Raises RefusedItem for one that is too large or cannot be redacted."""
+    characters = 0
+    for item in items:
+        about = sum(map(len, _texts(item)))
+        for what, size in (("an item", len(item.text)), ("what is said about an item, its tags and sources,", about)):
+            if size > LARGEST_TEXT:
+                raise RefusedItem(
+                    f"{what} of {size} characters is too large for the memory of {item.agent_id}",
+                    hint=f"at most {LARGEST_TEXT} characters",
+                )
+            characters += size
+    if characters > _ON_THE_LOOP:
+        return await asyncio.to_thread(_redacted, items)
+    return _redacted(items)
+
+
+def _texts(item: Item) -> Iterator[str]:
+    """Every text of an item but its own: whatever else someone may have put a secret into."""
+    about = item.provenance
+    single = (item.source_uri, item.project_id, item.user_id, about.author, about.session_id, about.task)
+    yield from (text for text in (*single, about.git_commit) if text is not None)
+    yield from (*item.tags, *item.source_memory_ids, *about.sources)
+
+
 def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:
-    return tuple(_redacted_item(item) for item in items)
+    return tuple(map(redacted_item, items))
 
 
-def _redacted_item(item: Item) -> Item:
-    text, tags = _redacted_text(item.text), tuple(map(_redacted_text, item.tags))
-    source = None if item.source_uri is None else _redacted_text(item.source_uri)
-    if (text, tags, source) == (item.text, item.tags, item.source_uri):
+def redacted_item(item: Item) -> Item:
+    """The item without secrets in any of its texts. Raises RefusedItem when that cannot be done."""
+    if all(_redacted_text(text) == text for text in (item.text, *_texts(item))):
         return item
-    return item.changed(text=text, tags=tags, source_uri=source, chunk_hash="")
+    fields = item.model_dump(exclude={"chunk_hash"})
+    about = fields["provenance"]
+    for name in ("text", "source_uri", "project_id", "user_id"):
+        fields[name] = _redacted_or_none(fields[name])
+    for name in ("author", "session_id", "task", "git_commit"):
+        about[name] = _redacted_or_none(about[name])
+    for holder, name in ((fields, "tags"), (fields, "source_memory_ids"), (about, "sources")):
+        holder[name] = tuple(map(_redacted_text, holder[name]))
+    return Item.model_validate(fields)
+
+
+def _redacted_or_none(text: str | None) -> str | None:
+    return None if text is None else _redacted_text(text)
 
 
 def _redacted_text(text: str) -> str:

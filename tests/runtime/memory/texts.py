@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from runtime.memory.item import Item, MemoryType
+from runtime.memory.item import Item, MemoryType, Provenance
 
 WHEN = datetime(2026, 2, 14, 10, 30, 7, 250_000, tzinfo=UTC)
 
@@ -47,6 +47,20 @@ def fact(text: str = "User prefers dark mode", **fields: object) -> Item:
     return item(text, "semantic", **fields)
 
 
+def provenances() -> st.SearchStrategy[Provenance]:
+    """Whatever may be known of how something came to be remembered."""
+    return st.builds(
+        Provenance,
+        author=st.none() | texts,
+        session_id=st.none() | texts,
+        task=st.none() | texts,
+        confidence=st.none() | st.floats(0, 1),
+        risk_tier=st.sampled_from([None, "GREEN", "YELLOW", "RED"]),
+        git_commit=st.none() | texts,
+        sources=st.lists(texts, max_size=2).map(tuple),
+    )
+
+
 @st.composite
 def items(draw: st.DrawFn) -> Item:
     """Any item at all, of one agent."""
@@ -59,4 +73,5 @@ def items(draw: st.DrawFn) -> Item:
         project_id=draw(st.none() | texts),
         user_id=draw(st.just("owner") | texts),
         source_memory_ids=draw(st.lists(texts, max_size=2)),
+        provenance=draw(st.just(Provenance()) | provenances()),
     )
