@@ -87,13 +87,14 @@ class Ledger:
         try:
             with naming(path, "write"):
                 write_all(descriptor, data)
+                written = os.fstat(descriptor)
         except BaseException:
             self._forget()
             _take_back(descriptor, size, data)
             raise
         sync(descriptor, path)
         self._window = (self._window + data)[-_WINDOW:]
-        if self._look(descriptor) != size + len(data):
+        if self._look(descriptor) != size + len(data) or self._seen != _from_outside(written):
             self._forget()
 
     def _look(self, descriptor: int) -> int:
