@@ -13,7 +13,7 @@ help: ## list the commands
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
 	@echo 'installing into .venv; this takes about a minute'
 	@$(PYTHON) -m venv .venv
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[local]'
 	@touch $@
 
 .venv/installed-dev: .venv/installed

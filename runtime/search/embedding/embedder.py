@@ -29,6 +29,7 @@ class Embedder(ABC):
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One float32 row of `dimension`, length 1, for each text, in order; a text longer than the model reads is cut.
+        A blank text has the zero vector, which is near to nothing.
 
         Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
         """

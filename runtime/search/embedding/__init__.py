@@ -1,0 +1,110 @@
+"""The table of embeddings, and how one is opened.
+
+To add one: one file with an `Embedder`, its options model and an opening function, and one row in `EMBEDDINGS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from dslc.blocks.choice import Choice
+from runtime.errors import UsageError
+from runtime.rows import by_name
+from runtime.search.embedding.embedder import Embedder
+
+Open = Callable[[Mapping[str, object]], Awaitable[Embedder]]
+
+
+@dataclass(frozen=True)
+class EmbeddingRow:
+    """An embedding. `options_path` and `opening` are `module:name`, loaded when they are first needed.
+
+    `options_path` names the pydantic model of what the program may say behind the embedding's name; its module imports
+    nothing that the extra brings. `opening` names an `Open`. `extra` is the optional dependency that it needs.
+    """
+
+    name: str
+    title: str
+    doc: str
+    options_path: str
+    opening: str
+    doc_url: str | None = None
+    extra: str | None = None
+
+    @property
+    def options(self) -> type[BaseModel]:
+        """The model of the row's options."""
+        return cast("type[BaseModel]", _load(self.options_path))
+
+
+EMBEDDINGS = by_name(
+    "embedding",
+    [
+        EmbeddingRow(
+            name="local",
+            title="A model in this process",
+            doc="all-MiniLM-L6-v2 with int8 weights, 384 numbers a text, read up to 256 tokens. English; it ships "
+            "inside a package, runs on the processor and needs no network. A memory without `embedding` uses it "
+            "where it is installed.",
+            options_path="runtime.search.embedding.local:LocalOptions",
+            opening="runtime.search.embedding.local:open_local",
+            doc_url="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+            extra="local",
+        ),
+        EmbeddingRow(
+            name="hashing",
+            title="For tests: hashed words",
+            doc="For tests only: vectors that are made of a text's words by arithmetic and carry no meaning.",
+            options_path="runtime.search.embedding.hashing:HashingOptions",
+            opening="runtime.search.embedding.hashing:open_hashing",
+        ),
+    ],
+)
+"""Every embedding by the name that a program gives it."""
+
+
+def default_embedding() -> str | None:
+    """The row that a memory without `embedding` uses: `local` where its packages are installed, else None, which means
+    that searches go by keyword only. Loads none of them."""
+    from runtime.search.embedding.minilm.model import missing
+
+    return "local" if missing() is None else None
+
+
+async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -> Embedder | None:
+    """Open the embedding that a memory declares, or what None means here (`default_embedding`).
+
+    `options`: those of the choice, with every secret already a `runtime.secrets.Secret`. The caller closes it. Raises
+    UsageError for an embedding that is not in the table, options that it does not take, and one that cannot work here:
+    its extra is absent, or its files are not what they should be. Reaches no network.
+    """
+    name = default_embedding() if choice is None else choice.name
+    if name is None:
+        return None
+    row = EMBEDDINGS.get(name)
+    if row is None:
+        raise UsageError(f"there is no embedding {name}", hint=f"there are {', '.join(sorted(EMBEDDINGS))}")
+    try:
+        return await cast("Open", _load(row.opening))(options)
+    except ValidationError as error:
+        raise UsageError(
+            f"the embedding {row.name} is given options that it does not take",
+            hint="; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in _problems(error)),
+        ) from None
+
+
+def _problems(error: ValidationError) -> list[Any]:
+    return list(error.errors(include_input=False, include_url=False, include_context=False))
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+__all__ = ["EMBEDDINGS", "Embedder", "EmbeddingRow", "default_embedding", "open_embedding"]

