@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import dslc.blocks
 from runtime.memory import STORES
+from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
 from runtime.webhooks import PROVIDERS
@@ -26,7 +27,7 @@ def catalog() -> dict[str, Any]:
         "store": STORES,
         "secret": BACKENDS,
         "index": INDEXES,
-        "embedding": {},
+        "embedding": EMBEDDINGS,
         "model": {},
         "tool": {},
     }
