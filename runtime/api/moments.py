@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from dslc.blocks.duration import read_duration
-from dslc.blocks.invalid import Invalid
 from runtime.api.parameters import optional_text
 from runtime.clock import Clock, rfc3339
-from runtime.errors import UsageError
+from runtime.tools.moments import read_moment
 
 
 def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None:
@@ -19,17 +16,7 @@ def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None
     text = optional_text(parameters, name)
     if text is None:
         return None
-    try:
-        return int(clock.now() * 1000) - round(read_duration(text).total_seconds() * 1000)
-    except Invalid:
-        pass
-    try:
-        read = datetime.fromisoformat(text)
-        return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{name}: {text!r} is no time", hint="write how long ago (2h, 7d), or a date (2026-11-20, 2026-11-20T08:30)"
-        ) from None
+    return round(read_moment(text, name, clock).timestamp() * 1000)
 
 
 def told(at: int | None) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from runtime.clock import Clock
 from runtime.database import Database
 from runtime.identity import Caller
+from runtime.memory.opened import OpenMemory
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes
@@ -28,8 +29,23 @@ class House(Protocol):
     def agents(self) -> Collection[str]:
         """The names of the agents that a webhook may wake."""
 
+    @property
+    def memories(self) -> Mapping[str, OpenMemory]:
+        """Every memory of the program by name."""
+
+    def memory_of(self, agent: str) -> str:
+        """The name of the memory that `agent` writes to."""
+
     def public_url(self, path: str) -> str:
         """The URL at which senders reach `path`."""
+
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and how much there is."""
+
+
+def _untold(_what: str, _done: int, _total: int) -> None:
+    """For whom nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +54,5 @@ class Context:
 
     caller: Caller
     house: House
+    progress: Progress = _untold
+    """What to tell of work that takes a while."""

@@ -16,12 +16,12 @@ def write_cursor(*parts: int | str) -> str:
     return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, *kinds: type[int] | type[str]) -> tuple[int | str, ...]:
+def read_cursor(cursor: str, *kinds: type[int] | type[str], longest: int = LONGEST) -> tuple[int | str, ...]:
     """The parts again. Raises UsageError for a text that `write_cursor` did not write with parts of these kinds."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         parts = json.loads(raw)
-        fits = isinstance(parts, list) and len(parts) == len(kinds) and len(cursor) <= LONGEST
+        fits = isinstance(parts, list) and len(parts) == len(kinds) and len(cursor) <= longest
         # type, not isinstance: True is no number here. A number must fit the column that it is compared with.
         if not fits or any(type(part) is not kind for part, kind in zip(parts, kinds, strict=True)):
             raise ValueError

@@ -1,0 +1,117 @@
+"""Which memories an agent has, and what of them the caller may see.
+
+With the scope `admin` that is everything; everybody else sees and writes what is their own, and what is another's looks
+as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from pathlib import PurePath
+
+from runtime.errors import NotFound
+from runtime.identity import Forbidden
+from runtime.memory import Item, Place, Scan
+from runtime.memory.opened import OpenMemory
+from runtime.names import unknown
+from runtime.tools.context import Context
+from runtime.tools.memory_types import KeptItem
+
+
+def sees_all(context: Context) -> bool:
+    """Whether the caller sees every user's."""
+    return context.caller.may("admin")
+
+
+def user_filter(context: Context, asked: str | None) -> str | None:
+    """Whose items are looked at: None for everybody's. Raises Forbidden for those of another user."""
+    if sees_all(context):
+        return asked
+    if asked not in {None, context.caller.user_id}:
+        raise Forbidden("admin")
+    return context.caller.user_id
+
+
+def named(context: Context, memory: str | None) -> list[OpenMemory]:
+    """The memory of this name, or all. Raises NotFound with the nearest names."""
+    memories = context.house.memories
+    if memory is None:
+        return list(memories.values())
+    if memory not in memories:
+        raise unknown("memory", memory, memories, NotFound)
+    return [memories[memory]]
+
+
+async def places(context: Context, agent: str, memory: str | None = None) -> list[OpenMemory]:
+    """The memories in which `agent` remembers, its own first; that one alone when it remembers nothing yet.
+
+    Raises NotFound with the nearest names for an agent that neither the program nor a memory knows.
+    """
+    own = context.house.memory_of(agent) if context.house.memories else None
+    asked = sorted(named(context, memory), key=lambda each: each.name != own)
+    remembers = {each.name: set(await each.store.agents()) for each in asked}
+    found = [each for each in asked if agent in remembers[each.name]]
+    if agent in context.house.agents and asked:
+        return found or [asked[0]]
+    if not sees_all(context):
+        found = [each for each in found if await _has(each, agent, context.caller.user_id)]
+    if not found:
+        known = set(context.house.agents)
+        if sees_all(context):
+            known = known.union(*remembers.values())
+        raise unknown("agent", agent, known, NotFound)
+    return found
+
+
+async def home(context: Context, agent: str, memory: str | None = None) -> OpenMemory:
+    """The memory that `agent` writes to, or the one that is named. Raises NotFound."""
+    found = await places(context, agent, memory)
+    if memory is None and agent in context.house.agents:
+        return context.house.memories[context.house.memory_of(agent)]
+    return found[0]
+
+
+async def everywhere(context: Context, agent: str | None, memory: str | None = None) -> list[tuple[OpenMemory, str]]:
+    """Every memory and agent that remembers in it: of one agent, or of all."""
+    if agent is not None:
+        return [(each, agent) for each in await places(context, agent, memory)]
+    return [(each, name) for each in named(context, memory) for name in sorted(await each.store.agents())]
+
+
+async def of_user(items: AsyncIterator[Item], user: str | None) -> AsyncIterator[Item]:
+    """Those of the user; all when `user` is None."""
+    async for item in items:
+        if user in (None, item.user_id):
+            yield item
+
+
+def kept(item: Item, memory: OpenMemory) -> KeptItem:
+    """The item with the memory's name."""
+    return KeptItem.model_construct(**dict(item), memory=memory.name)
+
+
+def shown(context: Context, agent: str, place: Place | None) -> tuple[str | None, int | None]:
+    """File and line as the caller may see them: the folders above an agent's are the administrator's matter."""
+    if place is None:
+        return None, None
+    if sees_all(context):
+        return place.file, place.line
+    parts = PurePath(place.file).parts
+    begin = len(parts) - 1 - parts[::-1].index(agent) if agent in parts else -1
+    return str(PurePath(*parts[begin:])), place.line
+
+
+def tags_of(*tags: Iterable[str]) -> frozenset[str]:
+    """All of them, each once."""
+    return frozenset().union(*tags)
+
+
+def items_of(memory: OpenMemory, agent: str, user: str | None) -> AsyncIterator[Item]:
+    """An agent's items that are the user's, or everybody's."""
+    return of_user(memory.store.scan(Scan(agent_id=agent)), user)
+
+
+async def _has(memory: OpenMemory, agent: str, user: str) -> bool:
+    async for _ in items_of(memory, agent, user):
+        return True
+    return False

@@ -1,0 +1,132 @@
+"""Everything that is remembered, a page at a time, so that another store can be given all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runtime.errors import SymbiontError
+from runtime.memory import FsyncFailed, Item, Part, StoreError
+from runtime.memory.opened import OpenMemory
+from runtime.tools.context import Context
+from runtime.tools.cursor import read_cursor, write_cursor
+from runtime.tools.memory_access import named, places, user_filter
+from runtime.tools.memory_types import (
+    LONGEST_CURSOR,
+    AnyAgent,
+    Cursor,
+    Difficulty,
+    ExportedItem,
+    ExportedItems,
+    MemoryName,
+    Page,
+    User,
+)
+from runtime.tools.memory_write import Equality, equality
+
+LARGEST_PAGE = 4 * 1024 * 1024
+"""Characters of text after which a page is full."""
+
+
+async def memory_export(
+    context: Context,
+    limit: Page = 500,
+    agent: AnyAgent = None,
+    user: User = None,
+    memory: MemoryName = None,
+    cursor: Cursor = None,
+) -> ExportedItems:
+    """Show everything that is remembered, in the order of the store, for another store to import.
+
+    Everybody's with the scope `admin`, else one's own. `copy_number` counts the equal items before one, so that an
+    import knows two that are alike from one that it has seen.
+    """
+    whose = user_filter(context, user)
+    begin = None if cursor is None else _Place.read(cursor)
+    memories = named(context, memory) if agent is None else await places(context, agent, memory)
+    page = _Page(limit, whose)
+    more = None
+    for where, part in await _parts(memories, agent):
+        at = where.name, part.agent_id, part.name
+        if begin is not None and at < begin.part:
+            continue
+        try:
+            items = [item for item, _ in await where.store.read(part)]
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            page.problems.append(Difficulty(file=part.name, message=error.line(), severity="error"))
+            continue
+        start = begin.within(items) if begin is not None and at == begin.part else 0
+        more = page.take(where, part, items, start)
+        if more is not None:
+            break
+    total = await _total(memories, agent, whose)
+    return ExportedItems(items=page.items, total=total, problems=page.problems, next_cursor=more)
+
+
+class _Place(NamedTuple):
+    """Where an export goes on: memory, agent and name of the part; how many of its items were seen; the last one."""
+
+    part: tuple[str, str, str]
+    seen: int
+    last: str
+
+    @classmethod
+    def read(cls, cursor: str) -> _Place:
+        """Raises UsageError."""
+        memory, agent, part, seen, last = read_cursor(cursor, str, str, str, int, str, longest=LONGEST_CURSOR)
+        assert isinstance(seen, int)
+        return cls((str(memory), str(agent), str(part)), seen, str(last))
+
+    def within(self, items: Sequence[Item]) -> int:
+        """How many of the items were seen, when some of them went or came since: those up to the last one."""
+        if 0 < self.seen <= len(items) and items[self.seen - 1].memory_id == self.last:
+            return self.seen
+        found = [place for place, item in enumerate(items, 1) if item.memory_id == self.last]
+        return found[-1] if found else 0
+
+
+class _Page:
+    """What is gathered for one answer."""
+
+    def __init__(self, limit: int, user: str | None) -> None:
+        self.items: list[ExportedItem] = []
+        self.problems: list[Difficulty] = []
+        self._limit = limit
+        self._user = user
+        self._size = 0
+
+    def take(self, where: OpenMemory, part: Part, items: Sequence[Item], start: int) -> str | None:
+        """Take what is wanted of a part from `start` on; the cursor to go on with when that is more than fits."""
+        seen: Counter[Equality] = Counter()
+        for place, item in enumerate(items):
+            copies = seen[equality(item)]
+            seen[equality(item)] += 1
+            if place < start or self._user not in {None, item.user_id}:
+                continue
+            if len(self.items) >= self._limit or (self.items and self._size + len(item.text) > LARGEST_PAGE):
+                last = items[place - 1].memory_id if place else ""
+                return write_cursor(where.name, part.agent_id, part.name, place, last)
+            self._size += len(item.text)
+            made = ExportedItem.model_construct(**dict(item), memory=where.name, copy_number=copies)
+            self.items.append(made)
+        return None
+
+
+async def _parts(memories: Sequence[OpenMemory], agent: str | None) -> list[tuple[OpenMemory, Part]]:
+    found = [(each, part) for each in memories for part in await each.store.parts(agent)]
+    return sorted(found, key=lambda pair: (pair[0].name, pair[1].agent_id, pair[1].name))
+
+
+async def _total(memories: Sequence[OpenMemory], agent: str | None, user: str | None) -> int | None:
+    """As many as the indexes hold; others' are not counted for one who may not see them."""
+    if user is not None:
+        return None
+    try:
+        return sum([(await each.index_stats(agent)).entries for each in memories])
+    except FsyncFailed:
+        raise
+    except SymbiontError:
+        return None

@@ -1,0 +1,199 @@
+"""The upkeep of what agents remember: how much it is, compaction, deletion, and whether it is all as it was written."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import structlog
+
+from runtime.clock import utc
+from runtime.errors import SymbiontError
+from runtime.memory import FsyncFailed, Problem, StoreError, Unsupported
+from runtime.memory.opened import OpenMemory
+from runtime.search.index.index import IndexStats
+from runtime.tools.context import Context
+from runtime.tools.memory_access import everywhere, items_of, named, places, user_filter
+from runtime.tools.memory_types import (
+    Agent,
+    AgentMemory,
+    AnyAgent,
+    Compacted,
+    CompactedMemory,
+    Difficulty,
+    DryRun,
+    MemoryName,
+    MemoryState,
+    MemoryStats,
+    Purged,
+    PurgedMemory,
+    Reindexed,
+    ReindexedMemories,
+    Verified,
+    VerifiedMemories,
+)
+
+log = structlog.get_logger("symbiont.memory")
+
+
+async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> MemoryStats:
+    """Count what is remembered, and tell what is wrong with it.
+
+    Without the scope `admin`, one's own items are counted and nothing else.
+    """
+    whose = user_filter(context, None)
+    if whose is not None:
+        owned = [await _own(each, name, whose) for each, name in await everywhere(context, agent, memory)]
+        return MemoryStats(agents=[row for row in owned if row.items or agent is not None], memories=[])
+    found = await everywhere(context, agent, memory)
+    states = [
+        MemoryState(
+            memory=each.name,
+            store=each.block.store.name,
+            capabilities=sorted(each.store.capabilities),
+            embedding=each.embedding,
+            problems=list(each.problems),
+        )
+        for each in named(context, memory)
+        if agent is None or any(where is each for where, _ in found)
+    ]
+    return MemoryStats(agents=[await _measured(each, name) for each, name in found], memories=states)
+
+
+async def memory_compact(context: Context, agent: Agent, memory: MemoryName = None) -> CompactedMemory:
+    """Put what an agent's logs hold for the long term where it stays.
+
+    Then logs older than the declared retention are deleted. Done again, it puts nothing twice.
+    """
+    now = utc(context.house.clock.now())
+    done = []
+    for each in await places(context, agent, memory):
+        compaction = await each.compact(agent, now)
+        done.append(Compacted(memory=each.name, flushed=compaction.flushed, deleted=compaction.deleted))
+    _noted(context, "compacted", agent)
+    return CompactedMemory(agent=agent, memories=done)
+
+
+async def memory_purge(
+    context: Context, agent: Agent, memory: MemoryName = None, dry_run: DryRun = False
+) -> PurgedMemory:
+    """Delete everything that an agent remembers, logs and all."""
+    going: list[tuple[OpenMemory, Purged]] = []
+    for each in await places(context, agent, memory):
+        if "remove" not in each.store.capabilities:
+            raise Unsupported(
+                f"the memory {each.name} keeps {each.block.store.name}, which are never deleted",
+                hint="delete its folder by hand, with no daemon running, if you must",
+            )
+        stats, index = await each.store.stats(agent), await _index(each, agent)
+        if stats.agents:
+            going.append((each, Purged(memory=each.name, files=stats.files, items=index and index.entries)))
+    if not dry_run:
+        for each, _ in going:
+            await each.remove(agent)
+        _noted(context, "purged", agent)
+    return PurgedMemory(agent=agent, memories=[gone for _, gone in going], dry_run=dry_run)
+
+
+async def memory_reindex(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> ReindexedMemories:
+    """Build the index again from what is remembered, vectors too."""
+    done = []
+    for each in named(context, memory) if agent is None else await places(context, agent, memory):
+        report = await each.reindex(agent, context.progress)
+        done.append(
+            Reindexed(
+                memory=each.name,
+                parts=report.parts,
+                items=report.changed,
+                embedded=report.embedded,
+                problems=list(report.problems),
+            )
+        )
+    return ReindexedMemories(memories=done)
+
+
+async def memory_verify(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> VerifiedMemories:
+    """Read everything that is remembered, and tell what is not as it was written."""
+    rows = await everywhere(context, agent, memory)
+    found = []
+    for number, (each, name) in enumerate(rows):
+        context.progress("reading", number, len(rows))
+        found.append(await _verified(each, name))
+    context.progress("reading", len(rows), len(rows))
+    good = not any(problem.severity == "error" for row in found for problem in row.problems)
+    return VerifiedMemories(agents=found, good=good)
+
+
+async def _verified(memory: OpenMemory, agent: str) -> Verified:
+    files, problems = await memory.store.verify(agent)
+    said = {problem.file: _difficulty(problem) for problem in problems}
+    items = 0
+    for part in await memory.store.parts(agent):
+        try:
+            items += len(await memory.store.read(part))
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            # One that is known already names its file.
+            if not any(file in str(error) for file in said):
+                said[part.name] = Difficulty(file=part.name, message=error.line(), severity="error")
+    return Verified(agent=agent, memory=memory.name, files=files, items=items, problems=list(said.values()))
+
+
+async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
+    stats = await memory.store.stats(agent)
+    problems = [_difficulty(problem) for problem in stats.problems]
+    index = await _index(memory, agent)
+    return AgentMemory(
+        agent=agent,
+        memory=memory.name,
+        files=stats.files,
+        bytes=stats.bytes,
+        oldest=stats.oldest,
+        newest=stats.newest,
+        items=index and index.entries,
+        embedded=index and index.embedded,
+        pending=index and (index.entries - index.embedded if memory.embedding else 0),
+        problems=problems,
+    )
+
+
+async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
+    """Of what one user owns there: its files, and what the index makes of it, are everybody's."""
+    days: list[date] = []
+    items = 0
+    async for item in items_of(memory, agent, user):
+        items += 1
+        if item.memory_type == "episodic":
+            days.append(item.timestamp.date())
+    return AgentMemory(
+        agent=agent,
+        memory=memory.name,
+        files=None,
+        bytes=None,
+        oldest=min(days, default=None),
+        newest=max(days, default=None),
+        items=items,
+        embedded=None,
+        pending=None,
+        problems=[],
+    )
+
+
+async def _index(memory: OpenMemory, agent: str) -> IndexStats | None:
+    """What the index holds of an agent, in step with the store; None when that cannot be said."""
+    try:
+        await memory.sync(agent)
+        return await memory.index_stats(agent)
+    except FsyncFailed:
+        raise
+    except SymbiontError:
+        return None
+
+
+def _difficulty(problem: Problem) -> Difficulty:
+    return Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
+
+
+def _noted(context: Context, done: str, agent: str) -> None:
+    caller = context.caller
+    log.info("a memory was changed", change=done, agent=agent, user_id=caller.user_id, token=caller.token_id)

@@ -1,0 +1,26 @@
+"""Times as people write them: how long ago, or a date."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from dslc.blocks.duration import read_duration
+from dslc.blocks.invalid import Invalid
+from runtime.clock import Clock
+from runtime.errors import UsageError
+
+
+def read_moment(text: str, name: str, clock: Clock) -> datetime:
+    """The time that `text` says, in UTC: `2h` (ago), or a date or time in ISO 8601, which is UTC unless it has an
+    offset. Raises UsageError, which calls it `name`."""
+    try:
+        try:
+            return datetime.fromtimestamp(clock.now() - read_duration(text).total_seconds(), UTC)
+        except Invalid:
+            read = datetime.fromisoformat(text)
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"{name}: {text[:80]!r} is no time",
+            hint="write how long ago (2h, 7d), or a date (2026-11-20, 2026-11-20T08:30)",
+        ) from None
