@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from dslc.blocks import Memory
+import structlog
+
+from dslc.blocks import Choice, Memory
 from runtime.clock import SYSTEM, Clock
+from runtime.errors import SymbiontError
+from runtime.memory import open_store, path_of
+from runtime.memory.entries import item_of, place_of
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.indexer import Indexer, Progress, Start, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Compaction, Place, Store
+from runtime.memory.upkeep import works
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.engine import Answer, search
 from runtime.search.entry import Filter
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.index import open_index
 from runtime.search.index.index import IndexStats
 from runtime.search.question import EVERYTHING, Question
 
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done (`reading`, `embedding`), how much of it is done, and how much there is."""
+__all__ = ["Found", "FoundHit", "OpenMemory", "Progress", "SyncReport", "open_memory"]
+
+log = structlog.get_logger("symbiont.memory")
+
+EMBEDDED_BEFORE_A_SEARCH: Final = 256
+"""Entries that a command embeds at most before it searches."""
+CATCH_UP_SECONDS: Final = 2.0
+"""How long a search waits for its agent's parts while the background builds the index."""
 
 
 class FoundHit(NamedTuple):
@@ -36,30 +57,65 @@ class Found(NamedTuple):
     notes: tuple[str, ...]
 
 
-class SyncReport(NamedTuple):
-    """What bringing the index up to date did.
-
-    `parts` that there are, and how many of them were `read`; entries that were `changed` (new ones among them),
-    `removed` and `embedded`; one line for each part that could not be read and for what the index could not do.
-    """
-
-    parts: int
-    read: int
-    changed: int
-    removed: int
-    embedded: int
-    problems: tuple[str, ...]
-
-
 class OpenMemory:
-    """What a program's memory became. The store and the index belong to whoever else declares the same; the weights,
+    """What a program's memory became. The store and the index are shared with whoever declares the same; the weights,
     the retention and the embedding are this one's."""
 
-    name: str
-    block: Memory
-    store: Store
-    embedding: str | None
-    """The row of the embedding in use, such as `local`; None: searched by keyword only."""
+    def __init__(
+        self,
+        block: Memory,
+        indexer: Indexer,
+        embedder: Embedder | None,
+        *,
+        folder: Path,
+        clock: Clock = SYSTEM,
+        store_options: Mapping[str, object] | None = None,
+        problems: Sequence[str] = (),
+    ) -> None:
+        """`folder`: where the store's files are. `problems`: what of the block could not be opened."""
+        self.name = block.name
+        self.block = block
+        self.folder = folder
+        self._indexer = indexer
+        self._embedder = embedder
+        self._clock = clock
+        self._options = block.store.options if store_options is None else store_options
+        self._problems = tuple(problems)
+        self._not_compacted: dict[str, str] = {}
+        self._catching_up: set[asyncio.Task[SyncReport]] = set()
+
+    @property
+    def store(self) -> Store:
+        """Where its items are kept."""
+        return self._indexer.store
+
+    @property
+    def indexer(self) -> Indexer:
+        """What keeps the index in step with the store."""
+        return self._indexer
+
+    @property
+    def embedding(self) -> str | None:
+        """The row of the embedding in use, such as `local`; None: searched by keyword only."""
+        return None if self._embedder is None else self._embedder.name
+
+    @property
+    def for_tests(self) -> bool:
+        """Whether the vectors of the embedding in use carry no meaning."""
+        return self._embedder is not None and self._embedder.for_tests
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not work as declared just now, one line each."""
+        return (*self._problems, *self._indexer.problems, *self._not_compacted.values())
+
+    async def activate(self, start: Start | None = None) -> None:
+        """From now on go by this block: its store's options, its embedding. `start` runs what keeps the index in step
+        in the background; without it every search does that itself."""
+        self.store.configure(self._options)
+        await self._indexer.queue.use(self._embedder)
+        if start is not None:
+            self._indexer.attend(start, works(self.name, self._indexer, self.folder, self._clock))
 
     def question(
         self,
@@ -72,54 +128,128 @@ class OpenMemory:
         keyword_weight: float | None = None,
     ) -> Question:
         """What is asked, with the declared weights where none are given. Raises UsageError as `Question` does."""
-        raise NotImplementedError
+        declared = self.block.search
+        return Question(
+            text=text,
+            now=now,
+            limit=limit,
+            wanted=wanted,
+            vector_weight=declared.vector_weight if vector_weight is None else vector_weight,
+            keyword_weight=declared.keyword_weight if keyword_weight is None else keyword_weight,
+        )
 
     async def search(self, question: Question) -> Found:
         """The items that answer best. What was written before the call, by us or by a person, is searched too.
 
         Raises IndexFailed when the index cannot be read.
         """
-        raise NotImplementedError
+        notes = await self._catch_up(question.wanted.agent)
+        mismatch = self._indexer.queue.mismatch
+        if mismatch is not None:
+            notes.append(f"searched by keyword only: {mismatch}")
+        embedder = self._embedder if mismatch is None else None
+        answer = await search(self._indexer.index, embedder, question)
+        return Found(await self._placed(answer), (*notes, *answer.notes))
+
+    async def _catch_up(self, agent: str | None) -> list[str]:
+        """Bring the index up to date before a search, and say what it lacks all the same."""
+        if not self._indexer.attended:
+            report = await self._indexer.sync(agent)
+            try:
+                await self._indexer.queue.embed(EMBEDDED_BEFORE_A_SEARCH)
+            except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
+                log.debug("not everything was embedded before a search", reason=error.line())
+            return list(report.problems)
+        task = asyncio.create_task(self._indexer.sync(agent), name=f"index of {self.name} before a search")
+        self._catching_up.add(task)
+        task.add_done_callback(self._catching_up.discard)
+        done, _ = await asyncio.wait({task}, timeout=CATCH_UP_SECONDS)
+        if not done:
+            return ["the index is still being built: not everything that is remembered is searched yet"]
+        return list(task.result().problems)
+
+    async def _placed(self, answer: Answer) -> tuple[FoundHit, ...]:
+        items = [item_of(hit.entry) for hit in answer.hits]
+        stale = self._indexer.failure is not None
+        places = [
+            None if stale or self._indexer.unreadable(hit.entry.part) else place_of(hit.entry) for hit in answer.hits
+        ]
+        unknown = [item for item, place in zip(items, places, strict=True) if place is None]
+        located = await self._located(unknown) if unknown else {}
+        return tuple(
+            FoundHit(item, hit.score, hit.parts, place or located.get(item.memory_id))
+            for item, hit, place in zip(items, answer.hits, places, strict=True)
+        )
+
+    async def _located(self, items: Sequence[Item]) -> Mapping[str, Place]:
+        try:
+            return await self.store.locate(items)
+        except FsyncFailed:
+            raise
+        except StoreError:
+            return {}
 
     async def sync(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to date with the store, of one agent or of all; vectors come later, in the background, or
         with `embed`. Nothing is raised for a part that cannot be read or an index that cannot be written: the report
         says so."""
-        raise NotImplementedError
+        return await self._indexer.sync(agent_id, progress)
 
     async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
         """Make vectors of up to `limit` entries that have none; how many. Raises EmbeddingUnavailable,
         EmbeddingMismatch, IndexFailed."""
-        raise NotImplementedError
+        return await self._indexer.queue.embed(limit, progress)
 
     async def reindex(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
-        """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too."""
-        raise NotImplementedError
+        """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too; why some
+        have none is among the report's problems. Raises IndexFailed."""
+        await self._indexer.forget(agent_id)
+        report = await self._indexer.sync(agent_id, progress)
+        try:
+            return report._replace(embedded=await self.embed(progress=progress))
+        except (EmbeddingUnavailable, EmbeddingMismatch) as error:
+            return report._replace(problems=(*report.problems, error.line()))
 
     async def compact(self, agent_id: str, now: datetime) -> Compaction:
         """Put what logs hold for the long term where it stays, and delete logs older than the declared retention.
 
-        Raises Unsupported, StoreError.
+        What had to be left as it is stays among `problems`. Raises Unsupported, StoreError.
         """
-        raise NotImplementedError
+        older_than = (now.astimezone(UTC) - self.block.retention).date()
+        try:
+            done = await self.store.compact(agent_id, older_than=older_than)
+        except StoreError as error:
+            self._not_compacted[agent_id] = f"the memory of {agent_id} was not compacted: {error.line()}"
+            raise
+        self._not_compacted.pop(agent_id, None)
+        if done.problems:
+            files = ", ".join(problem.file for problem in done.problems)
+            self._not_compacted[agent_id] = f"compacting the memory of {agent_id} left as they are: {files}"
+        await self._indexer.sync(agent_id)
+        return done
 
     async def remove(self, agent_id: str) -> bool:
         """Delete everything this agent remembers, from the index too; whether there was anything. Raises Unsupported,
         StoreError."""
-        raise NotImplementedError
+        there_was = await self.store.remove(agent_id)
+        await self._indexer.sync(agent_id)
+        return there_was
+
+    async def finish(self) -> None:
+        """Wait for what searches left under way; the store and the index may be closed then."""
+        await asyncio.gather(*self._catching_up, return_exceptions=True)
 
     async def index_stats(self, agent_id: str | None = None) -> IndexStats:
         """How much the index holds, of all agents or of one. Raises IndexFailed."""
-        raise NotImplementedError
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What does not work as declared just now, one line each."""
-        raise NotImplementedError
+        return await self._indexer.index.stats(agent_id)
 
     async def close(self) -> None:
         """Let go of what `open_memory` opened."""
-        raise NotImplementedError
+        await self.finish()
+        await self._indexer.close()
+        await self.store.close()
+        if self._embedder is not None:
+            await self._embedder.close()
 
 
 async def open_memory(
@@ -137,4 +267,63 @@ async def open_memory(
     `index_folder`: where the index's file is; None keeps the index in memory. The options are the block's own unless
     given, with secrets resolved. Raises UsageError.
     """
-    raise NotImplementedError
+    store = await open_store(block, root, clock=clock, options=store_options)
+    try:
+        indexer = await open_indexer(store, block.index, index_folder, clock, index_options)
+    except BaseException:
+        await store.close()
+        raise
+    embedder, problem = await embedder_of(block.embedding, embedding_options)
+    memory = OpenMemory(
+        block,
+        indexer,
+        embedder,
+        folder=path_of(block, root),
+        clock=clock,
+        store_options=store_options,
+        problems=() if problem is None else (problem,),
+    )
+    await memory.activate()
+    return memory
+
+
+async def open_indexer(
+    store: Store,
+    choice: Choice | None,
+    folder: Path | None,
+    clock: Clock,
+    options: Mapping[str, object] | None = None,
+) -> Indexer:
+    """The index over a store, in a file of its own in `folder`. One that cannot be made is kept in memory instead, and
+    a problem. Raises UsageError."""
+    given = options if options is not None else {} if choice is None else choice.options
+    if folder is None:
+        return Indexer(store, await open_index(choice, None, given), clock)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Indexer(store, await open_index(choice, index_file(store, folder), given), clock)
+    except IndexFailed as error:
+        reason = error.line()
+    except OSError as error:
+        reason = f"{folder}: {(error.strerror or str(error)).lower()}"
+    log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
+    problem = f"the index is kept in memory until the next start: {reason}"
+    return Indexer(store, await open_index(choice, None, given), clock, problem=problem)
+
+
+def index_file(store: Store, folder: Path) -> Path:
+    """The file of a store's index: named for what the store physically is."""
+    row, _, _ = store.identity.partition(":")
+    return folder / f"{row}-{hashlib.sha256(store.identity.encode()).hexdigest()[:16]}.db"
+
+
+async def embedder_of(
+    choice: Choice | None, options: Mapping[str, object] | None = None
+) -> tuple[Embedder | None, str | None]:
+    """The embedding that a memory declares, or None and why it cannot be had."""
+    given = options if options is not None else {} if choice is None else choice.options
+    try:
+        return await open_embedding(choice, given), None
+    except SymbiontError as error:
+        name = default_embedding() if choice is None else choice.name
+        return None, f"the embedding {name} cannot be used, so searches go by keyword: {error.line()}"

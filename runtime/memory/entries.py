@@ -1,0 +1,91 @@
+"""Items as indexes hold them, and back: an entry carries the whole of its item, so a hit needs no look at the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.memory.item import Item
+from runtime.memory.store import Part, Place
+from runtime.search.entry import Entry
+
+_ELSEWHERE = frozenset(
+    {"memory_id", "project_id", "agent_id", "user_id", "memory_type", "timestamp", "source_uri", "chunk_hash", "tags"}
+) | {"text"}
+"""The fields of an item that an entry has of its own."""
+
+
+def entries_of(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
+    """The entries of a part's items in their order, counted from `first`."""
+    return [_entry(part, item, place, order) for order, (item, place) in enumerate(items, first)]
+
+
+def _entry(part: Part, item: Item, place: Place | None, order: int) -> Entry:
+    return Entry(
+        id=item.memory_id,
+        agent=item.agent_id,
+        user=item.user_id,
+        project=item.project_id,
+        type=item.memory_type,
+        time=item.timestamp,
+        source=item.source_uri,
+        tags=item.tags,
+        text=item.text,
+        hash=item.chunk_hash,
+        author=item.provenance.author,
+        group=group_of(part, item),
+        order=order,
+        part=part.name,
+        line=None if place is None else place.line,
+        rest=_rest(item, place),
+    )
+
+
+def group_of(part: Part, item: Item) -> str:
+    """What the item's neighbours have in common: the session it is from, else the day's log that it stands in.
+
+    Long-term items of no session have none: their order in a file says nothing.
+    """
+    if item.provenance.session_id:
+        return f"{item.agent_id}/{item.provenance.session_id}"
+    return part.name if item.memory_type == "episodic" else ""
+
+
+def item_of(entry: Entry) -> Item:
+    """The item as the store gave it."""
+    more = _read(entry.rest).get("item", {})
+    return Item(
+        memory_id=entry.id,
+        project_id=entry.project,
+        agent_id=entry.agent,
+        user_id=entry.user,
+        memory_type=entry.type,  # type: ignore[arg-type]  # it was one when it was put
+        timestamp=entry.time,
+        source_uri=entry.source,
+        tags=entry.tags,
+        text=entry.text,
+        **more,
+    )
+
+
+def place_of(entry: Entry) -> Place | None:
+    """Where the item stood when its part was read, None when that is not known."""
+    file = _read(entry.rest).get("file")
+    return None if file is None else Place(file, entry.line)
+
+
+def _rest(item: Item, place: Place | None) -> str:
+    rest: dict[str, Any] = {}
+    more = item.model_dump(mode="json", exclude=set(_ELSEWHERE), exclude_defaults=True)
+    if more:
+        rest["item"] = more
+    if place is not None:
+        rest["file"] = place.file
+    return json.dumps(rest, ensure_ascii=False, separators=(",", ":")) if rest else ""
+
+
+def _read(rest: str) -> dict[str, Any]:
+    found = json.loads(rest) if rest else {}
+    assert isinstance(found, dict)
+    return found
