@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from dslc.blocks import Choice
 from runtime.errors import UsageError
 from runtime.rows import by_name
-from runtime.search.index.index import Change, Index, IndexStats, Pending
+from runtime.search.index.index import Around, Change, Index, IndexStats, Pending, Scored
 
 Open = Callable[[Path | None, BaseModel], Awaitable[Index]]
 
@@ -87,4 +87,6 @@ def _load(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-__all__ = ["DEFAULT", "INDEXES", "Change", "Index", "IndexRow", "IndexStats", "Pending", "open_index"]
+__all__ = [
+    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexRow", "IndexStats", "Pending", "Scored", "open_index",
+]  # fmt: skip

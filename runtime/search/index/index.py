@@ -40,6 +40,25 @@ class Pending(NamedTuple):
     text: str
 
 
+class Scored(NamedTuple):
+    """Entries by key with their scores, best first, at most as many as were asked for. A key is the index's own number
+    for an entry, above 0, good for the time of a search: one whose entry is gone is nobody's from then on."""
+
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+class Around(NamedTuple):
+    """What stands around entries, a row for each key in the order of the keys: the keys of the neighbours before and
+    after it (0: none), its author's number in `authors` (-1: none) and its time in microseconds since 1970, UTC."""
+
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    author: NDArray[np.int64]
+    time: NDArray[np.int64]
+    authors: Sequence[str]
+
+
 class Index(ABC):
     """An opened index over one store. Derived: it can be deleted at any time and is rebuilt from the store.
 
@@ -88,26 +107,26 @@ class Index(ABC):
         dimension or with numbers that are none; then none is kept."""
 
     @abstractmethod
-    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
-        """Ids and scores (BM25, larger is better, above zero) of entries that hold one or more of `words`, or have a
-        neighbour that does, best first.
+    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+        """The entries that hold one or more of `words`, or have a neighbour that does, by BM25, which is above 0.
 
         Words are any text: each is read as the entries' texts are, and one that comes to several is looked for as they
-        stand together. One agent's words are weighed by that agent's entries alone.
+        stand together. An entry's text, its author and date, and (for less) its neighbours' texts count. One agent's
+        words are weighed by that agent's entries alone.
         """
 
     @abstractmethod
-    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Sequence[tuple[str, float]]:
-        """Ids and cosine similarities (-1 to 1) of the entries nearest to `vector`, best first; entries without a vector
-        are not among them. Raises EmbeddingMismatch for a vector of another dimension."""
+    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
+        """The entries nearest to `vector` by cosine, -1 to 1; one without a vector is not among them. Raises
+        EmbeddingMismatch for a vector of another dimension."""
 
     @abstractmethod
-    async def neighbours(self, ids: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]]:
-        """The ids before and after each entry in its group."""
+    async def around(self, keys: NDArray[np.int64]) -> Around:
+        """Who stands around each of these entries, who said it and when."""
 
     @abstractmethod
-    async def entries(self, ids: Sequence[str]) -> Mapping[str, Entry]:
-        """The entries of these ids; one that is gone is left out."""
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+        """The entries of these keys; one that is gone is left out."""
 
     @abstractmethod
     async def authors(self, wanted: Filter) -> Sequence[str]:

@@ -1,0 +1,80 @@
+"""The vectors of one store: a float32 matrix with a row for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runtime.search.errors import EmbeddingMismatch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+_DENSE = 0.4
+"""The share of a range of rows from which on it is quicker to multiply all of them than to gather those wanted."""
+
+
+class Matrix:
+    """Rows of `dimension` numbers, each of length 1, by key; what stands at a key that has none is undefined."""
+
+    def __init__(self, dimension: int, room: int = 1024) -> None:
+        self.dimension = dimension
+        self._rows = np.zeros((room, dimension), np.float32)
+
+    def put(self, keys: NDArray[np.int64], vectors: Vector) -> None:
+        """These vectors stand at these keys now. Room grows geometrically; what is not used yet costs nothing."""
+        if not len(keys):
+            return
+        last = int(keys.max())
+        if last >= len(self._rows):
+            grown = np.zeros((max(2 * len(self._rows), last + 1), self.dimension), np.float32)
+            grown[: len(self._rows)] = self._rows
+            self._rows = grown
+        self._rows[keys] = vectors
+
+    def similarities(self, vector: Vector, keys: NDArray[np.int64]) -> Vector:
+        """The cosine of `vector`, of length 1, with each of these rows; the keys are in ascending order."""
+        if not len(keys):
+            return np.zeros(0, np.float32)
+        first, end = int(keys[0]), int(keys[-1]) + 1
+        if len(keys) >= _DENSE * (end - first):
+            products: Vector = (self._rows[first:end] @ vector)[keys - first]
+            return products
+        gathered: Vector = self._rows[keys] @ vector
+        return gathered
+
+
+def unit(vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32], dimension: int | None) -> Vector:
+    """Vectors as rows of length 1; zeros stay zeros.
+
+    Raises EmbeddingMismatch when they are not of `dimension` (None: of one that they share), or hold no numbers.
+    """
+    found = {vector.shape for vector in vectors}
+    if len(found) > 1 or any(shape != ((dimension,) if dimension else shape[:1]) or shape == (0,) for shape in found):
+        sizes = ", ".join(sorted("x".join(map(str, shape)) for shape in found))
+        expected = f"{dimension} numbers each" if dimension else "as many numbers each"
+        raise EmbeddingMismatch(
+            f"the embedding gave vectors of {sizes} numbers where {expected} were expected",
+            hint="was its model changed? name another one, or build the index again: symbi memory reindex",
+        )
+    rows = np.asarray(vectors, np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if not np.isfinite(lengths).all():
+        raise EmbeddingMismatch("the embedding gave vectors that are no numbers", hint="look at its own log")
+    lengths[lengths == 0] = 1
+    return (rows / lengths[:, None]).astype(np.float32)
+
+
+def best(keys: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> tuple[list[int], list[float]]:
+    """The `limit` keys with the highest scores, best first; among equals the lower key."""
+    if limit < 1:
+        return [], []
+    if limit < len(keys):
+        chosen = np.argpartition(-scores, limit - 1)[:limit]
+        keys, scores = keys[chosen], scores[chosen]
+    ranked = np.lexsort((keys, -scores))
+    return keys[ranked].tolist(), scores[ranked].astype(float).tolist()

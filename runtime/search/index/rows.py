@@ -1,0 +1,175 @@
+"""What is known of every entry at once: a column of numbers each, by key, so that a filter is a few operations on
+whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runtime.search.entry import Filter
+from runtime.search.index.schema import (
+    AGENT,
+    AUTHOR,
+    GROUP,
+    ORDER,
+    PROJECT,
+    SOURCE,
+    TIME,
+    TYPE,
+    USER,
+    Row,
+    microseconds,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Keys = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+_FIRST = 1024
+_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE, "author": AUTHOR}
+_NUMBERS = {"time": TIME, "order": ORDER}
+_COLUMNS = (*_CODED, "group", *_NUMBERS, "before", "after", "text_size", "about_size")
+
+
+class Rows:
+    """Columns by key. Key 0 is nobody's: it stands for no neighbour, and has no words.
+
+    Names are compared by Python's own hash of them, 64 bits that are other ones in every process: two names of one code
+    are not to be expected, and cannot be sought out. `before` and `after` are the keys of an entry's neighbours;
+    `text_size` and `about_size` count words.
+    """
+
+    def __init__(self) -> None:
+        self.agent = self.user = self.project = self.type = self.source = self.author = _numbers(_FIRST)
+        self.group = self.time = self.order = self.before = self.after = _numbers(_FIRST)
+        self.text_size = self.about_size = _numbers(_FIRST)
+        for name in _COLUMNS:
+            setattr(self, name, _numbers(_FIRST))
+        self.alive: Mask = np.zeros(_FIRST, np.bool_)
+        self.embedded: Mask = np.zeros(_FIRST, np.bool_)
+        self.authors: dict[int, str] = {}
+        self.end = 1
+        """The first key that was never given."""
+        self._free: list[int] = []
+        self._size: NDArray[np.int64] | None = None
+
+    def new_keys(self, count: int) -> list[int]:
+        """Keys that nobody has, the lowest first; they are taken when they are `put`."""
+        free = self._free[: -count - 1 : -1] if count else []
+        return [*free, *range(self.end, self.end + count - len(free))]
+
+    def put(self, keys: Sequence[int], rows: Sequence[Row], *, link: bool = True) -> None:
+        """These rows stand at these keys now. Without `link`, who is whose neighbour is left for `link_all` to say."""
+        if not keys:
+            return
+        at = np.array(keys, np.int64)
+        self._reserve(int(at.max()))
+        columns = list(zip(*rows, strict=True))
+        touched = self.group[at]
+        for name, column in _CODED.items():
+            getattr(self, name)[at] = _codes(columns[column])
+        for name, column in _NUMBERS.items():
+            getattr(self, name)[at] = columns[column]
+        self.group[at] = [
+            _code((agent, group)) if group else 0 for agent, group in zip(columns[AGENT], columns[GROUP], strict=True)
+        ]
+        self.authors.update((_code(author), author) for author in set(columns[AUTHOR]) if author is not None)
+        self.alive[at] = True
+        self._take(keys)
+        if link:
+            self._link(np.concatenate((touched, self.group[at])))
+
+    def link_all(self) -> None:
+        """Say of all groups who is whose neighbour."""
+        self._link(self.group[: self.end])
+
+    def measure(self, keys: Sequence[int], text_sizes: Sequence[int], about_sizes: Sequence[int]) -> None:
+        """How many words these entries have."""
+        self.text_size[keys], self.about_size[keys] = text_sizes, about_sizes
+        self._size = None
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Nothing stands at these keys any more; they are given again."""
+        if not keys:
+            return
+        at = np.array(keys, np.int64)
+        touched = self.group[at]
+        for name in _COLUMNS:
+            getattr(self, name)[at] = 0
+        self.alive[at] = self.embedded[at] = False
+        self._free = sorted({*self._free, *keys}, reverse=True)
+        self._link(touched)
+
+    def wanted(self, filters: Filter) -> Mask:
+        """Which keys up to `end` pass, tags left aside."""
+        mask = self.alive[: self.end].copy()
+        for name in ("agent", "user", "project", "type", "source"):
+            value = getattr(filters, name)
+            if value is not None:
+                mask &= getattr(self, name)[: self.end] == _code(value)
+        if filters.since is not None:
+            mask &= self.time[: self.end] >= microseconds(filters.since)
+        if filters.until is not None:
+            mask &= self.time[: self.end] < microseconds(filters.until)
+        return mask
+
+    def size(self) -> NDArray[np.int64]:
+        """Words of each entry with its context, by key up to `end`."""
+        if self._size is None:
+            text = self.text_size[: self.end]
+            self._size = (
+                text + self.about_size[: self.end] + text[self.before[: self.end]] + text[self.after[: self.end]]
+            )
+        return self._size
+
+    def newest(self, mask: Mask, limit: int) -> Keys:
+        """Up to `limit` keys of the mask, newest first."""
+        keys = np.flatnonzero(mask)
+        return keys[np.lexsort((keys, -self.time[keys]))[:limit]]
+
+    def _take(self, keys: Sequence[int]) -> None:
+        end = max(self.end, max(keys) + 1)
+        if self._free or end - self.end > len(keys):
+            taken = set(keys)
+            self._free = sorted(({*self._free, *range(self.end, end)}) - taken, reverse=True)
+        self.end = end
+        self._size = None
+
+    def _reserve(self, key: int) -> None:
+        room = len(self.alive)
+        if key < room:
+            return
+        more = max(2 * room, key + 1) - room
+        for name in (*_COLUMNS, "alive", "embedded"):
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
+
+    def _link(self, groups: NDArray[np.int64]) -> None:
+        """Say who is whose neighbour in these groups."""
+        self._size = None
+        groups = np.unique(groups[groups != 0])
+        column = self.group[: self.end]
+        if groups.size == 0:
+            return
+        keys = np.flatnonzero(column == groups[0] if groups.size == 1 else np.isin(column, groups))
+        keys = keys[np.lexsort((keys, self.order[keys], self.time[keys], column[keys]))]
+        together = column[keys[1:]] == column[keys[:-1]]
+        self.before[keys] = self.after[keys] = 0
+        self.before[keys[1:]] = np.where(together, keys[:-1], 0)
+        self.after[keys[:-1]] = np.where(together, keys[1:], 0)
+
+
+def _numbers(count: int) -> NDArray[np.int64]:
+    return np.zeros(count, np.int64)
+
+
+def _code(value: object) -> int:
+    return hash(value) or 1
+
+
+def _codes(values: Iterable[Any]) -> list[int]:
+    return [0 if value is None else hash(value) or 1 for value in values]
