@@ -57,6 +57,23 @@ EMBEDDINGS = by_name(
             extra="local",
         ),
         EmbeddingRow(
+            name="ollama",
+            title="Ollama",
+            doc="A model that Ollama runs, on this machine or another; which one decides what languages it knows.",
+            options_path="runtime.search.embedding.ollama:OllamaOptions",
+            opening="runtime.search.embedding.ollama:open_ollama",
+            doc_url="https://docs.ollama.com/api/embed",
+        ),
+        EmbeddingRow(
+            name="openai",
+            title="OpenAI, or what speaks its API",
+            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What is "
+            "remembered is sent there, redacted.",
+            options_path="runtime.search.embedding.openai:OpenAIOptions",
+            opening="runtime.search.embedding.openai:open_openai",
+            doc_url="https://platform.openai.com/docs/api-reference/embeddings/create",
+        ),
+        EmbeddingRow(
             name="hashing",
             title="For tests: hashed words",
             doc="For tests only: vectors that are made of a text's words by arithmetic and carry no meaning.",

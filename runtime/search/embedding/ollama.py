@@ -1,0 +1,97 @@
+"""`embedding ollama`: a model that Ollama runs, on this machine or another.
+
+Its API is https://docs.ollama.com/api/embed: `POST /api/embed` with a list of texts as `input` answers `embeddings`, in
+order; a text longer than the model's context is cut by the server. The older `/api/embeddings` is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from dslc.blocks.values import Duration, Url
+from runtime.clock import SYSTEM, Clock
+from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.search.embedding.remote import RemoteEmbedder, Service
+from runtime.search.errors import EmbeddingMismatch
+
+
+class OllamaOptions(Group):
+    """Where Ollama is, and which of its models makes the vectors."""
+
+    url: Url = Field(default="http://localhost:11434", description="Where Ollama is, without `/api`.")
+    model: str = Field(
+        default="nomic-embed-text",
+        min_length=1,
+        max_length=200,
+        description="The model, as `ollama list` names it. `ollama pull` fetches it.",
+    )
+    dimension: int | None = Field(
+        default=None,
+        ge=1,
+        le=16384,
+        description="Numbers in a vector. Without it the first answer says; with it any other number is refused.",
+        examples=[768],
+    )
+    batch: int = Field(default=32, ge=1, le=512, description="Texts that are sent at once.")
+    max_characters: int = Field(
+        default=8000, ge=200, le=1_000_000, description="What is sent of a text at most; the rest is not embedded."
+    )
+    timeout: Duration = Field(
+        default=timedelta(seconds=60),
+        ge=timedelta(seconds=1),
+        le=timedelta(minutes=10),
+        description="How long a batch may take, the loading of the model included. A search waits 10 s at most.",
+    )
+
+
+class _Answer(msgspec.Struct):
+    embeddings: list[list[float]]
+
+
+class OllamaEmbedder(RemoteEmbedder):
+    """Asks one Ollama for the vectors of one of its models."""
+
+    name = "ollama"
+
+    def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
+        seconds = options.timeout.total_seconds()
+        host = urlsplit(options.url).netloc
+        service = Service(host, options.batch, options.max_characters, seconds, options.dimension)
+        super().__init__(service, caller=caller, clock=clock)
+        self._asked = options.model
+        self._url = f"{options.url.rstrip('/')}/api/embed"
+        # A name without a tag is the one tagged `latest`.
+        self.model = f"ollama/{options.model if ':' in options.model else f'{options.model}:latest'}"
+
+    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
+        body = {"model": self._asked, "input": list(texts), "truncate": True}
+        answer = await self._post(self._url, body, seconds=seconds, tries=tries)
+        try:
+            return msgspec.convert(answer, _Answer).embeddings
+        except msgspec.ValidationError:
+            wrong = self.not_vectors()
+        raise wrong
+
+    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
+        if failure.status == 404 and failure.detail:
+            return EmbeddingMismatch(
+                f"Ollama at {self._service.host} has no model {self._asked}", hint=f"ollama pull {self._asked}"
+            )
+        if failure.status == 404:
+            return EmbeddingMismatch(
+                f"{self._service.host} has no /api/embed",
+                hint="is it Ollama, 0.3 or newer, and the URL without `/api`?",
+            )
+        return EmbeddingMismatch(f"the embedding ollama is refused: {failure}", hint=failure.hint)
+
+
+async def open_ollama(options: Mapping[str, object]) -> OllamaEmbedder:
+    """Reaches no network: whether Ollama is there shows when something is embedded."""
+    return OllamaEmbedder(OllamaOptions.model_validate(options))

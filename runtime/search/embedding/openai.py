@@ -1,0 +1,174 @@
+"""`embedding openai`: OpenAI, or any service that speaks its API.
+
+The API is https://platform.openai.com/docs/api-reference/embeddings/create: `POST /embeddings` with a list of texts as
+`input` answers `data`, each with the `index` of its text and an `embedding`, as numbers or as base64 of little-endian
+float32. Which of the two is not asked for, since some services refuse to be asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from dslc.blocks.secret import is_reference
+from dslc.blocks.values import Duration, SecretReference, Url
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import UsageError
+from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.search.embedding.remote import RemoteEmbedder, Service
+from runtime.search.errors import EmbeddingMismatch
+from runtime.secrets.secret import Secret
+
+OPENAI = "https://api.openai.com/v1"
+
+
+class OpenAIOptions(Group):
+    """Which service and model make the vectors, and the key that it wants."""
+
+    url: Url = Field(
+        default=OPENAI, description="The service, OpenAI or one that speaks its API; `/embeddings` is put behind it."
+    )
+    api_key: SecretReference | None = Field(
+        default=None,
+        description="The key that is sent as a bearer token. OpenAI itself needs one.",
+        examples=["secret://env/OPENAI_API_KEY"],
+    )
+    model: str = Field(
+        default="text-embedding-3-small", min_length=1, max_length=200, description="The model, by the service's name."
+    )
+    dimension: int | None = Field(
+        default=None,
+        ge=1,
+        le=16384,
+        description="Numbers in a vector: asked for as `dimensions`, and any other number is refused. Without it the "
+        "model's own.",
+        examples=[512],
+    )
+    batch: int = Field(default=64, ge=1, le=2048, description="Texts that are sent at once.")
+    max_characters: int = Field(
+        default=24_000, ge=200, le=1_000_000, description="What is sent of a text at most; the rest is not embedded."
+    )
+    timeout: Duration = Field(
+        default=timedelta(seconds=30),
+        ge=timedelta(seconds=1),
+        le=timedelta(minutes=10),
+        description="How long a batch may take. A search waits 10 s at most.",
+    )
+
+
+class _Datum(msgspec.Struct):
+    embedding: list[float] | str
+    index: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Datum]
+
+
+class OpenAIEmbedder(RemoteEmbedder):
+    """Asks one service for the vectors of one model."""
+
+    name = "openai"
+
+    def __init__(
+        self,
+        options: OpenAIOptions,
+        key: Secret | None,
+        *,
+        caller: HttpCaller | None = None,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """Raises UsageError for a key that no header may hold."""
+        parts = urlsplit(options.url)
+        seconds = options.timeout.total_seconds()
+        service = Service(parts.netloc, options.batch, options.max_characters, seconds, options.dimension)
+        super().__init__(service, caller=caller, clock=clock)
+        self._url = parts._replace(path=f"{parts.path.rstrip('/')}/embeddings").geturl()
+        self._asked: dict[str, Any] = {"model": options.model}
+        if options.dimension is not None:
+            self._asked["dimensions"] = options.dimension
+        where = "" if options.url.rstrip("/") == OPENAI else f"{parts.netloc}/"
+        size = "" if options.dimension is None else f"@{options.dimension}"
+        self.model = f"openai/{where}{options.model}{size}"
+        self._key = key
+        _header(key)
+
+    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
+        body = {**self._asked, "input": list(texts)}
+        answer = await self._post(self._url, body, headers=_header(self._key), seconds=seconds, tries=tries)
+        try:
+            return self._rows(msgspec.convert(answer, _Answer).data)
+        except (msgspec.ValidationError, binascii.Error, ValueError):
+            wrong = self.not_vectors()
+        raise wrong
+
+    def _rows(self, data: list[_Datum]) -> list[Any]:
+        """The vectors in the order of their texts. Raises ValueError for what is none."""
+        if any(datum.index is not None for datum in data):
+            if sorted(-1 if datum.index is None else datum.index for datum in data) != list(range(len(data))):
+                raise ValueError("not one answer for each text")
+            data = sorted(data, key=lambda datum: datum.index or 0)
+        return [_numbers(datum.embedding) for datum in data]
+
+    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
+        host = self._service.host
+        match failure.status:
+            case 401 | 403:
+                return EmbeddingMismatch(
+                    f"{host} does not accept the key of the embedding openai (it answered {failure.status})",
+                    hint="write `api_key` with a reference to a key that is good"
+                    if self._key is None
+                    else f"the key is that of {self._key.origin}: is it still good, and may it use {self.model}?",
+                )
+            case 404:
+                said = f": {failure.detail}" if failure.detail else ""
+                return EmbeddingMismatch(
+                    f"{host} has no such model or address for the embedding openai{said}",
+                    hint="are `model` and `url` right?",
+                )
+        return EmbeddingMismatch(f"the embedding openai is refused: {failure}", hint=failure.hint)
+
+
+async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
+    """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
+    given = dict(options)
+    key = given.get("api_key")
+    if isinstance(key, str):
+        if is_reference(key):
+            raise UsageError("the key of the embedding openai could not be had", hint="is the secret set?")
+        key = Secret(key.encode(), "written in the program")
+    if isinstance(key, Secret):
+        given["api_key"] = "a secret"
+    read = OpenAIOptions.model_validate(given)
+    if read.api_key is None and read.url.rstrip("/") == OPENAI:
+        raise UsageError(
+            "the embedding openai needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`'
+        )
+    return OpenAIEmbedder(read, key if isinstance(key, Secret) else None)
+
+
+def _header(key: Secret | None) -> dict[str, str]:
+    if key is None:
+        return {}
+    # A file or a variable often ends in a line's end.
+    text = key.reveal().strip()
+    if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
+        raise UsageError(f"the key of the embedding openai, {key.origin}, holds what no key may hold")
+    return {"Authorization": f"Bearer {text.decode('ascii')}"}
+
+
+def _numbers(embedding: list[float] | str) -> Any:
+    """A row of numbers. Raises ValueError."""
+    if isinstance(embedding, list):
+        return embedding
+    import numpy as np
+
+    return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")

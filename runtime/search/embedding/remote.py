@@ -1,0 +1,207 @@
+"""What embeddings over HTTP have in common: batches, what is sent again, and what an answer must be to be believed."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runtime.clock import SYSTEM, Clock
+from runtime.outbound.http import CallFailed, HttpCaller
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.embedding.text import is_blank, readable
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of the largest answer: 500 vectors of 4096 numbers, each of them written with 25 characters."""
+QUESTION_SECONDS = 10.0
+"""The most that a single text takes: it is a question, and somebody waits."""
+AWAY_SECONDS = 10.0
+"""For how long a service that did not answer at all is not asked again, so that nobody waits for it each time."""
+
+_TRIES = 3
+_REQUEST_CHARACTERS = 200_000
+"""Characters that are sent at once, unless one text alone has more. OpenAI reads at most 300,000 tokens a request."""
+_SHORTEST = 200
+_TOO_LONG = re.compile(r"context|too long|too large|maximum|max_|exceed|tokens", re.IGNORECASE)
+
+
+class Service(NamedTuple):
+    """Where the vectors come from. `host`: as it is shown; `batch`: texts at once; `characters`: what is sent of a text
+    at most; `seconds`: how long an answer may take; `dimension`: the numbers that a vector is declared to have."""
+
+    host: str
+    batch: int
+    characters: int
+    seconds: float
+    dimension: int | None
+
+
+class RemoteEmbedder(Embedder):
+    """Asks a service for vectors, and checks them: as many as texts, of one dimension, of finite numbers."""
+
+    def __init__(self, service: Service, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
+        self._service = service
+        self._caller = caller or HttpCaller(largest_answer=LARGEST_ANSWER, clock=clock)
+        self._clock = clock
+        self._dimension = service.dimension
+        self._away: tuple[float, EmbeddingUnavailable] | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        sent = {place: readable(text[: self._service.characters]) for place, text in enumerate(texts)}
+        sent = {place: text for place, text in sent.items() if not is_blank(text)}
+        if texts and not sent and self._dimension is None:
+            await self._vectors(["text"])  # Only an answer says how long the zero vector is.
+        found: dict[int, NDArray[np.float32]] = {}
+        for places in _batches(sent, self._service.batch):
+            found.update(zip(places, await self._vectors([sent[place] for place in places]), strict=True))
+        rows = np.zeros((len(texts), self._dimension or 0), dtype=np.float32)
+        for place, row in found.items():
+            rows[place] = row
+        return rows
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    @abstractmethod
+    async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
+        """The service's vectors for `texts`, in order, as `check` takes them. Raises CallFailed, EmbeddingMismatch."""
+
+    @abstractmethod
+    def _refused(self, failure: CallFailed) -> EmbeddingMismatch:
+        """What a person is to mend, of a call that nobody need make again."""
+
+    async def _post(
+        self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, seconds: float, tries: int
+    ) -> Any:
+        return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=tries)
+
+    async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The checked rows for a batch; a text that is too long for the model is cut until it is not."""
+        try:
+            return await self._answer(texts)
+        except CallFailed as failure:
+            if not _is_too_long(failure):
+                raise self._refused(failure) from None
+        return await self._shortened(texts)
+
+    async def _shortened(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        # Each by itself: what a text becomes must not depend on those that are sent with it.
+        return np.concatenate([await self._cut(text) for text in texts])
+
+    async def _cut(self, text: str) -> NDArray[np.float32]:
+        while True:
+            try:
+                return await self._answer([text])
+            except CallFailed as failure:
+                if not _is_too_long(failure) or len(text) <= _SHORTEST:
+                    raise self._refused(failure) from None
+            text = text[: len(text) // 2]
+
+    async def _answer(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Raises CallFailed when it makes no sense to ask for the same again."""
+        if self._away is not None and self._clock.monotonic() < self._away[0]:
+            failure = self._away[1]
+            raise EmbeddingUnavailable(str(failure), hint=failure.hint)
+        seconds, tries = self._service.seconds, _TRIES
+        if len(texts) == 1:
+            seconds, tries = min(seconds, QUESTION_SECONDS), 1
+        try:
+            answer = await self._ask(texts, seconds=seconds, tries=tries)
+        except CallFailed as failure:
+            if "unsupported value" in failure.detail:
+                raise self._not_finite() from None  # Ollama cannot write NaN as JSON, and answers 500.
+            if not failure.passing:
+                raise
+            unavailable = EmbeddingUnavailable(f"the embedding {self.name} is not there: {failure}", hint=failure.hint)
+            if failure.status is None:
+                self._away = self._clock.monotonic() + AWAY_SECONDS, unavailable
+        else:
+            self._away = None
+            return self._checked(answer, len(texts))
+        raise unavailable
+
+    def _checked(self, answer: Sequence[Any], count: int) -> NDArray[np.float32]:
+        import numpy as np
+
+        if len(answer) != count:
+            raise EmbeddingMismatch(
+                f"the embedding {self.name} answered {len(answer)} vectors for {count} texts",
+                hint=f"does {self._service.host} speak its whole API?",
+            )
+        dimension = self._one_dimension({len(row) for row in answer})
+        with np.errstate(over="ignore"):
+            rows = np.array([np.asarray(row, dtype=np.float32) for row in answer], dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise self._not_finite()
+        self._dimension = dimension
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        # A vector of zeros has no direction, and stays what it is.
+        rows /= np.where(lengths > 0, lengths, 1.0)
+        unit: NDArray[np.float32] = rows.astype(np.float32)
+        return unit
+
+    def _one_dimension(self, found: set[int]) -> int:
+        declared = self._service.dimension
+        known = {self._dimension} if self._dimension is not None else found
+        wrong = sorted(found - known) or sorted(found)[1:]
+        if wrong:
+            wanted = min(known)
+            raise EmbeddingMismatch(
+                f"the embedding {self.name} answered a vector of {wrong[0]} numbers, not of {wanted}"
+                + (" as declared" if declared is not None else " as before"),
+                hint=f"write `dimension {wrong[0]}`, or name the model that has {wanted}"
+                if declared is not None
+                else "was its model changed? then start the daemon again, and everything is embedded anew",
+            )
+        dimension = min(found)
+        if dimension == 0:
+            raise EmbeddingMismatch(
+                f"the embedding {self.name} answered vectors of no numbers", hint=f"is {self.model} for embeddings?"
+            )
+        return dimension
+
+    def _not_finite(self) -> EmbeddingMismatch:
+        return EmbeddingMismatch(
+            f"the embedding {self.name} answered numbers that are not finite",
+            hint=f"its model {self.model} does not work there: try another one",
+        )
+
+    def not_vectors(self) -> EmbeddingMismatch:
+        """What to raise for an answer that holds something else."""
+        return EmbeddingMismatch(
+            f"the embedding {self.name} was answered by {self._service.host} something that is not vectors",
+            hint="is the URL right?",
+        )
+
+
+def _is_too_long(failure: CallFailed) -> bool:
+    """Whether the service says that a text has more than its model reads."""
+    return failure.status in {400, 413, 422} and (failure.status == 413 or bool(_TOO_LONG.search(failure.detail)))
+
+
+def _batches(sent: Mapping[int, str], most: int) -> Iterator[list[int]]:
+    """The places of texts, as many at once as may be sent."""
+    batch: list[int] = []
+    characters = 0
+    for place, text in sent.items():
+        if batch and (len(batch) == most or characters + len(text) > _REQUEST_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(place)
+        characters += len(text)
+    if batch:
+        yield batch
