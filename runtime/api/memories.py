@@ -8,10 +8,11 @@ from datetime import date
 from typing import Any
 
 from runtime.api.house import House
-from runtime.api.parameters import optional_text, text, unknown
+from runtime.api.parameters import optional_text, text
 from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory import Store
+from runtime.names import unknown
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 

@@ -61,7 +61,7 @@ def _operation(row: Resource) -> dict[str, Any]:
         if name in row.in_path or not row.body
     ]
     operation: dict[str, Any] = {
-        "operationId": row.tool.name,
+        "operationId": row.name,
         "summary": summary.rstrip("."),
         "description": f"{rest.strip()}\n\nNeeds the scope `{row.tool.scope}`.".strip(),
         "responses": _responses(row),
@@ -91,9 +91,9 @@ def _responses(row: Resource) -> dict[str, Any]:
         good["content"] = {_JSON: {"schema": {"$ref": f"#/components/schemas/{_name(row.tool.result)}"}}}
     if row.location:
         good["headers"] = {"Location": {"schema": {"type": "string"}, "description": "Where it is now."}}
-    kinds = [*_ALWAYS, *(("not_found",) if row.in_path else ())]
+    kinds = {*_ALWAYS, *(("not_found",) if row.in_path else ()), *row.more}
     if row.body:
-        kinds += ["conflict", "too_large", "unsupported_media_type"]
+        kinds |= {"conflict", "too_large", "unsupported_media_type"}
     problems = {
         str(TITLES[kind][0]): {
             "description": f"{TITLES[kind][1]}.",

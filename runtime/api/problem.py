@@ -9,6 +9,8 @@ from typing import Any
 
 from runtime.errors import Conflict, NotFound, Retry, SymbiontError, UsageError
 from runtime.identity import Forbidden
+from runtime.memory import NoSuchItem, RefusedItem, StoreError, Unsupported
+from runtime.search.errors import IndexFailed
 from runtime.tools import WrongParameters
 
 CONTENT_TYPE = "application/problem+json"
@@ -104,17 +106,20 @@ def problem_of(error: SymbiontError) -> Problem:
         case Forbidden():
             challenge = f'Bearer realm="symbiont", error="insufficient_scope", scope="{error.scope}"'
             return Problem("forbidden", detail, hint=hint, headers=(("WWW-Authenticate", challenge),))
-        case NotFound():
+        case NotFound() | NoSuchItem():
             return Problem("not_found", detail, hint=hint)
-        case Conflict():
+        case Conflict() | Unsupported():
             return Problem("conflict", detail, hint=hint)
         case WrongParameters():
             errors = tuple((_pointer(path), what) for path, what in error.problems)
             return Problem("wrong_parameters", "not all parameters are as they should be", errors=errors)
-        case UsageError():
+        case UsageError() | RefusedItem():
             return Problem("wrong_parameters", detail, hint=hint)
         case Retry():
             return Problem("unavailable", "try again", headers=(("Retry-After", "5"),))
+        case StoreError() | IndexFailed():
+            # It names files, which are the administrator's matter.
+            return Problem("internal", "what is remembered cannot be read or written; the daemon's log says why")
     return Problem("internal", detail, hint=hint)
 
 

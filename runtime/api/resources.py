@@ -6,27 +6,45 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
+from runtime.api.strict_input import LARGEST_BODY
 from runtime.tools import TOOLS, Tool
 
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+LARGEST_ITEMS: Final = 16 * 1024 * 1024
+"""Bytes of a body that holds what is to be remembered: an item of 1,048,576 characters, however JSON writes them."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One row. `path`: with `{parameter}` for each id in it. `location`: the path of what a 201 made."""
+    """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of what a 201 made.
+
+    `operation`: its id in the description, where the tool has a resource of its own name already. `largest`: bytes of
+    a body. `more`: what a request may be refused for besides what any may be.
+    """
 
     method: str
     path: str
     tool: Tool
     status: int = 200
     location: str | None = None
+    operation: str | None = None
+    largest: int = LARGEST_BODY
+    more: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The id of the operation."""
+        return self.operation or self.tool.name
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What a request's path must be, wholly. An id that cannot be one is a path that is not there."""
-        return re.compile(re.sub(r"\\\{(\w+)\\\}", rf"(?P<\1>{_UUID})", re.escape(self.path)), re.ASCII)
+        """What a request's path must be, wholly. What cannot be an id or a name is a path that is not there."""
+
+        def group(match: re.Match[str]) -> str:
+            return f"(?P<{match[1]}>{_form(self.tool, match[1])})"
+
+        return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(self.path)), re.ASCII)
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -44,8 +62,18 @@ class Resource:
         return self.method in {"POST", "PATCH", "PUT"} and bool(self.others)
 
 
+def _form(tool: Tool, name: str) -> str:
+    """The pattern that the tool's parameter has, without its ends."""
+    parts: dict[str, Any] = tool.parameters.model_json_schema()["properties"][name]
+    (pattern,) = [each["pattern"] for each in (parts, *parts.get("anyOf", ())) if "pattern" in each]
+    return str(pattern).removeprefix("^").removesuffix("$")
+
+
 _WEBHOOKS = "/v1/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
+_MEMORY = "/v1/memory"
+_AGENT = f"{_MEMORY}/{{agent}}"
+_NO_AGENT = ("not_found",)
 
 RESOURCES: Final = (
     Resource("POST", _WEBHOOKS, TOOLS["webhook_create"], status=201, location=_WEBHOOK),
@@ -55,4 +83,18 @@ RESOURCES: Final = (
     Resource("DELETE", _WEBHOOK, TOOLS["webhook_delete"], status=204),
     Resource("POST", f"{_WEBHOOK}/rotate", TOOLS["webhook_rotate_secret"]),
     Resource("GET", f"{_WEBHOOK}/audit", TOOLS["webhook_get_audit_log"]),
+    Resource("GET", _MEMORY, TOOLS["memory_stats"], more=_NO_AGENT),
+    Resource("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_NO_AGENT),
+    Resource("GET", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_show"]),
+    Resource("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_NO_AGENT),
+    Resource("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_NO_AGENT),
+    Resource("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_NO_AGENT),
+    Resource("POST", f"{_MEMORY}/reindex", TOOLS["memory_reindex"], more=_NO_AGENT),
+    Resource("GET", f"{_AGENT}/search", TOOLS["memory_search"]),
+    Resource("GET", f"{_AGENT}/items", TOOLS["memory_list"], operation="memory_list_of_agent"),
+    Resource("POST", f"{_AGENT}/items", TOOLS["memory_write"], largest=LARGEST_ITEMS),
+    Resource("GET", f"{_AGENT}/stats", TOOLS["memory_stats"], operation="memory_stats_of_agent"),
+    Resource("GET", f"{_AGENT}/inspect", TOOLS["memory_inspect"]),
+    Resource("POST", f"{_AGENT}/compact", TOOLS["memory_compact"]),
+    Resource("DELETE", _AGENT, TOOLS["memory_purge"], more=("conflict",)),
 )

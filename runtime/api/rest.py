@@ -34,7 +34,8 @@ class House(ToolsHouse, Protocol):
 
 
 class Call(NamedTuple):
-    """A request. `path` and `query`: as sent. `read` gives the body, and raises Problem when it is too large."""
+    """A request. `path` and `query`: as sent. `read` gives the body, and raises Problem when it has more bytes than it
+    is told."""
 
     method: str
     path: str
@@ -42,7 +43,7 @@ class Call(NamedTuple):
     authorization: Sequence[str]
     content_type: str | None
     source: str | None
-    read: Callable[[], Awaitable[bytes]]
+    read: Callable[[int], Awaitable[bytes]]
 
 
 class Reply(NamedTuple):
@@ -91,8 +92,9 @@ class Rest:
             result = await resource.tool.call(Context(caller, self._house), given)
         if resource.status == 204:
             return Reply(204, None, b"", _HEADERS)
-        made = result.model_dump(mode="json")
-        location = () if resource.location is None else (("Location", resource.location.format_map(made)),)
+        location: tuple[tuple[str, str], ...] = ()
+        if resource.location is not None:
+            location = (("Location", resource.location.format_map(result.model_dump(mode="json"))),)
         return Reply(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
 
 
@@ -117,7 +119,7 @@ async def _given(call: Call, resource: Resource, in_path: Mapping[str, str]) -> 
     if resource.body:
         if call.query:
             raise Problem("malformed", "the parameters of this resource stand in its body, not in a query")
-        given = read_object(await call.read(), call.content_type)
+        given = read_object(await call.read(resource.largest), call.content_type)
     else:
         given = read_query(call.query, resource.tool.parameters)
     for name in in_path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ LARGEST_BODY = 64 * 1024
 
 _JSON = frozenset({"application/json", "application/merge-patch+json"})
 _INTEGER = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 _MOST_FIELDS = 50
 
 
@@ -45,23 +47,51 @@ def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
 
 
 def read_query(query: str, model: type[BaseModel]) -> dict[str, Any]:
-    """The query's parameters; whole numbers where `model` has them. Raises Problem."""
+    """The query's parameters, each as `model` has it: numbers, `true` and `false`, and lists of what stands there more
+    than once. Raises Problem."""
     try:
         pairs = parse_qsl(
             query, keep_blank_values=True, strict_parsing=bool(query), errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError:
         raise Problem("malformed", "the query cannot be read") from None
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1:
+    found: dict[str, Any] = {}
+    for name, text in pairs:
+        kinds = _kinds(name, model)
+        if list in kinds:
+            found.setdefault(name, []).append(text)
+        elif name in found:
             raise Problem("malformed", f"the query names {name[:40]!r} twice")
-    return {name: _number(value, name, model) for name, value in pairs}
+        else:
+            found[name] = _value(text, kinds)
+    return found
 
 
-def _number(text: str, name: str, model: type[BaseModel]) -> str | int:
+def _kinds(name: str, model: type[BaseModel]) -> frozenset[Any]:
+    """The types that the parameter may have."""
     field = model.model_fields.get(name)
-    wanted = field is not None and field.annotation is int
-    return int(text) if wanted and _INTEGER.fullmatch(text) else text
+    return frozenset() if field is None else frozenset(_types(field.annotation))
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _types(get_args(annotation)[0])
+    elif origin in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _types(each)
+    else:
+        yield origin or annotation
+
+
+def _value(text: str, kinds: frozenset[Any]) -> str | int | float | bool:
+    if int in kinds and _INTEGER.fullmatch(text):
+        return int(text)
+    if float in kinds and _NUMBER.fullmatch(text):
+        return float(text)
+    if bool in kinds and text in {"true", "false"}:
+        return text == "true"
+    return text
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

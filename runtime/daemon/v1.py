@@ -11,7 +11,6 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api.bearer import Bearer
 from runtime.api.problem import Problem
 from runtime.api.rest import Call, Rest
-from runtime.api.strict_input import LARGEST_BODY
 from runtime.daemon.house import House
 
 READ_SECONDS = 30
@@ -31,7 +30,7 @@ def v1(house: House, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.St
                 authorization=request.headers.getall("Authorization", ()),
                 content_type=request.headers.get("Content-Type"),
                 source=request.remote,
-                read=lambda: _read(request),
+                read=lambda largest: _read(request, largest),
             )
         )
         response = web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
@@ -42,7 +41,7 @@ def v1(house: House, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.St
     return handle
 
 
-async def _read(request: web.Request) -> bytes:
+async def _read(request: web.Request, largest: int) -> bytes:
     """The body. Raises Problem when it is too large, compressed, or does not arrive."""
     if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
         raise Problem("unsupported_media_type", "a compressed body is not read")
@@ -50,11 +49,11 @@ async def _read(request: web.Request) -> bytes:
     size = request.content_length or 0
     try:
         async with asyncio.timeout(READ_SECONDS):
-            while size <= LARGEST_BODY and (part := await request.content.readany()):
+            while size <= largest and (part := await request.content.readany()):
                 parts.append(part)
                 size = max(size, sum(map(len, parts)))
     except (TimeoutError, RequestPayloadError, ConnectionError):
         raise Problem("malformed", "the body did not arrive") from None
-    if size > LARGEST_BODY:
-        raise Problem("too_large", f"the body has more than {LARGEST_BODY:,} bytes")
+    if size > largest:
+        raise Problem("too_large", f"the body has more than {largest:,} bytes")
     return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -139,7 +140,8 @@ async def memory_import(
     targets: dict[tuple[str | None, str], OpenMemory] = {}
     for number, given in enumerate(items):
         try:
-            line = _line(context, number, given, agent)
+            # Finding secrets in a long text takes a while.
+            line = await asyncio.to_thread(_line, context, number, given, agent)
             target = memory or line.memory, line.item.agent_id
             if target not in targets:
                 targets[target] = await _target(context, *target)
