@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from runtime.identity import Tokens
-from runtime.memory import Store
 from runtime.secrets import Context
 from runtime.tools.context import House as ToolsHouse
 from runtime.webhooks.route import Mount
@@ -23,13 +22,6 @@ class House(ToolsHouse, Protocol):
     """What to call when an operation queued deliveries."""
     mounts: Mapping[str, Mount]
     """Every webhook, declared ones by name and those made at run time by id."""
-
-    @property
-    def memories(self) -> Mapping[str, Store]:
-        """Every memory by name."""
-
-    def memory_of(self, agent: str) -> str:
-        """The name of the memory that `agent` writes to."""
 
     async def follow_secrets(self) -> None:
         """Serve with the generated secrets as they are now, when one was rotated."""

@@ -20,7 +20,8 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 async def list_agents(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every agent that has a memory."""
     agents = []
-    for name, store in house.memories.items():
+    for name, memory in house.memories.items():
+        store = memory.store
         for agent in await store.agents():
             stats = await store.stats(agent)
             agents.append(
@@ -55,12 +56,12 @@ async def inspect(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]
 async def _find(house: House, agent: str) -> tuple[Store | None, set[str]]:
     """Where `agent` remembers, and every agent that could be asked for: its own memory before those of webhooks."""
     own = house.memory_of(agent)
-    remembers = {name: set(await store.agents()) for name, store in house.memories.items()}
+    remembers = {name: set(await memory.store.agents()) for name, memory in house.memories.items()}
     known = {entry.agent for entry in house.mounts.values() if entry.agent}.union(*remembers.values())
     places = [name for name in sorted(remembers, key=lambda name: name != own) if agent in remembers[name]]
     if not places and agent in known and own in house.memories:
         places = [own]
-    return (house.memories[places[0]] if places else None), known
+    return (house.memories[places[0]].store if places else None), known
 
 
 def _day(given: str | None, house: House) -> date:

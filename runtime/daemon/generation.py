@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +11,10 @@ from types import MappingProxyType
 
 from dslc.blocks import Agent, Memory
 from dslc.program import Program
-from runtime.daemon.pool import Pool
+from runtime.daemon.memories import Opening
+from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution, resolve
-from runtime.errors import UsageError
-from runtime.memory import STORES, Store, identity_of, open_store, path_of
-from runtime.secrets import Context
+from runtime.memory.opened import OpenMemory
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
@@ -32,15 +31,14 @@ class Generation:
     program: Program
     mounts: Mapping[str, Mount]
     table: RouteTable
-    memories: Mapping[str, Store]
+    memories: Mapping[str, OpenMemory]
     folders: tuple[Path, ...]
     """Where memories are kept: never watched as programs."""
     resolution: Resolution
     concurrency: Mapping[str, int]
     """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
-    _pool: Pool[Store]
-    _held: list[Hashable]
+    _held: Held
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
 
@@ -61,9 +59,9 @@ class Generation:
 
     async def _drain(self) -> None:
         if self._retired and not self._pins:
-            held, self._held = self._held, []
-            for identity in held:
-                await self._pool.give_back(identity)
+            for memory in self.memories.values():
+                await memory.finish()
+            await self._held.give_back()
 
     def agent(self, name: str) -> Agent | None:
         """The agent `name`: declared, or the recorder that a webhook wakes without a declaration; else None."""
@@ -93,24 +91,22 @@ async def build(
     program: Program,
     previous: Generation | None,
     *,
-    context: Context,
-    pool: Pool[Store],
-    root: Path,
+    opening: Opening,
     again: Callable[[str], bool] = lambda _: True,
 ) -> Generation:
     """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened.
 
     `again`: which secrets to read again; the others stay as they are in `previous`.
     """
-    resolution = await resolve(program, previous.resolution if previous else Resolution(), context, again=again)
+    before = previous.resolution if previous else Resolution()
+    resolution = await resolve(program, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
-    held: list[Hashable] = []
+    held = Held()
     try:
         declared = _memories(program)
-        memories = {name: await _open(block, root, context, pool, held) for name, block in declared.items()}
+        memories = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
     except BaseException:
-        for identity in held:
-            await pool.give_back(identity)
+        await held.give_back()
         raise
     return Generation(
         number=number,
@@ -118,13 +114,12 @@ async def build(
         mounts=MappingProxyType(mounts),
         table=RouteTable.of(mounts.values()),
         memories=MappingProxyType(memories),
-        folders=tuple(path_of(block, root) for block in declared.values()),
+        folders=tuple(memory.folder for memory in memories.values()),
         resolution=resolution,
         concurrency=MappingProxyType(
             {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
         ),
-        warnings=tuple(_warnings(resolution, mounts)),
-        _pool=pool,
+        warnings=tuple(_warnings(resolution, mounts, memories)),
         _held=held,
     )
 
@@ -154,21 +149,12 @@ def _memories(program: Program) -> dict[str, Memory]:
     return declared
 
 
-async def _open(block: Memory, root: Path, context: Context, pool: Pool[Store], held: list[Hashable]) -> Store:
-    identity = identity_of(block, root)
-    if STORES[block.store.name].files and not await context.database.claim_alone():
-        raise UsageError(
-            f"another daemon uses this database, and the memory {block.name} is files on this machine",
-            hint="one daemon at a time can keep them: stop the other one, or name another --database",
-        )
-    store = await pool.take(identity, lambda: open_store(block, root, clock=context.clock))
-    held.append(identity)
-    return store
-
-
-def _warnings(resolution: Resolution, mounts: Mapping[str, Mount]) -> Iterator[str]:
+def _warnings(resolution: Resolution, mounts: Mapping[str, Mount], memories: Mapping[str, OpenMemory]) -> Iterator[str]:
     for reason in resolution.kept.values():
         yield f"{reason}; its last value is kept"
+    for memory in memories.values():
+        for reason in memory.not_opened:
+            yield f"memory {memory.name}: {reason}"
     for name, entry in mounts.items():
         if entry.route is not None:
             for reason in entry.missing:

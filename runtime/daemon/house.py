@@ -17,14 +17,15 @@ from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon import master_key
 from runtime.daemon.generation import Generation, build
-from runtime.daemon.pool import Pool
+from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.reload import Compiled, Problem, compile_paths
-from runtime.daemon.root import DATABASE_FILE, Root
+from runtime.daemon.root import DATABASE_FILE, INDEXES, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
 from runtime.identity import Tokens
-from runtime.memory import Store
+from runtime.memory.indexer import Start
+from runtime.memory.opened import OpenMemory
 from runtime.metrics import Metrics
 from runtime.secrets import Context, generated
 from runtime.webhooks.audit import Audit
@@ -46,7 +47,7 @@ class House:
         self.key = key
         self.clock = clock
         self.secrets = Context(os.environ, root.folder, database, key, clock)
-        self.pool: Pool[Store] = Pool()
+        self.pools = Pools()
         self.generation: Generation | None = None
         self.problem: Problem | None = None
         self.paths: tuple[Path, ...] = ()
@@ -66,6 +67,7 @@ class House:
         self._digest = b""
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
+        self._start: Start | None = None
 
     @classmethod
     @asynccontextmanager
@@ -103,7 +105,7 @@ class House:
         return f"{base.rstrip('/')}{path}"
 
     @property
-    def memories(self) -> Mapping[str, Store]:
+    def memories(self) -> Mapping[str, OpenMemory]:
         """Every memory by name."""
         return self.generation.memories if self.generation else {}
 
@@ -232,12 +234,27 @@ class House:
         number = previous.number + 1 if previous else 1
         # Before they are read: what is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
-        root = self.root.folder
-        generation = await build(
-            number, program, previous, context=self.secrets, pool=self.pool, root=root, again=again
-        )
+        opening = Opening(self.root.folder, self.root.state / INDEXES, self.secrets, self.pools)
+        generation = await build(number, program, previous, opening=opening, again=again)
         self.generation, self._secrets_version = generation, version
         self._join()
+        await self._activate(generation, previous)
         if previous is not None:
             await previous.retire()
         return generation
+
+    async def attend(self, start: Start) -> None:
+        """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""
+        self._start = start
+        async with self._loading:
+            if self.generation is not None:
+                await self._activate(self.generation, None)
+
+    async def _activate(self, generation: Generation, previous: Generation | None) -> None:
+        """Go by the memories of `generation`; what only `previous` has rests until nobody works on it any more."""
+        used = {memory.indexer for memory in generation.memories.values()}
+        for memory in previous.memories.values() if previous else ():
+            if memory.indexer not in used:
+                await memory.indexer.rest()
+        for memory in generation.memories.values():
+            await memory.activate(self._start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class Resource(Protocol):
@@ -51,3 +51,22 @@ class Pool(Generic[R]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+class Held:
+    """What somebody took from pools, and gives back at once, the last first."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[Pool[Any], Hashable]] = []
+
+    async def take(self, pool: Pool[R], identity: Hashable, opener: Callable[[], Awaitable[R]]) -> R:
+        """As `Pool.take`."""
+        resource = await pool.take(identity, opener)
+        self._taken.append((pool, identity))
+        return resource
+
+    async def give_back(self) -> None:
+        """Let go of everything; nothing when that was done before."""
+        taken, self._taken = self._taken, []
+        for pool, identity in reversed(taken):
+            await pool.give_back(identity)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dslc.blocks import Webhook
 from dslc.program import Program
 from runtime import secrets
+from runtime.memory.secret_options import secrets_of
 from runtime.secrets import Context, Secret, Unresolved
 from runtime.webhooks import PROVIDERS
 
@@ -35,6 +36,10 @@ class Resolution:
         """Why the webhook cannot be mounted: an option that is a secret and is not there."""
         return next((self.problems[text] for text in _references(block).values() if text in self.problems), None)
 
+    def missing(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """Why those of a memory's secrets that are `wanted` are not there."""
+        return tuple(self.problems[text] for text in wanted if text in self.problems)
+
     def _found(self, text: str) -> Secret | str:
         return self.values.get(text) or self.problems[text]
 
@@ -44,6 +49,7 @@ async def resolve(
 ) -> Resolution:
     """Every secret of `program`, each once. Those that are not to be read `again` stay as they are in `previous`."""
     wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
+    wanted |= dict.fromkeys(text for memory in program.memories.values() for text in secrets_of(memory))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     answers = await asyncio.gather(*(secrets.resolve(text, context) for text in asked), return_exceptions=True)
     values = {text: previous.values[text] for text in wanted if text in previous.values}

@@ -18,6 +18,8 @@ from runtime.errors import UsageError
 
 STATE = ".symbi"
 DATABASE_FILE = "symbiont.db"
+INDEXES = "index"
+"""The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
 _NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
 )

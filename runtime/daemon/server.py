@@ -42,6 +42,7 @@ from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
 from runtime.http import Limits, Server
 from runtime.http.problem import PROBLEMS
 from runtime.memory import FsyncFailed
+from runtime.memory.schedule import Compactor
 from runtime.outbound import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads import RunLog
@@ -58,6 +59,8 @@ from runtime.webhooks.space import Space
 log = structlog.get_logger("symbiont.daemon")
 
 DAEMON_FILE = "daemon.json"
+COMPACTED_FILE = "compacted.json"
+"""When each memory was compacted last, in Unix seconds, by what its store physically is."""
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
@@ -140,7 +143,7 @@ class Daemon:
         )
         house.on_queued = self._dispatcher.wake
         self._wakeup.listen(INBOX, self._dispatcher.heard)
-        self._wakeup.listen(WEBHOOKS, lambda: self._tasks.start("made webhooks", house.made_routes.look()))
+        self._wakeup.listen(WEBHOOKS, self._look_at_made)
         space = Space(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
@@ -148,6 +151,12 @@ class Daemon:
         )
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._keys = KeyStore(clock)
+        self._compactor = Compactor(
+            house,
+            clock,
+            read=lambda: house.root.read(COMPACTED_FILE),
+            write=lambda moments: house.root.write(COMPACTED_FILE, moments),
+        )
         self._receiver = Receiver(
             lambda: house.table,
             self._admission,
@@ -192,6 +201,8 @@ class Daemon:
             tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", house.made_routes.run())
             tasks.start("tokens", house.tokens.run())
+            await house.attend(tasks.start)
+            tasks.start("compaction", self._compactor.run())
             for name, backend in BACKENDS.items():
                 if backend.keep is not None:
                     tasks.start(f"secrets of {name}", backend.keep(house.secrets))
@@ -250,7 +261,7 @@ class Daemon:
             agent = generation.agent(work.agent)
             if agent is None or not agent.enabled:
                 raise AgentGone(work.agent)
-            store = generation.memories[generation.memory_name(work.agent, work.webhook)]
+            store = generation.memories[generation.memory_name(work.agent, work.webhook)].store
             try:
                 await act(agent, work, run_log, store)
             except FsyncFailed as error:
@@ -287,7 +298,13 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._tasks.stop)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self._tasks.start("reload", self._reload()))
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
+
+    def _on_hangup(self) -> None:
+        self._tasks.start("reload", self._reload())
+
+    def _look_at_made(self) -> None:
+        self._tasks.start("made webhooks", self._house.made_routes.look())
 
     async def _reload(self) -> None:
         self._notifier.reloading()

@@ -19,11 +19,12 @@ class Supervisor:
         self._stop = asyncio.Event()
         self.failed = False
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` under `name`; when it raises, the daemon stops with a failure."""
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` under `name`; when it raises, the daemon stops with a failure. Who cancels the task ends it."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def stop(self) -> None:
         """Ask the daemon to stop; what `wait` waits for."""

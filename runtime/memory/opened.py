@@ -16,7 +16,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
 from runtime.memory import open_store, path_of
 from runtime.memory.entries import item_of, place_of
-from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.indexer import Indexer, Progress, Start, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Compaction, Place, Store
@@ -103,6 +103,11 @@ class OpenMemory:
     def for_tests(self) -> bool:
         """Whether the vectors of the embedding in use carry no meaning."""
         return self._embedder is not None and self._embedder.for_tests
+
+    @property
+    def not_opened(self) -> tuple[str, ...]:
+        """What of the block could not be opened as it is declared, one line each."""
+        return self._problems
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -218,6 +223,8 @@ class OpenMemory:
         older_than = (now.astimezone(UTC) - self.block.retention).date()
         try:
             done = await self.store.compact(agent_id, older_than=older_than)
+        except Unsupported:
+            raise
         except StoreError as error:
             self._not_compacted[agent_id] = f"the memory of {agent_id} was not compacted: {error.line()}"
             raise
@@ -273,7 +280,11 @@ async def open_memory(
     except BaseException:
         await store.close()
         raise
-    embedder, problem = await embedder_of(block.embedding, embedding_options)
+    embedder, problem = None, None
+    try:
+        embedder = await open_embedding(block.embedding, _options(block.embedding, embedding_options))
+    except SymbiontError as error:
+        problem = embedding_problem(default_embedding() if block.embedding is None else block.embedding.name, error)
     memory = OpenMemory(
         block,
         indexer,
@@ -296,11 +307,11 @@ async def open_indexer(
 ) -> Indexer:
     """The index over a store, in a file of its own in `folder`. One that cannot be made is kept in memory instead, and
     a problem. Raises UsageError."""
-    given = options if options is not None else {} if choice is None else choice.options
+    given = _options(choice, options)
     if folder is None:
         return Indexer(store, await open_index(choice, None, given), clock)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         return Indexer(store, await open_index(choice, index_file(store, folder), given), clock)
     except IndexFailed as error:
         reason = error.line()
@@ -317,13 +328,12 @@ def index_file(store: Store, folder: Path) -> Path:
     return folder / f"{row}-{hashlib.sha256(store.identity.encode()).hexdigest()[:16]}.db"
 
 
-async def embedder_of(
-    choice: Choice | None, options: Mapping[str, object] | None = None
-) -> tuple[Embedder | None, str | None]:
-    """The embedding that a memory declares, or None and why it cannot be had."""
-    given = options if options is not None else {} if choice is None else choice.options
-    try:
-        return await open_embedding(choice, given), None
-    except SymbiontError as error:
-        name = default_embedding() if choice is None else choice.name
-        return None, f"the embedding {name} cannot be used, so searches go by keyword: {error.line()}"
+def embedding_problem(name: str | None, error: SymbiontError) -> str:
+    """Why a memory has no embedding, in one line."""
+    return f"the embedding {name} cannot be used, so searches go by keyword: {error.line()}"
+
+
+def _options(choice: Choice | None, given: Mapping[str, object] | None) -> Mapping[str, object]:
+    if given is not None:
+        return given
+    return {} if choice is None else choice.options

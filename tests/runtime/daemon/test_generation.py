@@ -11,9 +11,8 @@ from dslc.compiler import analyse
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.generation import AT_A_TIME, build
-from runtime.daemon.pool import Pool
+from runtime.daemon.memories import Opening, Pools
 from runtime.database import Database
-from runtime.memory import Store
 from runtime.secrets import Context
 
 MANY = 10 * AT_A_TIME
@@ -33,13 +32,13 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(requests())
-    pool: Pool[Store] = Pool()
     context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
-    generation = await build(1, program, None, context=context, pool=pool, root=tmp_path)
+    opening = Opening(tmp_path, None, context, Pools())
+    generation = await build(1, program, None, opening=opening)
     assert len(generation.table) == MANY
     await generation.retire()
     before = turns
-    generation = await build(2, program, generation, context=context, pool=pool, root=tmp_path, again=lambda _: False)
+    generation = await build(2, program, generation, opening=opening, again=lambda _: False)
     assert turns - before >= MANY // AT_A_TIME
     others.cancel()
     await generation.retire()

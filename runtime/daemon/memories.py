@@ -1,0 +1,116 @@
+"""The memories of a program, opened: stores, indexes and embeddings are the pool's, policy is the generation's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dslc.blocks import Choice, Memory
+from runtime.daemon.pool import Held, Pool
+from runtime.daemon.resolution import Resolution
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory import STORES, Store, identity_of, open_store, path_of
+from runtime.memory.indexer import Indexer
+from runtime.memory.opened import OpenMemory, embedding_problem, open_indexer
+from runtime.memory.secret_options import (
+    embedding_options,
+    embedding_secrets,
+    index_options,
+    index_secrets,
+    with_secrets,
+)
+from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.secrets import Context, Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """What memories have open, by what it physically is."""
+
+    stores: Pool[Store] = field(default_factory=Pool)
+    indexers: Pool[Indexer] = field(default_factory=Pool)
+    embedders: Pool[Embedder] = field(default_factory=Pool)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Where memories are opened."""
+
+    root: Path
+    index_folder: Path | None
+    """None: indexes are kept in memory."""
+    context: Context
+    pools: Pools
+
+    async def memory(self, block: Memory, resolution: Resolution, held: Held) -> OpenMemory:
+        """The memory that `block` declares, with what it needs in `held`. What of it cannot be had is off and among its
+        problems, and the rest runs. Raises SymbiontError when there is no store."""
+        values, clock = resolution.values, self.context.clock
+        store = await self._store(block, values, held)
+        problems = [f"the index is the default one: {why}" for why in resolution.missing(index_secrets(block))]
+        index = None if problems else block.index
+        indexer = await held.take(
+            self.pools.indexers,
+            (store.identity, _key(index)),
+            lambda: open_indexer(store, index, self.index_folder, clock, index_options(block, values) if index else {}),
+        )
+        embedder, why = await self._embedder(block, resolution, held)
+        return OpenMemory(
+            block,
+            indexer,
+            embedder,
+            folder=path_of(block, self.root),
+            clock=clock,
+            store_options=with_secrets(block, values),
+            problems=[*problems, *([why] if why else ())],
+        )
+
+    async def _store(self, block: Memory, values: Mapping[str, Secret], held: Held) -> Store:
+        if STORES[block.store.name].files and not await self.context.database.claim_alone():
+            raise UsageError(
+                f"another daemon uses this database, and the memory {block.name} is files on this machine",
+                hint="one daemon at a time can keep them: stop the other one, or name another --database",
+            )
+
+        async def opening() -> Store:
+            return await open_store(block, self.root, clock=self.context.clock, options=with_secrets(block, values))
+
+        return await held.take(self.pools.stores, identity_of(block, self.root), opening)
+
+    async def _embedder(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Embedder | None, str | None]:
+        choice = block.embedding
+        missing = resolution.missing(embedding_secrets(block))
+        if choice is not None and missing:
+            return None, f"the embedding {choice.name} is off, so searches go by keyword: {missing[0]}"
+        name = default_embedding() if choice is None else choice.name
+        if name is None:
+            return None, None
+        options = embedding_options(block, resolution.values)
+
+        async def opening() -> Embedder:
+            embedder = await open_embedding(choice, options)
+            assert embedder is not None  # It has a name.
+            return embedder
+
+        try:
+            return await held.take(self.pools.embedders, (name, _key(options)), opening), None
+        except SymbiontError as error:
+            return None, embedding_problem(name, error)
+
+
+def _key(value: Any) -> Hashable:
+    """`value` as what it physically comes to: of a secret its hash, for it may have been changed."""
+    match value:
+        case Secret():
+            return "secret", hashlib.sha256(value.reveal()).digest()
+        case Choice():
+            return value.name, _key(value.options)
+        case Mapping():
+            return frozenset((key, _key(item)) for key, item in value.items())
+        case tuple() | list():
+            return tuple(map(_key, value))
+    assert isinstance(value, Hashable)
+    return value

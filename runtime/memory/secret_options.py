@@ -1,0 +1,100 @@
+"""The secrets among the options of a memory, at whatever depth, and those options with the secrets in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dslc.blocks import Choice, Memory, Setting, settings_of
+from dslc.blocks.secret import valid_secret
+from runtime.memory import STORES
+from runtime.memory.records.remotes import REMOTES
+from runtime.search.embedding import EMBEDDINGS
+from runtime.search.index import INDEXES
+from runtime.secrets import Secret
+
+_Put = Callable[[str], object]
+
+
+def secrets_of(memory: Memory) -> tuple[str, ...]:
+    """What the options of the memory's store, embedding and index refer to, each once: a reference, or the secret's
+    own text."""
+    return tuple(dict.fromkeys((*_of(memory.store, "store"), *embedding_secrets(memory), *index_secrets(memory))))
+
+
+def with_secrets(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    """The options of the memory's store, each secret in place of what `secrets_of` says of it, as far as `values` has
+    it; what could not be resolved stays a reference, and the store says so."""
+    return _with(memory.store, "store", values)
+
+
+def embedding_secrets(memory: Memory) -> tuple[str, ...]:
+    """What the options of the memory's embedding refer to."""
+    return _of(memory.embedding, "embedding")
+
+
+def embedding_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    """The options of the memory's embedding, secrets in place, as `with_secrets` does it."""
+    return _with(memory.embedding, "embedding", values)
+
+
+def index_secrets(memory: Memory) -> tuple[str, ...]:
+    """What the options of the memory's index refer to."""
+    return _of(memory.index, "index")
+
+
+def index_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    """The options of the memory's index, secrets in place, as `with_secrets` does it."""
+    return _with(memory.index, "index", values)
+
+
+def _of(choice: Choice | None, family: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+
+    def note(text: str) -> str:
+        found[valid_secret(text)] = None
+        return text
+
+    if choice is not None:
+        _choice(choice, family, note)
+    return tuple(found)
+
+
+def _with(choice: Choice | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    if choice is None:
+        return {}
+    return _choice(choice, family, lambda text: values.get(valid_secret(text), text)).options
+
+
+def _choice(choice: Choice, family: str, put: _Put) -> Choice:
+    row = _rows(family).get(choice.name)
+    if row is None:
+        return choice
+    return Choice(name=choice.name, options=_options(choice.options, settings_of(row.options), put))
+
+
+def _options(options: Mapping[str, Any], settings: Iterable[Setting], put: _Put) -> dict[str, object]:
+    known = {setting.name: setting for setting in settings}
+    return {name: _value(value, known.get(name), put) for name, value in options.items()}
+
+
+def _value(value: Any, setting: Setting | None, put: _Put) -> object:
+    if setting is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(_value(each, setting, put) for each in value)
+    if setting.type == "secret" and isinstance(value, str):
+        return put(value)
+    if isinstance(value, Choice):
+        return _choice(value, setting.family or "", put)
+    return _options(value, setting.settings, put) if isinstance(value, Mapping) else value
+
+
+def _rows(family: str) -> Mapping[str, Any]:
+    families: dict[str, Mapping[str, Any]] = {
+        "store": STORES,
+        "remote": REMOTES,
+        "embedding": EMBEDDINGS,
+        "index": INDEXES,
+    }
+    return families.get(family, {})
