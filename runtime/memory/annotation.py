@@ -32,17 +32,17 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     sources: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, provenance: Provenance) -> Origin:
-        """What is known of how something came to be remembered."""
-        return cls(**dict(provenance))
+    def of(cls, provenance: Provenance) -> Origin | None:
+        """What is known of how something came to be remembered; None when nothing is."""
+        return None if provenance == _NOTHING_KNOWN else cls(**dict(provenance))
 
     @property
     def provenance(self) -> Provenance:
         """The same as an item has it."""
-        return Provenance(**msgspec.structs.asdict(self)) if self != _UNKNOWN else _NOTHING_KNOWN
+        return Provenance(**msgspec.structs.asdict(self))
 
 
-_UNKNOWN, _NOTHING_KNOWN = Origin(), Provenance()
+_NOTHING_KNOWN = Provenance()
 
 
 class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +54,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     user: str | None = None
     sources: tuple[str, ...] = ()
-    provenance: Origin = Origin()
+    provenance: Origin | None = None
     text: str | None = None
 
     def saying(self, *, at: datetime | None, text: str | None) -> Annotation:

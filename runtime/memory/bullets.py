@@ -81,13 +81,14 @@ def _end(lines: Sequence[str], start: int, stop: int) -> int:
             if after == stop or lines[after][0] not in " \t":
                 return at
             at = after
-        elif lines[at][0] not in " \t" and (is_blank(lines[at - 1]) or _begins_something(lines[at])):
+        elif lines[at][0] not in " \t" and (is_blank(lines[at - 1]) or begins_something(lines[at])):
             return at
         at += 1
     return stop
 
 
-def _begins_something(line: str) -> bool:
+def begins_something(line: str) -> bool:
+    """Whether a line, without its indent, is more than the next line of a paragraph."""
     return _STRUCTURE.match(line) is not None or is_break(line)
 
 

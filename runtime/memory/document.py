@@ -62,8 +62,8 @@ class Document:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
-        self._opaque = _opaque(self.lines)
-        self.headings = tuple(_headings(self.lines, self._opaque))
+        self.opaque = opaque(self.lines)
+        self.headings = tuple(_headings(self.lines, self.opaque))
         self.items = tuple(self._read())
 
     @classmethod
@@ -145,7 +145,7 @@ class Document:
 
     def _bullets_below(self, number: int) -> Iterable[Bullet]:
         at, last = self.headings[number].line + 1, self._stop(number)
-        for start, stop in self._opaque[bisect_left(self._opaque, (at, 0)) :]:
+        for start, stop in self.opaque[bisect_left(self.opaque, (at, 0)) :]:
             if start >= last:
                 break
             yield from bullets.read(self.lines, at, start)
@@ -186,9 +186,9 @@ class Document:
         return Document([*lines[:at], *new, *lines[at:]])
 
 
-def _headings(lines: Sequence[str], opaque: Sequence[tuple[int, int]]) -> Iterable[Heading]:
+def _headings(lines: Sequence[str], blocks: Sequence[tuple[int, int]]) -> Iterable[Heading]:
     at = 0
-    for start, stop in [*opaque, (len(lines), 0)]:
+    for start, stop in [*blocks, (len(lines), 0)]:
         for number in range(at, start):
             text = body(lines[number])
             level = len(text) - len(text.lstrip("#"))
@@ -198,7 +198,7 @@ def _headings(lines: Sequence[str], opaque: Sequence[tuple[int, int]]) -> Iterab
         at = stop
 
 
-def _opaque(lines: Sequence[str]) -> list[tuple[int, int]]:
+def opaque(lines: Sequence[str]) -> list[tuple[int, int]]:
     """Fenced blocks and comments at the left edge, as line ranges: nothing in them is a heading or an item.
 
     One that is never closed is plain text, or else a person's slip would hide everything below it. A fence is closed at

@@ -178,6 +178,13 @@ class Folder:
         sync(self.descriptor, self.path)
         return True
 
+    def settle(self, name: str) -> None:
+        """Return when a file, as it is, and its name are on disk, whoever wrote it."""
+        with self.opened(name) as descriptor:
+            if descriptor is not None:
+                sync(descriptor, self.path / name)
+        sync(self.descriptor, self.path)
+
     def deleting(self) -> list[str]:
         """The folders in it whose deletion was begun."""
         with naming(self.path, "list"):

@@ -24,6 +24,17 @@ def join(lines: Sequence[str]) -> bytes:
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
+def unreadable_line(data: bytes) -> int | None:
+    """The first line, counted from 1, that is no text: not UTF-8, or with a NUL in it. None when all of them are."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        nul = data.find(b"\0", 0, error.start)
+        return data.count(b"\n", 0, error.start if nul < 0 else nul) + 1
+    nul = data.find(b"\0")
+    return None if nul < 0 else data.count(b"\n", 0, nul) + 1
+
+
 def body(line: str) -> str:
     """A line without its end, without spaces and tabs before it, and without a byte-order mark."""
     return line.rstrip(BLANK).removeprefix("\ufeff")

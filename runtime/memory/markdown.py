@@ -26,11 +26,12 @@ from pydantic import BaseModel, ConfigDict
 from dslc.blocks import Memory
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.memory.archive import Archive
+from runtime.memory.compaction import compact
 from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreError
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
-from runtime.memory.store import Capability, Growth, Inspection, Part, Place, Scan, Store, StoreStats
+from runtime.memory.store import Capability, Compaction, Growth, Inspection, Part, Place, Scan, Store, StoreStats
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _THREADS = 8
@@ -57,7 +58,7 @@ async def open_markdown(
 class MarkdownStore(Store):
     """A folder of Markdown files. One event loop may use it, any number of processes may share the folder."""
 
-    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "remove"})
+    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         self.root = root.resolve()
@@ -153,6 +154,10 @@ class MarkdownStore(Store):
         group = self._group(legal(agent_id))
         await group.drain()
         return await self._writing(Notebook(self.root, agent_id, self._clock).remove)
+
+    async def _compact(self, agent_id: str, older_than: date) -> Compaction:
+        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(compact, notebook, older_than))
 
     async def close(self) -> None:
         for group in tuple(self._groups.values()):

@@ -74,7 +74,7 @@ class Notebook:
         """
         outcomes: list[Outcome] = [()] * len(works)
         appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, Change)]
-        with self._held(create=bool(appends)) as folder:
+        with self.held(create=bool(appends)) as folder:
             if appends and folder is not None:
                 written = iter(self._append(folder, [item for _, items in appends for item in items]))
                 for number, items in appends:
@@ -93,7 +93,15 @@ class Notebook:
             return error
 
     @contextlib.contextmanager
-    def _held(self, *, create: bool) -> Iterator[Folder | None]:
+    def looked_at(self) -> Iterator[Folder | None]:
+        """The agent's folder without its lock; None when there is none."""
+        with contextlib.ExitStack() as held:
+            root = Folder.open_root(self.root)
+            folder = held.enter_context(root).child(self.agent_id) if root is not None else None
+            yield held.enter_context(folder) if folder is not None else None
+
+    @contextlib.contextmanager
+    def held(self, *, create: bool) -> Iterator[Folder | None]:
         """The agent's folder under its lock; None when there is none and none is to be made."""
         while True:
             with contextlib.ExitStack() as held:
@@ -132,7 +140,7 @@ class Notebook:
         self, folder: Folder, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
         def add(document: Document) -> Document:
-            there = long_term_items(self.agent_id, document, self._now())
+            there = long_term_items(self.agent_id, document, self.now())
             keys = {delivery_key(item.source_uri) for item in there} - {None}
             known = {(section_of(item), item.chunk_hash) for item in there}
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
@@ -146,9 +154,9 @@ class Notebook:
                 tags = tuple(tag for tag in item.tags if tag not in section.tags)
                 new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
                 written[number] = item.identified(section.name, 0)
-            return document.stamped(self.agent_id, self._now()).adding(new) if new else document
+            return document.stamped(self.agent_id, self.now()).adding(new) if new else document
 
-        self._rewrite(folder, add)
+        self.rewrite(folder, add)
 
     def _append_to_log(
         self, logs: Folder, day: date, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
@@ -197,7 +205,7 @@ class Notebook:
 
     # Changing
 
-    def _rewrite(self, folder: Folder, change: Callable[[Document], Document]) -> None:
+    def rewrite(self, folder: Folder, change: Callable[[Document], Document]) -> None:
         """Change `memory.md`, reading it again as often as a person's edit comes in between."""
         for _ in range(_TRIES):
             before = folder.read(MEMORY)
@@ -228,7 +236,7 @@ class Notebook:
         """The folder, file, its bytes and the number in it of an item. The caller closes a folder of logs."""
         data = folder.read(MEMORY)
         if data is not None:
-            items = long_term_items(self.agent_id, Document.parse(data), self._now())
+            items = long_term_items(self.agent_id, Document.parse(data), self.now())
             number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
             if number is not None:
                 return folder, MEMORY, data, number
@@ -256,15 +264,15 @@ class Notebook:
         document = Document.parse(before)
         _, bullet = document.items[number]
         document = document.without(bullet) if text is None else document.replacing(bullet, text)
-        document = document.stamped(self.agent_id, self._now())
-        return document.data, None if text is None else long_term_items(self.agent_id, document, self._now())[number]
+        document = document.stamped(self.agent_id, self.now())
+        return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
 
     def remove(self) -> bool:
         """Delete the folder with everything in it; whether there was one.
 
         It loses its name first, so that what a crash leaves of it is never read again; `sweep` deletes that.
         """
-        with self._held(create=False) as folder:
+        with self.held(create=False) as folder:
             if folder is None:
                 return False
             root = Folder.open_root(self.root)
@@ -277,5 +285,5 @@ class Notebook:
         self._ledgers.clear()
         return True
 
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
         return utc(self._clock.now()).astimezone(UTC)

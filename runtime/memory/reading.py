@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 from runtime.memory.annotation import Annotation
 from runtime.memory.document import Document
-from runtime.memory.item import Item, MemoryType
+from runtime.memory.item import Item, MemoryType, Provenance
 from runtime.memory.log import Log
+
+_NOTHING_KNOWN = Provenance()
 
 
 def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> list[Item]:
@@ -51,7 +53,7 @@ def _item(
         project_id=note.project,
         user_id="owner" if note.user is None else note.user,
         source_memory_ids=note.sources,
-        provenance=note.provenance.provenance,
+        provenance=_NOTHING_KNOWN if note.provenance is None else note.provenance.provenance,
     )
 
 

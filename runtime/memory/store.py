@@ -71,13 +71,6 @@ class Growth(NamedTuple):
     items: tuple[Item, ...]
 
 
-class Compaction(NamedTuple):
-    """What compacting did: long-term items put where they stay, and days of logs deleted."""
-
-    flushed: int
-    deleted: int
-
-
 Severity = Literal["error", "warning"]
 
 
@@ -90,6 +83,16 @@ class Problem(NamedTuple):
     file: str
     message: str
     severity: Severity = "error"
+    line: int | None = None
+    """Counted from 1, where it is in one."""
+
+
+class Compaction(NamedTuple):
+    """What compacting did: long-term items put where they stay, days of logs deleted, and logs that had to be kept."""
+
+    flushed: int
+    deleted: int
+    problems: tuple[Problem, ...] = ()
 
 
 class StoreStats(NamedTuple):
@@ -244,6 +247,10 @@ class Store(ABC):
 
     async def settle(self, seconds: float) -> None:  # noqa: B027 - most leave nothing to be done
         """Wait until what the last appends left to be done in the background was tried, at most so many seconds."""
+
+    async def upkeep(self) -> None:
+        """What the store does by itself for as long as a daemon runs; returns when there is nothing of the kind. It is
+        run as a task of its own, cancelled before `close`. Raises FsyncFailed."""
 
     async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
         """Finish what is being written and let go of what is open. A closed store is not used again."""
