@@ -56,7 +56,8 @@ class Place(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does."""
+    """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does; its
+    name is the only one of the whole store, `AGENT/…`."""
 
     name: str
     agent_id: str
