@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import dslc.blocks
 from runtime.memory import STORES
+from runtime.memory.records.remotes import REMOTES
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
@@ -25,6 +26,7 @@ def catalog() -> dict[str, Any]:
     families: dict[str, Mapping[str, Any]] = {
         "provider": PROVIDERS,
         "store": STORES,
+        "remote": REMOTES,
         "secret": BACKENDS,
         "index": INDEXES,
         "embedding": EMBEDDINGS,

@@ -12,17 +12,34 @@ from dslc.blocks.frozen import FrozenDict, frozen
 from dslc.blocks.values import Name
 
 
+def _frozen_options(options: Mapping[str, Any]) -> Any:
+    return frozen(_with_choices(options))
+
+
+def _with_choices(value: Any) -> Any:
+    """A variant among another's options (`store records { remote contextstream { … } }`) is a `Choice` too."""
+    match value:
+        case Chosen():
+            return Choice.model_validate(value)
+        case Mapping():
+            return {key: _with_choices(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_with_choices(item) for item in value]
+    return value
+
+
 class Choice(BaseModel):
     """A row of a family by its name, with the options the program gives it. Compares by value; a plain name will do.
 
     `options` holds what was written and no defaults, as Python values: str, int, float, bool, timedelta, tuples of
-    these, and nested mappings for groups. It is read-only, and no repr shows its values: an option may be a secret.
+    these, nested mappings for groups, and a `Choice` for a variant. It is read-only, and no repr shows its values: an
+    option may be a secret.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: Name
-    options: Annotated[Mapping[str, Any], AfterValidator(frozen)] = Field(default=FrozenDict())
+    options: Annotated[Mapping[str, Any], AfterValidator(_frozen_options)] = Field(default=FrozenDict())
 
     @model_validator(mode="before")
     @classmethod

@@ -16,6 +16,12 @@ class Family(NamedTuple):
 _FAMILIES = {
     "provider": Family("providers", "Providers", "Who sends to a webhook, and how what they send is signed."),
     "store": Family("stores", "Stores", "The kinds of store a memory may have."),
+    "remote": Family(
+        "remotes",
+        "Remotes",
+        "Where copies of records are sent. Given as [`remote`](stores.md#recordsremote) among the options of "
+        "`store records`.",
+    ),
     "secret": Family("secrets", "Secret backends", "Where a secret may be kept: what follows `secret://`."),
     "index": Family("indexes", "Indexes", "Where a memory's vectors are kept and searched."),
     "embedding": Family("embeddings", "Embeddings", "What turns a memory's text into vectors."),

@@ -5,7 +5,7 @@ To add a store: one file with a `Store`, its options model and an opening functi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +33,7 @@ from runtime.memory.store import (
 )
 from runtime.rows import by_name
 
-Open = Callable[[Memory, Path, Clock], Awaitable[Store]]
+Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable[Store]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class StoreRow:
     """A kind of store. `options` and `opening` are `module:name`, loaded when they are first needed.
 
     `options` names the pydantic model of what the program may say behind the store's name; `opening` an `Open`, given
-    the memory and its absolute path. `extra` is the optional dependency it needs, `files` whether its memories are
-    files under the path, so that a single daemon must own them.
+    the memory, its absolute path, the clock and the options with their secrets in place. `extra` is the optional
+    dependency it needs, `files` whether its memories are files under the path, so that a single daemon must own them.
     """
 
     name: str
@@ -74,6 +74,14 @@ STORES = by_name(
             options_path="runtime.memory.markdown:MarkdownOptions",
             opening="runtime.memory.markdown:open_markdown",
         ),
+        StoreRow(
+            name="records",
+            title="Records",
+            doc="One folder per agent, in it one JSON file a memory with a checksum: written once, never edited or "
+            "deleted, behind gates if it has some, and sent to a remote if it has one.",
+            options_path="runtime.memory.records.options:RecordsOptions",
+            opening="runtime.memory.records.store:open_records",
+        ),
     ],
 )
 """Every kind of store by the name that a program gives it."""
@@ -89,10 +97,14 @@ def identity_of(memory: Memory, root: Path) -> str:
     return _row(memory).identity(path_of(memory, root))
 
 
-async def open_store(memory: Memory, root: Path, *, clock: Clock = SYSTEM) -> Store:
+async def open_store(
+    memory: Memory, root: Path, *, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
+) -> Store:
     """Open the store that a memory declares; relative paths are under `root`.
 
-    The caller closes it. Raises UsageError for a store that is not in the table or options it does not take.
+    `options`: those of the store with secrets in place of the references to them (`secret_options.with_secrets`); as
+    the program has them when absent. The caller closes the store. Raises UsageError for a store that is not in the
+    table or options it does not take.
     """
     row = _row(memory)
     try:
@@ -103,7 +115,7 @@ async def open_store(memory: Memory, root: Path, *, clock: Clock = SYSTEM) -> St
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
     opening = cast("Open", _load(row.opening))
-    return await opening(memory, path_of(memory, root), clock)
+    return await opening(memory, path_of(memory, root), clock, memory.store.options if options is None else options)
 
 
 def _row(memory: Memory) -> StoreRow:

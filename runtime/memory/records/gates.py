@@ -1,0 +1,144 @@
+"""The gates before a write (second design, "Safety guarantees"): each that the store declares must be closed.
+
+A gate is closed by what is given for it, or by what the item itself says; `na:REASON` says that it does not apply here,
+and why. What closed each stands in the record.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+from runtime.memory.errors import RefusedItem
+from runtime.memory.item import Item
+from runtime.memory.records.options import Gate
+from runtime.memory.redact import redact
+
+GATES: tuple[Gate, ...] = get_args(Gate)
+LONGEST = 2000
+"""Characters that may be given for a gate."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:mailto|urn|symbiont|data):")
+_PROOF = re.compile(r"(?=.*\bred:\s*\S)(?=.*\bgreen:\s*\S)", re.DOTALL)
+_HOW: Mapping[Gate, str] = {
+    "governance": "governance with done:WHAT or na:REASON (--close-governance)",
+    "tdd_proof": "tdd_proof with red:WHAT_FAILED green:WHAT_PASSED or na:REASON (--tdd-proof)",
+    "evidence": "evidence with sources that are files, by their whole paths, or na:REASON (--source, --evidence)",
+    "risk_tier": "risk_tier with the item's tier, GREEN, YELLOW or RED (--risk-tier)",
+}
+
+
+class GateOpen(RefusedItem):
+    """A write was refused at these gates; nothing was kept."""
+
+    def __init__(self, message: str, *, gates: tuple[Gate, ...], hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.gates = gates
+
+
+def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dict[str, str]:
+    """What closes each gate that the store declares or that something was given for, secrets taken out.
+
+    Raises GateOpen, naming every gate that is not closed and how to close it. Looks at the files that the item names.
+    """
+    unknown = sorted(set(given) - set(GATES))
+    if unknown:
+        raise GateOpen(f"there is no gate {unknown[0][:40]!r}", gates=(), hint=f"there are {', '.join(GATES)}")
+    closed: dict[str, str] = {}
+    faults: dict[Gate, str] = {}
+    for gate in GATES:
+        text = given.get(gate, "").strip()
+        if gate not in declared and not text:
+            continue
+        try:
+            closed[gate] = redact(_CHECKS[gate](text, item))
+        except ValueError as fault:
+            faults[gate] = str(fault)
+    if "risk_tier" in closed and closed["risk_tier"] == "RED" and not _done(given):
+        faults.setdefault("governance", "what is RED is not kept without what was done about it (done:WHAT)")
+    if faults:
+        raise _open(faults)
+    return closed
+
+
+def _open(faults: Mapping[Gate, str]) -> GateOpen:
+    gates = tuple(faults)
+    said = "; ".join(f"{gate}: {fault}" for gate, fault in faults.items())
+    subject = f"the gate {gates[0]} is" if len(gates) == 1 else f"the gates {', '.join(gates)} are"
+    hint = "close " + ", and ".join(_HOW[gate] for gate in gates)
+    return GateOpen(f"{subject} not closed, so nothing was kept: {said}", gates=gates, hint=hint)
+
+
+def _done(given: Mapping[str, str]) -> bool:
+    return given.get("governance", "").strip().startswith("done:")
+
+
+def _governance(text: str, _: Item) -> str:
+    return _spoken(text, ("done", "na"))
+
+
+def _tdd_proof(text: str, _: Item) -> str:
+    if text.startswith("na:") or not text:
+        return _spoken(text, ("na",), or_else="no proof was given")
+    if _PROOF.search(text) is None:
+        raise ValueError("the proof names no test that was red: and then green:")
+    return _bounded(text)
+
+
+def _evidence(text: str, item: Item) -> str:
+    if text:
+        return _spoken(text, ("na",))
+    files = [source for source in item.provenance.sources if _URL.match(source) is None]
+    if not files:
+        raise ValueError("no source is a file")
+    for file in files:
+        if not os.path.isabs(file):  # noqa: PTH117 - a source is text
+            raise ValueError(f"{_shown(file)} is not a whole path")
+        try:
+            found = os.stat(file)  # noqa: PTH116
+        except (OSError, ValueError):
+            raise ValueError(f"there is no file {_shown(file)}") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f"{_shown(file)} is no file")
+    return f"files:{len(files)}"
+
+
+def _risk_tier(text: str, item: Item) -> str:
+    tier = item.provenance.risk_tier
+    if tier is None:
+        raise ValueError("no tier was given")
+    if text and text != tier:
+        raise ValueError(f"{_shown(text)} is not the item's tier, {tier}")
+    return tier
+
+
+def _spoken(text: str, ways: tuple[str, ...], or_else: str = "nothing was given for it") -> str:
+    if not text:
+        raise ValueError(or_else)
+    way, colon, what = text.partition(":")
+    if not colon or way not in ways:
+        raise ValueError(f"it begins with none of {', '.join(f'{each}:' for each in ways)}")
+    if not what.strip():
+        raise ValueError(f"nothing stands after {way}:")
+    return _bounded(text)
+
+
+def _bounded(text: str) -> str:
+    if len(text) > LONGEST:
+        raise ValueError(f"what was given has {len(text)} characters, and may have {LONGEST}")
+    return text
+
+
+def _shown(text: str) -> str:
+    return repr(redact(text)[:200])
+
+
+_CHECKS: Mapping[Gate, Callable[[str, Item], str]] = {
+    "governance": _governance,
+    "tdd_proof": _tdd_proof,
+    "evidence": _evidence,
+    "risk_tier": _risk_tier,
+}

@@ -1,0 +1,29 @@
+"""What a program may say behind `store records`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dslc.blocks import As, Choice
+
+Gate = Literal["governance", "tdd_proof", "evidence", "risk_tier"]
+
+
+class RecordsOptions(BaseModel):
+    """Gates and remote of a records store."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gates: tuple[Gate, ...] = Field(
+        default=(),
+        description="What every write has to show before it is kept; a write that does not is refused, naming the "
+        "gate. `governance`: what was done, or why it does not apply. `tdd_proof`: the test that failed and then "
+        "passed, or why there is none. `evidence`: the files that show it. `risk_tier`: GREEN, YELLOW or RED.",
+    )
+    remote: Annotated[Choice | None, As("variant", family="remote")] = Field(
+        default=None,
+        description="Where a redacted copy of every record is sent, with its own options. It is kept here first, and "
+        "sent later when it cannot be sent now.",
+    )

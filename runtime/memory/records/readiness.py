@@ -1,0 +1,71 @@
+"""What stands in the way of the next record, and what a person should know (second design, step 4)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from runtime.memory.records.courier import Courier
+from runtime.memory.records.evidence import FOLDER as EVIDENCE
+from runtime.memory.records.outbox import FOLDER as OUTBOX
+from runtime.memory.store import Problem
+
+
+def problems_of(root: Path, agents: Sequence[str], courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:
+    """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
+    return (*_folders(root, agents), *_sending(root, courier, remote_off))
+
+
+def unwritable(path: Path) -> str | None:
+    """Why a folder cannot be written to, or cannot be made; None when it can."""
+    there = path
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    try:
+        found = there.stat()
+    except OSError as error:
+        return f"it cannot be looked at: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "there is a file in its place" if there == path else f"{there} is no folder"
+    # access(2) goes by the effective user here, and knows of read-only mounts and of what root may.
+    kind = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
+    if not os.access(there, os.W_OK | os.X_OK | (os.R_OK if there == path else 0), **kind):
+        where = "it" if there == path else str(there)
+        return f"{where} is not writable for the user that runs this, or its file system is mounted read-only"
+    free = os.statvfs(there)
+    if free.f_blocks and not free.f_bavail:
+        return "its disk is full"
+    return None
+
+
+def _folders(root: Path, agents: Sequence[str]) -> Iterator[Problem]:
+    fault = unwritable(root)
+    if fault is not None:
+        yield Problem(str(root), f"records cannot be written: {fault}")
+        return
+    for agent in agents:
+        for folder in (root / agent, root / agent / EVIDENCE, root / agent / OUTBOX):
+            if not os.path.lexists(folder):
+                continue
+            fault = unwritable(folder)
+            if fault is not None:
+                yield Problem(str(folder), f"records cannot be written: {fault}")
+            elif stat.S_IMODE(folder.stat().st_mode) & 0o077:
+                yield Problem(str(folder), "others on this machine may look into it: chmod 0700", "warning")
+
+
+def _sending(root: Path, courier: Courier, remote_off: str | None) -> Iterator[Problem]:
+    if remote_off is not None:
+        yield Problem(str(root), remote_off, "warning")
+    if not courier.waiting:
+        return
+    waiting = "1 record waits" if courier.waiting == 1 else f"{courier.waiting} records wait"
+    if courier.remote is None:
+        if remote_off is None:
+            yield Problem(str(root), f"{waiting} to be sent, and no remote is declared", "warning")
+    elif courier.fault is not None:
+        until = "; nothing is sent until its options are changed" if courier.stopped else ""
+        said = f"{waiting} to be sent to {courier.remote.name}: {courier.fault}{until}"
+        yield Problem(str(root), said, "warning")

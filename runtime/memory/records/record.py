@@ -1,0 +1,222 @@
+"""One record: a JSON file of a name made of its time and id, with the second design's fields and what an item has more.
+
+Its checksum is `sha256:` and the hex of sha256 over its canonical JSON without `UNSIGNED`: keys sorted, no white space,
+every character beyond ASCII escaped. `STATUS` says where copies are and is all that is ever written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from pydantic import ValidationError
+
+from runtime.memory.item import PATTERN, Item, delivery_key, rfc3339
+
+STATUS = ("store_location", "remote_store_attempted", "remote_store_error")
+UNSIGNED = frozenset({"checksum", *STATUS})
+NOT_CONFIGURED = "not_configured"
+PENDING = "pending"
+"""The `remote_store_error` of a record that was not yet tried to be sent."""
+LARGEST = 64 * 1024 * 1024
+"""Bytes of the largest file that is read as a record."""
+
+_NAME = re.compile(
+    r"([0-9]{4})([0-9]{2})([0-9]{2})_[0-9]{6}_"
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.json"
+)
+_DELIVERIES = uuid5(NAMESPACE_URL, "urn:symbiont:records")
+_TYPES = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
+_MEMORY_TYPES = {"pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"}
+
+
+class Damaged(Exception):  # noqa: N818 - it says what is the case
+    """A file that is no whole record as it was written; the text says why."""
+
+
+class Name(NamedTuple):
+    """What a record's name says."""
+
+    day: date
+    id: str
+
+
+class Record(NamedTuple):
+    """A record as its file has it, fields of later versions among them, and the item that it is."""
+
+    fields: dict[str, Any]
+    item: Item
+
+
+def stamp(time: datetime) -> str:
+    """`YYYYMMDD_HHMMSS` in UTC: how names begin."""
+    at = time.astimezone(UTC)
+    return f"{at.year:04d}{at.month:02d}{at.day:02d}_{at.hour:02d}{at.minute:02d}{at.second:02d}"
+
+
+def name_of(item: Item) -> str:
+    """The file of an item that has its id."""
+    return f"{stamp(item.timestamp)}_{item.memory_id}.json"
+
+
+def read_name(name: str) -> Name | None:
+    """What a record's name says; None for any other name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return Name(date(int(match[1]), int(match[2]), int(match[3])), match[4])
+    except ValueError:
+        return None
+
+
+def delivery_id(item: Item) -> str | None:
+    """The id that whatever a delivery leaves behind always has, so that it is found again; None for anything else."""
+    key = delivery_key(item.source_uri)
+    return None if key is None else str(uuid5(_DELIVERIES, f"{item.agent_id}\n{key}"))
+
+
+def is_id(text: str) -> bool:
+    """Whether the text is a UUID as names have it."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str, Any]:
+    """The record of an item that has its id. `remote`: whether it is to be sent somewhere."""
+    about = item.provenance
+    fields: dict[str, Any] = {
+        "id": item.memory_id,
+        "type": "pattern" if item.memory_type == "semantic" and PATTERN in item.tags else _TYPES[item.memory_type],
+        "summary": item.text,
+        "sources": list(about.sources),
+        "date": rfc3339(item.timestamp),
+        "tags": list(item.tags),
+        "task": about.task,
+        "confidence": about.confidence,
+        "session_id": about.session_id,
+        "risk_tier": about.risk_tier,
+        "git_commit": about.git_commit,
+        "checksum": "",
+        "store_location": "local",
+        "remote_store_attempted": False,
+        "remote_store_error": PENDING if remote else NOT_CONFIGURED,
+        "author": about.author,
+        "gates": dict(gates),
+        "project_id": item.project_id,
+        "agent_id": item.agent_id,
+        "user_id": item.user_id,
+        "memory_type": item.memory_type,
+        "source_uri": item.source_uri,
+        "chunk_hash": item.chunk_hash,
+        "source_memory_ids": list(item.source_memory_ids),
+    }
+    fields["checksum"] = checksum_of(fields)
+    return fields
+
+
+def checksum_of(fields: Mapping[str, Any]) -> str:
+    """The checksum that a record of these fields has."""
+    signed = {name: value for name, value in fields.items() if name not in UNSIGNED}
+    canonical = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def encode(fields: Mapping[str, Any]) -> bytes:
+    """A record's file, for people to read."""
+    try:
+        return (json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:
+        return (json.dumps(fields, indent=2, allow_nan=False) + "\n").encode()
+
+
+def decode(name: str, agent_id: str, data: bytes | None) -> Record:
+    """The record in a file of this name in this agent's folder. Raises Damaged, which never shows what is in it."""
+    fields = _fields(data)
+    known, own = read_name(name), fields.get("id")
+    if not isinstance(own, str) or not own:
+        raise Damaged("it has no id")
+    if known is None or own != known.id:
+        raise Damaged("its id is not the one in its name")
+    given = fields.get("checksum")
+    if not isinstance(given, str):
+        raise Damaged("it has no checksum")
+    if given != _checksum(fields):
+        raise Damaged("its checksum is not that of its content: it was changed after it was written")
+    if fields.get("agent_id", agent_id) != agent_id:
+        raise Damaged("it is another agent's")
+    try:
+        item = _item(fields, agent_id)
+    except (ValidationError, KeyError, TypeError, ValueError, OverflowError):
+        raise Damaged("its fields are none that this version reads") from None
+    if name != name_of(item):
+        raise Damaged("its date is not the one in its name")
+    return Record(fields, item)
+
+
+def _fields(data: bytes | None) -> dict[str, Any]:
+    if data is None:
+        raise Damaged("it is gone")
+    if not data.strip(b"\0 \t\r\n"):
+        raise Damaged("it is empty")
+    try:
+        fields = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise Damaged("it is not whole: what is in it is not JSON") from None
+    if not isinstance(fields, dict):
+        raise Damaged("what is in it is no JSON object")
+    return fields
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
+def _no_number(_: str) -> float:
+    raise ValueError("no JSON number")
+
+
+def _checksum(fields: Mapping[str, Any]) -> str | None:
+    try:
+        return checksum_of(fields)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
+    """What a record without the item's own fields leaves open, as the second design's are, follows from the others."""
+    when = datetime.fromisoformat(fields["date"])
+    return Item.model_validate(
+        {
+            "memory_id": fields["id"],
+            "project_id": fields.get("project_id"),
+            "agent_id": agent_id,
+            "user_id": "owner" if fields.get("user_id") is None else fields["user_id"],
+            "memory_type": fields.get("memory_type") or _MEMORY_TYPES[fields["type"]],
+            "timestamp": when if when.tzinfo is not None else when.replace(tzinfo=UTC),
+            "source_uri": fields.get("source_uri"),
+            "chunk_hash": fields.get("chunk_hash") or "",
+            "tags": fields.get("tags") or (),
+            "text": fields["summary"],
+            "source_memory_ids": fields.get("source_memory_ids") or (),
+            "provenance": {
+                "author": fields.get("author"),
+                "session_id": fields.get("session_id"),
+                "task": fields.get("task"),
+                "confidence": fields.get("confidence"),
+                "risk_tier": fields.get("risk_tier"),
+                "git_commit": fields.get("git_commit"),
+                "sources": fields.get("sources") or (),
+            },
+        }
+    )

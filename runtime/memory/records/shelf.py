@@ -1,0 +1,111 @@
+"""The names of the records in one agent's folder, known without listing it again as long as nobody else writes there.
+
+Used by several threads. A record is one name for ever, so the sums below change by what comes and goes alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from bisect import bisect_left, insort
+from collections import defaultdict
+from datetime import date
+from threading import RLock
+
+from runtime.memory.folder import Folder
+from runtime.memory.records.record import read_name
+
+_SETTLED = 100_000_000  # nanoseconds after which a change would have another time: a folder's clock ticks coarsely
+_SUM = 1 << 128
+
+
+class Shelf:
+    """What is known of one folder."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        """Held by whoever goes through the collections."""
+        self.ids: dict[str, str] = {}
+        """Every record's name by its id."""
+        self.days: dict[date, list[str]] = {}
+        """The names of each day, sorted: by their time, to the second."""
+        self.sizes: dict[str, int] = {}
+        """The bytes of every record, by name."""
+        self.damaged: dict[str, str] = {}
+        """Why those could not be read that someone tried to read, by name."""
+        self.digest = 0
+        """A sum over all names: it says whether an index was made of just these."""
+        self._revisions: dict[date, int] = defaultdict(int)
+        self._seen: tuple[int, int] | None = None
+
+    def revision(self, day: date) -> str | None:
+        """What changes when a name or a size of this day does; None when the day has no records."""
+        names = self.days.get(day)
+        return f"{len(names)}-{self._revisions[day]:032x}" if names else None
+
+    def refresh(self, folder: Folder, *, again: bool = False) -> None:
+        """Know the folder as it is now. `again`: someone else has written there."""
+        with self.lock:
+            status = os.fstat(folder.descriptor)
+            seen = status.st_ino, status.st_mtime_ns
+            new = set(self.damaged)  # someone may put them right, in place
+            if seen != self._seen or again:
+                now = time.time_ns()
+                found = {name for name in folder.names() if read_name(name) is not None}
+                for name in self.sizes.keys() - found:
+                    self.remove(name)
+                new = found - self.sizes.keys() | new & found
+                self._seen = seen if now - status.st_mtime_ns > _SETTLED else None
+            for name in new:
+                size = folder.status(name)
+                if size is not None:
+                    self.put(name, size.st_size)
+
+    def clear(self) -> None:
+        """The folder is gone."""
+        with self.lock:
+            for name in list(self.sizes):
+                self.remove(name)
+            self._seen = None
+
+    def put(self, name: str, size: int) -> None:
+        """There is a record of this name, of so many bytes."""
+        known = read_name(name)
+        if known is None:
+            return
+        with self.lock:
+            if name in self.sizes:
+                self._revisions[known.day] -= _hash(f"{name}:{self.sizes[name]}")
+            else:
+                self.ids[known.id] = name
+                insort(self.days.setdefault(known.day, []), name)
+                self.digest = (self.digest + _hash(name)) % _SUM
+            if self.sizes.get(name) != size:
+                self.damaged.pop(name, None)
+            self.sizes[name] = size
+            self._revisions[known.day] = (self._revisions[known.day] + _hash(f"{name}:{size}")) % _SUM
+
+    def remove(self, name: str) -> None:
+        """A record is gone: someone has deleted its file."""
+        known = read_name(name)
+        size = self.sizes.pop(name, None)
+        if known is None or size is None:
+            return
+        names = self.days[known.day]
+        names.pop(bisect_left(names, name))
+        if not names:
+            del self.days[known.day]
+        self.ids.pop(known.id, None)
+        self.damaged.pop(name, None)
+        self.digest = (self.digest - _hash(name)) % _SUM
+        self._revisions[known.day] = (self._revisions[known.day] - _hash(f"{name}:{size}")) % _SUM
+
+
+def digest_of(names: frozenset[str] | set[str]) -> int:
+    """The `digest` of a shelf with these names."""
+    return sum(map(_hash, names)) % _SUM
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")

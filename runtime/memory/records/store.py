@@ -1,0 +1,398 @@
+"""The records store (second design): what is kept is kept as it was, and can be shown to be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from pydantic import ValidationError
+
+from dslc.blocks import Choice, Memory
+from runtime.clock import SYSTEM, Clock, utc, uuid7
+from runtime.errors import UsageError
+from runtime.memory import lock
+from runtime.memory.errors import FsyncFailed, StoreBusy, StoreError
+from runtime.memory.folder import Folder
+from runtime.memory.group import Group
+from runtime.memory.item import Item
+from runtime.memory.markdown import legal
+from runtime.memory.records import gates as gate
+from runtime.memory.records import outbox
+from runtime.memory.records.cabinet import Cabinet, Done, Mark, Refusal, Tidy, Work, Write
+from runtime.memory.records.courier import Courier, Letter
+from runtime.memory.records.options import RecordsOptions
+from runtime.memory.records.readiness import problems_of, unwritable
+from runtime.memory.records.reading import Archive, load
+from runtime.memory.records.record import Damaged, delivery_id, fields_of, is_id
+from runtime.memory.records.remotes import REMOTES
+from runtime.memory.records.remotes.remote import Remote, RemoteOff
+from runtime.memory.redact import redact
+from runtime.memory.store import (
+    Capability,
+    Growth,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    Store,
+    StoreStats,
+)
+from runtime.secrets import Secret
+
+CLOSING_SECONDS = 10.0
+"""How long a store that is closed waits for what was not tried to be sent yet."""
+INDEX_SECONDS = 1.0
+"""How long `index.json` of a large folder may be behind what is in it."""
+
+_THREADS = 8
+_CABINETS = 256  # agents whose folders are remembered
+_log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+
+async def open_records(
+    memory: Memory, path: Path, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
+) -> RecordsStore:
+    """The row's opening. Nothing is made on disk before something is remembered."""
+    _check_remote(memory)
+    store = RecordsStore(path, clock)
+    store.configure(memory.store.options if options is None else options)
+    await store.take_up()
+    return store
+
+
+class RecordsStore(Store):
+    """A folder of records. One event loop may use it, any number of processes may share the folder."""
+
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        self.root = root.resolve()
+        self._clock = clock
+        self._archive = Archive(self.root)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="records")
+        self._groups: dict[str, tuple[Cabinet, Group[Work, Done]]] = {}
+        self._courier = Courier(str(self.root), clock, self._claim, self._letter, self._mark)
+        self._options = RecordsOptions()
+        self._given: Choice | None = None
+        self._remote: Remote | None = None
+        self._remote_off: str | None = None
+        self._behind: set[str] = set()
+        self._later: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._fatal: FsyncFailed | None = None
+
+    @property
+    def identity(self) -> str:
+        return f"records:{self.root}"
+
+    @property
+    def waiting(self) -> int:
+        """How many records are still to be sent."""
+        return self._courier.waiting
+
+    def configure(self, options: Mapping[str, object]) -> None:
+        self._options = RecordsOptions.model_validate(dict(options))
+        given = self._options.remote
+        if _revealed(given) == _revealed(self._given) and self._remote_off is None:
+            return
+        old, self._given, self._remote, self._remote_off = self._remote, given, None, None
+        if given is not None:
+            try:
+                self._remote = REMOTES[given.name].open(given.options, self._clock)
+            except RemoteOff as off:
+                self._remote_off = f"nothing is sent to {given.name}: {off}"
+                _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
+        self._courier.use(self._remote)
+        if old is not None:
+            task = asyncio.ensure_future(old.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def take_up(self) -> None:
+        """Go on where the last process stopped: finish what it left, and send what it could not."""
+        for agent in await self.agents():
+            with contextlib.suppress(StoreError):
+                self._courier.add(await self._in_thread(self._archive.notes, agent))
+                await self._group(agent).put(Tidy(recover=True))
+
+    # Writing
+
+    async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
+        by_agent: dict[str, list[Item]] = defaultdict(list)
+        for item in items:
+            by_agent[legal(item.agent_id)].append(item)
+        closed = await self._closed(items, gates)
+        of_item = {id(item): each for item, each in zip(items, closed, strict=True)}
+        remote = self._given is not None
+        outcomes = await asyncio.gather(
+            *(
+                self._group(agent).put(Write(tuple(own), tuple(of_item[id(item)] for item in own), remote))
+                for agent, own in by_agent.items()
+            ),
+            return_exceptions=True,
+        )
+        written: list[Item] = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            written += outcome.written
+        return tuple(written)
+
+    async def _closed(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
+        """What closes the gates for each item. Raises GateOpen, which `STATE.json` then tells of."""
+        if not self._options.gates and not given:
+            return [{} for _ in items]
+        try:
+            return await self._in_thread(lambda: [gate.check(self._options.gates, given, item) for item in items])
+        except gate.GateOpen as refused:
+            first = items[0]
+            with contextlib.suppress(StoreError):
+                await self._group(first.agent_id).put(Refusal(first.provenance.session_id, refused.gates))
+            raise
+
+    async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
+        for item in items:
+            legal(item.agent_id)
+        closed = await self._in_thread(lambda: [gate.check(self._options.gates, gates, item) for item in items])
+        return [
+            fields_of(item.changed(memory_id=self._likely_id(item)), each, remote=self._given is not None)
+            for item, each in zip(items, closed, strict=True)
+        ]
+
+    def _likely_id(self, item: Item) -> str:
+        return delivery_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
+
+    def _group(self, agent_id: str) -> Group[Work, Done]:
+        found = self._groups.pop(agent_id, None)
+        if found is None:
+            cabinet = Cabinet(self.root, agent_id, self._clock, self._archive.shelf(agent_id))
+            found = cabinet, Group(f"records of {agent_id}", partial(self._perform, cabinet))
+        self._groups[agent_id] = found
+        for name in list(self._groups)[: max(0, len(self._groups) - _CABINETS)]:
+            cabinet, group = self._groups[name]
+            if group.idle and not cabinet.behind:
+                del self._groups[name]
+        return found[1]
+
+    async def _perform(self, cabinet: Cabinet, works: Sequence[Work]) -> Sequence[Done | Exception]:
+        if self._fatal is not None:
+            raise self._fatal
+        try:
+            result = await self._in_thread(cabinet.perform, works)
+        except FsyncFailed as error:
+            self._fatal = error
+            raise
+        for fault in result.faults:
+            _log.warning("memory_beside_records", agent=cabinet.agent_id, reason=fault)
+        for growth in result.growths:
+            self._tell(growth)
+        for outcome in result.outcomes:
+            if isinstance(outcome, Done):
+                self._courier.add(outcome.notes)
+        if cabinet.behind:
+            self._behind.add(cabinet.agent_id)
+            if self._later is None or self._later.done():
+                self._later = asyncio.create_task(self._catch_up(), name=f"index.json of {self.identity}")
+        return result.outcomes
+
+    def _tell(self, growth: Growth) -> None:
+        if self.on_growth is None:
+            return
+        try:
+            self.on_growth(growth)
+        except Exception as error:
+            _log.exception("memory_growth_not_taken", store=self.identity, error=type(error).__name__)
+
+    async def _catch_up(self) -> None:
+        while self._behind:
+            await self._clock.sleep(INDEX_SECONDS)
+            await self._write_indexes()
+
+    async def _write_indexes(self) -> None:
+        """Write every `index.json` that is behind."""
+        behind, self._behind = self._behind, set()
+        for agent in sorted(behind):
+            try:
+                await self._group(agent).put(Tidy())
+            except StoreError as error:
+                _log.warning("memory_index_behind", agent=agent, reason=error.line())
+
+    # Reading
+
+    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        wanted = wanted or Scan()
+        left = wanted.limit if wanted.limit is not None else -1
+        alone = wanted.agent_id is not None
+        for agent in await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),):
+            try:
+                batches = await self._in_thread(self._archive.batches, agent, wanted)
+            except StoreError as error:
+                if alone:
+                    raise
+                _log.warning("memory_unreadable", error=error.line())
+                continue
+            for names in batches:
+                if left == 0:
+                    return
+                found = await self._in_thread(self._archive.read, agent, names)
+                for item, _ in reversed(found) if wanted.newest_first else found:
+                    if left != 0 and wanted.wants(item):
+                        left -= 1
+                        yield item
+
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        if agent_id is not None:
+            return tuple(await self._in_thread(self._archive.parts, legal(agent_id)))
+        found: list[Part] = []
+        for agent in await self.agents():
+            with contextlib.suppress(StoreError):  # `stats` tells of it
+                found += await self._in_thread(self._archive.parts, agent)
+        return tuple(found)
+
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+        try:
+            day = date.fromisoformat(part.name.rpartition("/")[2])
+        except ValueError:
+            return ()
+        return await self._in_thread(self._archive.day, legal(part.agent_id), day)
+
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
+        return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
+
+    async def agents(self) -> tuple[str, ...]:
+        return await self._in_thread(self._archive.agents)
+
+    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        return await self._in_thread(self._archive.locate, tuple(items))
+
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        day = day or utc(self._clock.now()).astimezone(UTC).date()
+        return await self._in_thread(self._archive.inspect, legal(agent_id), day)
+
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+        checked, problems = 0, []
+        for agent in await self.agents() if agent_id is None else (legal(agent_id),):
+            try:
+                count, found = await self._in_thread(self._archive.verify, agent)
+            except StoreError as error:
+                count, found = 0, [Problem(str(self.root / agent), error.line())]
+            checked += count
+            problems += found
+        return checked, tuple(problems)
+
+    async def ready(self) -> tuple[Problem, ...]:
+        if self._fatal is not None:
+            return (Problem(str(self.root), self._fatal.line()),)
+        agents = await self.agents() if not unwritable(self.root) else ()
+        return await self._in_thread(problems_of, self.root, agents, self._courier, self._remote_off)
+
+    # Sending
+
+    @contextlib.asynccontextmanager
+    async def _claim(self, note: outbox.Note) -> AsyncIterator[None]:
+        """Hold the agent's outbox, so that no other process sends from it."""
+        held = contextlib.ExitStack()
+        holding = asyncio.ensure_future(self._in_thread(self._hold, held, note.agent_id))
+        try:
+            await asyncio.shield(holding)
+            yield
+        finally:
+            await asyncio.wait([holding])
+            await self._in_thread(held.close)
+
+    def _hold(self, held: contextlib.ExitStack, agent_id: str) -> None:
+        folder = held.enter_context(self._archive.opened(agent_id))
+        waiting: Folder | None = folder.child(outbox.FOLDER) if folder is not None else None
+        if waiting is not None:
+            try:
+                held.enter_context(lock.writing(held.enter_context(waiting), patience=0))
+            except StoreBusy as error:
+                raise StoreBusy(f"another process sends from {waiting.path}", hint="it will be tried again") from error
+
+    async def _letter(self, note: outbox.Note) -> Letter | None:
+        return await self._in_thread(self._read_letter, note)
+
+    def _read_letter(self, note: outbox.Note) -> Letter | None:
+        with self._archive.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
+            waiting = folder.child(outbox.FOLDER) if folder is not None else None
+            if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
+                return None
+            try:
+                fields = load(folder, note.agent_id, note.record).fields
+            except Damaged as error:
+                return Letter(None, str(error))
+        sent = fields["remote_store_attempted"] is True and fields["remote_store_error"] is None
+        return Letter(None if sent else redacted(fields))
+
+    async def _mark(self, mark: Mark) -> None:
+        await self._group(mark.note.agent_id).put(mark)
+
+    async def settle(self, seconds: float) -> None:
+        await self._write_indexes()
+        await self._courier.settle(seconds)
+
+    async def close(self) -> None:
+        await self._courier.settle(CLOSING_SECONDS)
+        await self._courier.close()
+        if self._later is not None:
+            self._later.cancel()
+            await asyncio.wait([self._later])
+        for _, group in tuple(self._groups.values()):
+            await group.drain()
+        await self._write_indexes()
+        if self._remote is not None:
+            await self._remote.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        self._threads.shutdown(wait=False)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))
+
+
+def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without any secret that is known now, whenever it was written. What is only a hash stays."""
+    hashes = {"id", "checksum", "chunk_hash"}
+    return {key: value if key in hashes else _redacted(value) for key, value in fields.items()}
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_redacted(each) for each in value]
+    return {key: _redacted(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def _revealed(choice: Choice | None) -> object:
+    """What two openings of a remote are told apart by: its options with the secrets themselves."""
+    if choice is None:
+        return None
+    reveal = {key: value.reveal() if isinstance(value, Secret) else value for key, value in choice.options.items()}
+    return choice.name, reveal
+
+
+def _check_remote(memory: Memory) -> None:
+    """Raises UsageError for options that the remote does not take, as the program has them."""
+    remote = memory.store.options.get("remote")
+    if not isinstance(remote, Choice):
+        return
+    row = REMOTES.get(remote.name)
+    if row is None:
+        raise UsageError(f"there is no remote {remote.name}", hint=f"there are {', '.join(sorted(REMOTES))}")
+    try:
+        row.options.model_validate(dict(remote.options))
+    except ValidationError as error:
+        raise UsageError(
+            f"the memory {memory.name} gives the remote {remote.name} options it does not take",
+            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
+        ) from None
