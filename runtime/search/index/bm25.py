@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 K1, B = 1.2, 0.75
 """As in FTS5 (sqlite.org/fts5.html, section 5.1.1)."""
-TEXT, ABOUT, CONTEXT = 1.0, 1.0, 1.0
+TEXT, ABOUT, CONTEXT = 1.0, 1.0, 0.3
 """What an occurrence counts for in each column."""
 _COMMON = 1e-6  # what a word that most entries hold is worth in FTS5
 

@@ -1,12 +1,22 @@
-"""The index in the daemon itself: one SQLite file, and what is searched in memory."""
+"""The index in the daemon itself: one SQLite file a store, and what is searched of it in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.search.index.index import Index
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import writing
+from runtime.search.index.access import Access, Apply
+from runtime.search.index.index import Around, Change, Index, IndexStats, Pending, Scored
+from runtime.search.index.loaded import Loaded
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class EmbeddedOptions(BaseModel):
@@ -15,6 +25,96 @@ class EmbeddedOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-async def open_embedded(_path: Path | None, _options: BaseModel) -> Index:
-    """The row's opening."""
-    raise NotImplementedError
+async def open_embedded(path: Path | None, _options: BaseModel) -> Index:
+    """The row's opening: what the file holds is read into memory. Raises IndexFailed."""
+    access = Access(path)
+    try:
+        await access.open()
+    except BaseException:
+        await access.close()
+        raise
+    return EmbeddedIndex(access)
+
+
+class EmbeddedIndex(Index):
+    """See the modules it is made of: `access` (threads and faults), `writing` (the file), `loaded` (the memory)."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._model: str | None = None
+        self._dimension: int | None = None
+
+    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
+        return await self._access.read(lambda loaded: loaded.parts(agent))
+
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+        def work(loaded: Loaded) -> tuple[Change, Apply]:
+            change, delta = writing.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
+            return change, lambda loaded: loaded.apply(delta)
+
+        return await self._access.write(work)
+
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+        def work(loaded: Loaded) -> tuple[bool, Apply]:
+            done, delta = writing.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
+            return done, lambda loaded: loaded.apply(delta)
+
+        return await self._access.write(work)
+
+    async def drop(self, parts: Sequence[str]) -> int:
+        def work(loaded: Loaded) -> tuple[int, Apply]:
+            gone, delta = writing.drop(loaded.file.writing, parts)
+            return gone, lambda loaded: loaded.apply(delta)
+
+        return await self._access.write(work)
+
+    async def clear(self) -> None:
+        await self._access.clear()
+
+    async def use_model(self, model: str | None, dimension: int | None) -> None:
+        self._model, self._dimension = model, dimension
+
+        def work(loaded: Loaded) -> tuple[None, Apply]:
+            writing.forget_vectors(loaded.file.writing)
+            return None, Loaded.forget_vectors
+
+        if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
+            await self._access.write(work)
+
+    async def pending(self, limit: int) -> Sequence[Pending]:
+        if self._model is None:
+            return ()
+        return await self._access.read(lambda loaded: loaded.pending(limit))
+
+    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
+        model = self._model
+        if model is None or not vectors:
+            return 0
+
+        def work(loaded: Loaded) -> tuple[int, Apply]:
+            dimension = self._dimension or loaded.dimension
+            keys, kept = writing.embed(loaded.file.writing, model, dimension, vectors)
+            return len(keys), lambda loaded: loaded.embed(keys, kept, model)
+
+        return await self._access.write(work)
+
+    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+        return await self._access.read(lambda loaded: loaded.keyword(words, wanted, limit))
+
+    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
+        return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit))
+
+    async def around(self, keys: NDArray[np.int64]) -> Around:
+        return await self._access.read(lambda loaded: loaded.around(keys))
+
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+        return await self._access.read(lambda loaded: loaded.entries(keys))
+
+    async def authors(self, wanted: Filter) -> Sequence[str]:
+        return await self._access.read(lambda loaded: loaded.authors(wanted))
+
+    async def stats(self, agent: str | None = None) -> IndexStats:
+        return await self._access.read(lambda loaded: loaded.stats(agent))
+
+    async def close(self) -> None:
+        await self._access.close()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from runtime.search.index import schema
@@ -30,8 +31,9 @@ class IndexFile:
         try:
             self.writing = self._connect()
             if not self._check():
-                with self.transaction():
+                with self.transaction() as commit:
                     schema.make(self.writing)
+                    commit()
             self.reading = self.writing if path is None else self._connect()
             self.seen = self._version()
         except sqlite3.Error as error:
@@ -42,25 +44,16 @@ class IndexFile:
             raise
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is committed at the end, or rolled back when anything is raised."""
-        self.begin()
-        try:
-            yield self.writing
-            self.writing.execute("COMMIT")
-        except BaseException:
-            self.roll_back()
-            raise
-
-    def begin(self) -> None:
-        """Begin a transaction that writes."""
+    def transaction(self) -> Iterator[Callable[[], object]]:
+        """A transaction that writes. It yields what commits it; it is rolled back when that was not called."""
         self.writing.execute("BEGIN IMMEDIATE")
-
-    def roll_back(self) -> None:
-        """Undo what was begun; a full disk has SQLite do so by itself."""
-        with contextlib.suppress(sqlite3.Error):
-            if self.writing.in_transaction:
-                self.writing.execute("ROLLBACK")
+        try:
+            yield partial(self.writing.execute, "COMMIT")
+        finally:
+            # A full disk has SQLite roll back by itself.
+            with contextlib.suppress(sqlite3.Error):
+                if self.writing.in_transaction:
+                    self.writing.execute("ROLLBACK")
 
     def changed_by_others(self) -> bool:
         """Whether another process wrote since this was last asked; asked in a transaction."""
@@ -73,7 +66,7 @@ class IndexFile:
             return
         # What cannot be copied stays in the log, and is copied another time.
         with contextlib.suppress(OSError, sqlite3.OperationalError):
-            if os.stat(f"{self.path}-wal").st_size > _LONGEST_LOG:
+            if Path(f"{self.path}-wal").stat().st_size > _LONGEST_LOG:
                 self.writing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def bytes(self) -> int:
@@ -84,7 +77,7 @@ class IndexFile:
         total = 0
         for suffix in ("", "-wal"):
             with contextlib.suppress(OSError):
-                total += os.stat(f"{self.path}{suffix}").st_size
+                total += Path(f"{self.path}{suffix}").stat().st_size
         return total
 
     def close(self) -> None:
@@ -143,8 +136,10 @@ def open_file(path: Path | None) -> tuple[IndexFile, str | None]:
         return IndexFile(path), str(damage)
 
 
-def throw_away(path: Path) -> None:
+def throw_away(path: Path | None) -> None:
     """Delete a file that nobody has open, with what SQLite keeps beside it. Raises IndexFailed."""
+    if path is None:
+        return
     try:
         for suffix in ("", *_ASIDE):
             Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -66,15 +66,16 @@ def unit(vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32], dimension
     if not np.isfinite(lengths).all():
         raise EmbeddingMismatch("the embedding gave vectors that are no numbers", hint="look at its own log")
     lengths[lengths == 0] = 1
-    return (rows / lengths[:, None]).astype(np.float32)
+    normed: Vector = (rows / lengths[:, None]).astype(np.float32)
+    return normed
 
 
-def best(keys: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> tuple[list[int], list[float]]:
+def best(
+    keys: NDArray[np.int64], scores: NDArray[np.float32], limit: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The `limit` keys with the highest scores, best first; among equals the lower key."""
-    if limit < 1:
-        return [], []
     if limit < len(keys):
-        chosen = np.argpartition(-scores, limit - 1)[:limit]
+        chosen = np.argpartition(-scores, max(limit - 1, 0))[: max(limit, 0)]
         keys, scores = keys[chosen], scores[chosen]
     ranked = np.lexsort((keys, -scores))
-    return keys[ranked].tolist(), scores[ranked].astype(float).tolist()
+    return keys[ranked], scores[ranked]

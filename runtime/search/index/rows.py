@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 _FIRST = 1024
-_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE, "author": AUTHOR}
+_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
 _NUMBERS = {"time": TIME, "order": ORDER}
-_COLUMNS = (*_CODED, "group", *_NUMBERS, "before", "after", "text_size", "about_size")
+_EMPTIED = (*_CODED, *_NUMBERS, "author", "group", "before", "after", "text_size", "about_size")
+_HANDLE = 32  # the bits of a handle below those that count how often its key was given
 
 
 class Rows:
     """Columns by key. Key 0 is nobody's: it stands for no neighbour, and has no words.
 
     Names are compared by Python's own hash of them, 64 bits that are other ones in every process: two names of one code
-    are not to be expected, and cannot be sought out. `before` and `after` are the keys of an entry's neighbours;
-    `text_size` and `about_size` count words.
+    are not to be expected, and cannot be sought out. `author` is a number in `authors`, 0 for nobody; `before` and
+    `after` are the keys of an entry's neighbours; `text_size` and `about_size` count words. `end` is the first key that
+    was never given.
     """
 
     def __init__(self) -> None:
-        self.agent = self.user = self.project = self.type = self.source = self.author = _numbers(_FIRST)
-        self.group = self.time = self.order = self.before = self.after = _numbers(_FIRST)
-        self.text_size = self.about_size = _numbers(_FIRST)
-        for name in _COLUMNS:
-            setattr(self, name, _numbers(_FIRST))
+        self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
+        self.author, self.group, self.time, self.order, self.given = (_numbers(_FIRST) for _ in range(5))
+        self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)
-        self.authors: dict[int, str] = {}
+        self.authors: list[str] = []
         self.end = 1
-        """The first key that was never given."""
+        self._author_numbers: dict[str | None, int] = {None: 0}
         self._free: list[int] = []
-        self._size: NDArray[np.int64] | None = None
+        self._size: Keys | None = None
 
     def new_keys(self, count: int) -> list[int]:
         """Keys that nobody has, the lowest first; they are taken when they are `put`."""
@@ -77,7 +77,7 @@ class Rows:
         self.group[at] = [
             _code((agent, group)) if group else 0 for agent, group in zip(columns[AGENT], columns[GROUP], strict=True)
         ]
-        self.authors.update((_code(author), author) for author in set(columns[AUTHOR]) if author is not None)
+        self.author[at] = self._numbered(columns[AUTHOR])
         self.alive[at] = True
         self._take(keys)
         if link:
@@ -98,9 +98,10 @@ class Rows:
             return
         at = np.array(keys, np.int64)
         touched = self.group[at]
-        for name in _COLUMNS:
+        for name in _EMPTIED:
             getattr(self, name)[at] = 0
         self.alive[at] = self.embedded[at] = False
+        self.given[at] += 1
         self._free = sorted({*self._free, *keys}, reverse=True)
         self._link(touched)
 
@@ -117,7 +118,7 @@ class Rows:
             mask &= self.time[: self.end] < microseconds(filters.until)
         return mask
 
-    def size(self) -> NDArray[np.int64]:
+    def size(self) -> Keys:
         """Words of each entry with its context, by key up to `end`."""
         if self._size is None:
             text = self.text_size[: self.end]
@@ -126,10 +127,28 @@ class Rows:
             )
         return self._size
 
+    def handles(self, keys: Keys) -> Keys:
+        """What others are given in place of these keys: another number whenever a key is given again; 0 stays 0."""
+        return np.where(keys > 0, keys | (self.given[keys] << _HANDLE), 0)
+
+    def keys(self, handles: Keys) -> Keys:
+        """The keys that these handles stand for, 0 where the entry is gone."""
+        keys = handles & ((1 << _HANDLE) - 1)
+        keys = np.where((keys > 0) & (keys < self.end), keys, 0)
+        return np.where(self.alive[keys] & (self.handles(keys) == handles), keys, 0)
+
     def newest(self, mask: Mask, limit: int) -> Keys:
         """Up to `limit` keys of the mask, newest first."""
         keys = np.flatnonzero(mask)
         return keys[np.lexsort((keys, -self.time[keys]))[:limit]]
+
+    def _numbered(self, authors: Sequence[str | None]) -> list[int]:
+        known = self._author_numbers
+        for author in set(authors) - known.keys():
+            assert author is not None
+            self.authors.append(author)
+            known[author] = len(self.authors)
+        return [known[author] for author in authors]
 
     def _take(self, keys: Sequence[int]) -> None:
         end = max(self.end, max(keys) + 1)
@@ -144,11 +163,11 @@ class Rows:
         if key < room:
             return
         more = max(2 * room, key + 1) - room
-        for name in (*_COLUMNS, "alive", "embedded"):
+        for name in (*_EMPTIED, "given", "alive", "embedded"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 
-    def _link(self, groups: NDArray[np.int64]) -> None:
+    def _link(self, groups: Keys) -> None:
         """Say who is whose neighbour in these groups."""
         self._size = None
         groups = np.unique(groups[groups != 0])
@@ -163,7 +182,7 @@ class Rows:
         self.after[keys[:-1]] = np.where(together, keys[1:], 0)
 
 
-def _numbers(count: int) -> NDArray[np.int64]:
+def _numbers(count: int) -> Keys:
     return np.zeros(count, np.int64)
 
 

@@ -18,22 +18,24 @@ VERSION = 1
 TOKENIZE = "porter unicode61"
 """How texts become words: Unicode letters and digits, case folded, diacritics removed, English endings cut off."""
 
-TABLES = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID",
-    "CREATE TABLE parts (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,"
-    " revision TEXT NOT NULL)",
-    "CREATE INDEX parts_of_agent ON parts (agent)",
-    "CREATE TABLE entries (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, part INTEGER NOT NULL,"
-    " agent TEXT NOT NULL, user TEXT NOT NULL, project TEXT, type TEXT NOT NULL, time INTEGER NOT NULL, source TEXT,"
-    " author TEXT, grp TEXT NOT NULL, ord INTEGER NOT NULL, line INTEGER, tags TEXT NOT NULL, hash TEXT NOT NULL,"
-    " about TEXT NOT NULL, text TEXT NOT NULL, rest TEXT NOT NULL)",
-    "CREATE INDEX entries_of_part ON entries (part)",
-    "CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID",
-    "CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
-    f"CREATE VIRTUAL TABLE words USING fts5 (text, about, content='entries', content_rowid='key',"
-    f" tokenize='{TOKENIZE}')",
-    "CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')",
-)
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
+CREATE TABLE parts (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, revision TEXT NOT NULL);
+CREATE INDEX parts_of_agent ON parts (agent);
+CREATE TABLE entries (
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, part INTEGER NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
+    project TEXT, type TEXT NOT NULL, time INTEGER NOT NULL, source TEXT, author TEXT, grp TEXT NOT NULL,
+    ord INTEGER NOT NULL, line INTEGER, tags TEXT NOT NULL, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
+    rest TEXT NOT NULL
+);
+CREATE INDEX entries_of_part ON entries (part);
+CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
+CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, about, content = 'entries', content_rowid = 'key', tokenize = 'TOKENIZE'
+);
+CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')
+""".replace("TOKENIZE", TOKENIZE)
 """`words` indexes what stands in `entries` and keeps no copy of it; a key is a row of the matrix and never 0.
 
 There is no column for an entry's context, the texts before and after it: where a word stands in it follows from where
@@ -138,6 +140,6 @@ def _words_of_day(day: date) -> str:
 
 def make(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, in the transaction that is open."""
-    for statement in TABLES:
+    for statement in TABLES.split(";"):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -88,7 +88,7 @@ class Occurrences:
 def _single(term: str, connection: sqlite3.Connection) -> Postings:
     # Keys joined in SQLite and read by numpy: several times quicker than a row of Python for each.
     sql = "SELECT group_concat(iif(col = 'text', doc, -doc)) FROM occurrences WHERE term = ?"
-    places = _numbers(connection.execute(sql, (term,)).fetchone()[0])
+    places = keys_of(connection.execute(sql, (term,)).fetchone()[0])
     return _counted(places[places > 0], -places[places < 0])
 
 
@@ -98,7 +98,7 @@ def _row(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
     sql = "SELECT group_concat(iif(col = 'text', doc, -doc)), group_concat(offset) FROM occurrences WHERE term = ?"
     texts = abouts = np.zeros(0, np.int64)
     for number, term in enumerate(phrase):
-        keys, offsets = (_numbers(column) for column in connection.execute(sql, (term,)).fetchone())
+        keys, offsets = (keys_of(column) for column in connection.execute(sql, (term,)).fetchone())
         starts = (np.abs(keys) << _PLACE) + offsets - number
         text, about = starts[keys > 0], starts[keys < 0]
         texts = np.intersect1d(texts, text, assume_unique=True) if number else text
@@ -114,5 +114,6 @@ def _counted(text: NDArray[np.int64], about: NDArray[np.int64]) -> Postings:
     return Postings(text, text_counts.astype(np.float32), about, about_counts.astype(np.float32))
 
 
-def _numbers(joined: str | None) -> NDArray[np.int64]:
+def keys_of(joined: str | None) -> NDArray[np.int64]:
+    """The numbers that SQLite's `group_concat` joined; None: none."""
     return np.fromstring(joined, np.int64, sep=",") if joined else np.zeros(0, np.int64)

@@ -1,0 +1,193 @@
+"""Who may touch an open index when: one thread writes and another reads, each with a connection of its own.
+
+The writer prepares its transaction beside the readers; only its last step, the commit and the same change in memory,
+excludes them, so that what a search reads in the file and in memory is always one state. A file that turns out to be
+damaged is thrown away and made anew, empty, and what was asked is done again on that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from runtime.search.errors import IndexFailed
+from runtime.search.index.faults import Damaged, judged
+from runtime.search.index.file import open_file, throw_away
+from runtime.search.index.loaded import Loaded
+
+T = TypeVar("T")
+Apply = Callable[[Loaded], None]
+Work = Callable[[Loaded], tuple[T, Apply]]
+"""Changes the file, and returns what came of it with what is to be done in memory once it is committed."""
+
+_OPEN = contextlib.nullcontext()
+_log = structlog.get_logger("symbiont.index")
+
+
+class _Broken(Exception):  # noqa: N818 - named for what is the case
+    """This index can't be read; None: none is loaded."""
+
+    def __init__(self, loaded: Loaded | None, reason: str = "") -> None:
+        super().__init__(reason)
+        self.loaded = loaded
+
+
+class Access:
+    """The index in a file, or in memory where `path` is None: one connection reads and writes then, in turn."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._name = "in memory" if path is None else str(path)
+        self._loaded: Loaded | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="index writer")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="index reader")
+
+    async def open(self) -> None:
+        """Load what is there. Raises IndexFailed."""
+        await self._in(self._writer, self._present)
+
+    async def read(self, work: Callable[[Loaded], T]) -> T:
+        """Run `work` beside the writer, on one state. Raises IndexFailed."""
+        return await self._twice(lambda: self._in(self._reader, self._reading, work))
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in a transaction. Raises IndexFailed, and nothing is changed then."""
+        return await self._twice(lambda: self._in(self._writer, self._writing, work))
+
+    async def clear(self) -> None:
+        """Throw away what is there and begin anew. Raises IndexFailed."""
+        await self._in(self._writer, self._clear)
+
+    async def close(self) -> None:
+        """Wait for what is being done, then let go of the file and the threads."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._let_go)
+            self._writer.shutdown(wait=False)
+            self._reader.shutdown(wait=False)
+
+    async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        reason = ""
+        for _ in range(3):
+            try:
+                return await attempt()
+            except _Broken as broken:
+                reason = str(broken) or reason
+                await self._in(self._writer, self._renew, broken)
+        raise IndexFailed(f"the index {self._name} is damaged as soon as it is made: {reason}", hint="check the disk")
+
+    async def _in(self, thread: ThreadPoolExecutor, function: Callable[..., T], *arguments: object) -> T:
+        if self._closed:
+            raise IndexFailed(f"the index {self._name} is closed")
+        return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments))
+
+    def _reading(self, work: Callable[[Loaded], T]) -> T:
+        with self._lock:
+            loaded = self._loaded
+            if loaded is None:
+                raise _Broken(None)
+            with self._judging(loaded):
+                return work(loaded)
+
+    def _writing(self, work: Work[T]) -> T:
+        loaded = self._present()
+        # In memory readers have the same connection, and would see what is not committed.
+        all_along, at_last = (self._lock, _OPEN) if self._path is None else (_OPEN, self._lock)
+        with self._judging(loaded):
+            with all_along, loaded.file.transaction() as commit:
+                if loaded.file.changed_by_others():
+                    with at_last:
+                        loaded.load()
+                result, apply = work(loaded)
+                with at_last:
+                    commit()
+                    self._apply(loaded, apply)
+            loaded.file.tidy()
+        return result
+
+    def _apply(self, loaded: Loaded, apply: Apply) -> None:
+        try:
+            apply(loaded)
+        except BaseException:
+            # The file has it: whoever comes next reads it from there.
+            self._forget()
+            raise
+
+    def _present(self) -> Loaded:
+        """What is loaded; the file is opened when nothing is."""
+        if self._loaded is None:
+            loaded = self._opened()
+            with self._lock:
+                self._loaded = loaded
+        return self._loaded
+
+    def _opened(self) -> Loaded:
+        file, damage = open_file(self._path)
+        try:
+            with self._judging(None):
+                loaded = Loaded(file)
+        except _Broken as broken:
+            damage = str(broken)
+            file.close()
+            throw_away(self._path)
+            file, _ = open_file(self._path)
+            with self._judging(None):
+                loaded = Loaded(file)
+        except BaseException:
+            file.close()
+            raise
+        if damage:
+            self._say(damage)
+        return loaded
+
+    def _renew(self, broken: _Broken) -> None:
+        """Make the index anew, unless that has been done since it was found broken."""
+        if broken.loaded is not None and self._loaded is broken.loaded:
+            self._clear_away()
+            self._say(str(broken))
+        self._present()
+
+    def _clear(self) -> None:
+        self._present()
+        self._clear_away()
+        self._present()
+
+    def _clear_away(self) -> None:
+        with self._lock:
+            self._forget()
+            throw_away(self._path)
+
+    def _let_go(self) -> None:
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            loaded.close()
+
+    def _say(self, reason: str) -> None:
+        _log.warning("index_made_anew", file=self._name, reason=reason)
+
+    @contextlib.contextmanager
+    def _judging(self, loaded: Loaded | None) -> Iterator[None]:
+        try:
+            yield
+        except Damaged as damage:
+            raise _Broken(loaded, str(damage)) from damage
+        except sqlite3.Error as error:
+            verdict = judged(error, self._name)
+            raise (_Broken(loaded, str(verdict)) if isinstance(verdict, Damaged) else verdict) from error
+        except (UnicodeError, OverflowError) as error:
+            raise IndexFailed(f"the index {self._name} cannot hold an entry: {error}") from error

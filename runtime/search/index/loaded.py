@@ -1,0 +1,220 @@
+"""An open file with what is searched of it in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.index.bm25 import scores
+from runtime.search.index.faults import Damaged
+from runtime.search.index.file import IndexFile
+from runtime.search.index.index import Around, IndexStats, Pending, Scored
+from runtime.search.index.matrix import Matrix, best, unit
+from runtime.search.index.rows import Rows
+from runtime.search.index.schema import (
+    AGENT,
+    AUTHOR,
+    COLUMNS,
+    GROUP,
+    ORDER,
+    PROJECT,
+    SOURCE,
+    TIME,
+    TYPE,
+    USER,
+    entry_of,
+)
+from runtime.search.index.vocabulary import Occurrences, Tokenizer, keys_of
+from runtime.search.index.writing import Delta
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CHUNK = 10_000
+_IN_MEMORY = {AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, ORDER}
+_ROWS = f"""SELECT key, {", ".join(name if at in _IN_MEMORY else "NULL" for at, name in enumerate(COLUMNS))}
+    FROM entries ORDER BY key"""  # noqa: S608 - names of ours
+_ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
+    FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
+
+
+class Loaded:
+    """What one file holds, to be searched. Whoever calls holds the lock that keeps readers and the writer's last step
+    apart, so the file and the memory say the same. `model` is that of the vectors; None: there are none."""
+
+    def __init__(self, file: IndexFile) -> None:
+        self.file = file
+        self.tokenizer = Tokenizer()
+        self.load()
+
+    def load(self) -> None:
+        """Read everything into memory anew. Raises Damaged when the tables do not agree."""
+        self.rows = Rows()
+        self.occurrences = Occurrences()
+        connection = self.file.writing
+        for chunk in _chunks(connection.execute(_ROWS)):
+            self.rows.put([row[0] for row in chunk], [row[1:] for row in chunk], link=False)
+        self.rows.link_all()
+        counted = 0
+        for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):
+            self._alive([key for key, _ in sizes], "words")
+            self._measure(sizes)
+            counted += len(sizes)
+        if counted != np.count_nonzero(self.rows.alive):
+            raise Damaged("there are entries whose words are not indexed")
+        meta = dict(connection.execute("SELECT name, value FROM meta"))
+        self.model: str | None = meta.get("model")
+        self.dimension: int | None = meta.get("dimension")
+        self.matrix: Matrix | None = None
+        for vectors in _chunks(connection.execute("SELECT key, vector FROM vectors ORDER BY key")):
+            keys = [key for key, _ in vectors]
+            self._alive(keys, "vectors")
+            if not self.dimension or {len(vector) for _, vector in vectors} != {4 * self.dimension}:
+                raise Damaged("there are vectors of another dimension")
+            read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
+            self.embed(np.array(keys, np.int64), read.reshape(-1, self.dimension), self.model)
+
+    def apply(self, delta: Delta) -> None:
+        """Do in memory what a transaction did in the file."""
+        self.rows.remove(delta.removed)
+        self.rows.put(delta.keys, delta.rows)
+        self.rows.embedded[delta.unembedded] = False
+        self._measure(delta.sizes)
+        if delta.rewritten:
+            self.occurrences.forget()
+
+    def embed(self, keys: NDArray[np.int64], vectors: NDArray[np.float32], model: str | None) -> None:
+        """These entries have these vectors now."""
+        if not len(keys):
+            return
+        self.model, self.dimension = model, vectors.shape[1]
+        if self.matrix is None:
+            self.matrix = Matrix(self.dimension, len(self.rows.alive))
+        self.matrix.put(keys, vectors)
+        self.rows.embedded[keys] = True
+
+    def forget_vectors(self) -> None:
+        """There are no vectors any more."""
+        self.model = self.dimension = self.matrix = None
+        self.rows.embedded[:] = False
+
+    def others_than(self, model: str, dimension: int | None) -> bool:
+        """Whether there are vectors of another model, or of another dimension than this one, if it is known."""
+        return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
+
+    def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+        """See `Index.keyword`."""
+        rows = self.rows
+        phrases = self.tokenizer.phrases(words)
+        places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
+        found = scores(places, rows, rows.wanted(Filter(agent=wanted.agent)))
+        keys = np.flatnonzero((found > 0) & self._wanted(wanted))
+        return self._best(keys, found[keys], limit)
+
+    def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
+        """See `Index.nearest`."""
+        query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
+        if self.matrix is None:
+            return self._best(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
+        keys = np.flatnonzero(self._wanted(wanted) & self.rows.embedded[: self.rows.end])
+        return self._best(keys, self.matrix.similarities(query, keys), limit)
+
+    def around(self, handles: NDArray[np.int64]) -> Around:
+        """See `Index.around`."""
+        rows = self.rows
+        keys = rows.keys(np.asarray(handles, np.int64))
+        before, after = rows.handles(rows.before[keys]), rows.handles(rows.after[keys])
+        return Around(before, after, rows.author[keys] - 1, rows.time[keys], rows.authors)
+
+    def entries(self, handles: Sequence[int]) -> Mapping[int, Entry]:
+        """See `Index.entries`."""
+        keys = self.rows.keys(np.array(handles, np.int64).reshape(-1)).tolist()
+        listed = msgspec.json.encode(keys).decode()
+        found = {key: entry_of(row, part) for key, part, *row in self.file.reading.execute(_ENTRIES, (listed,))}
+        return {handle: found[key] for handle, key in zip(handles, keys, strict=True) if key in found}
+
+    def authors(self, wanted: Filter) -> list[str]:
+        """See `Index.authors`."""
+        said = np.bincount(self.rows.author[: self.rows.end][self._wanted(wanted)], minlength=1)
+        return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(said).tolist() if number)
+
+    def pending(self, limit: int) -> list[Pending]:
+        """See `Index.pending`."""
+        rows = self.rows
+        keys = rows.newest(rows.alive[: rows.end] & ~rows.embedded[: rows.end], limit).tolist()
+        sql = "SELECT key, id, hash, text FROM entries WHERE key IN (SELECT value FROM json_each(?))"
+        found = {
+            key: Pending(*rest) for key, *rest in self.file.reading.execute(sql, (msgspec.json.encode(keys).decode(),))
+        }
+        return [found[key] for key in keys]
+
+    def parts(self, agent: str | None) -> dict[str, str]:
+        """See `Index.parts`."""
+        sql = "SELECT name, revision FROM parts"
+        if agent is None:
+            return dict(self.file.reading.execute(sql))
+        return dict(self.file.reading.execute(f"{sql} WHERE agent = ?", (agent,)))
+
+    def stats(self, agent: str | None) -> IndexStats:
+        """See `Index.stats`."""
+        mask = self.rows.wanted(Filter(agent=agent))
+        embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
+        model, dimension = (self.model, self.dimension) if embedded else (None, None)
+        return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.tokenizer.close()
+        self.file.close()
+
+    def _wanted(self, wanted: Filter) -> NDArray[np.bool_]:
+        mask = self.rows.wanted(wanted)
+        if wanted.tags_any:
+            mask &= np.logical_or.reduce([self._tagged(tag) for tag in wanted.tags_any])
+        for tag in wanted.tags_all:
+            mask &= self._tagged(tag)
+        return mask
+
+    def _tagged(self, tag: str) -> NDArray[np.bool_]:
+        mask = np.zeros(self.rows.end, np.bool_)
+        sql = "SELECT group_concat(key) FROM tags WHERE tag = ?"
+        mask[keys_of(self.file.reading.execute(sql, (tag,)).fetchone()[0])] = True
+        return mask
+
+    def _best(self, keys: NDArray[np.int64], found: NDArray[np.float32], limit: int) -> Scored:
+        keys, found = best(keys, found, limit)
+        return Scored(self.rows.handles(keys), found)
+
+    def _measure(self, sizes: Sequence[tuple[Any, ...]]) -> None:
+        if sizes:
+            texts, abouts = zip(*(_sizes(size) for _, size in sizes), strict=True)
+            self.rows.measure([key for key, _ in sizes], texts, abouts)
+
+    def _alive(self, keys: list[int], what: str) -> None:
+        if keys[0] < 1 or keys[-1] >= self.rows.end or not self.rows.alive[keys].all():
+            raise Damaged(f"there are {what} without an entry")
+
+
+def _sizes(size: bytes) -> tuple[int, int]:
+    """Words of both columns, as FTS5 keeps them: SQLite's own integers of variable length, seven bits a byte."""
+    if len(size) == 2:
+        return size[0], size[1]
+    read, number = [], 0
+    for byte in size:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            read.append(number)
+            number = 0
+    if len(read) != 2:
+        raise Damaged("a count of words cannot be read")
+    return read[0], read[1]
+
+
+def _chunks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+    while chunk := cursor.fetchmany(_CHUNK):
+        yield chunk

@@ -1,0 +1,209 @@
+"""What changes an index: each a function that runs in a transaction and says what it did to the rows in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from runtime.search.entry import Entry
+from runtime.search.index.index import Change, Pending
+from runtime.search.index.matrix import unit
+from runtime.search.index.rows import Rows
+from runtime.search.index.schema import ABOUT, COLUMNS, HASH, ID, SAID, TAGS, TEXT, Row, row_of, tags_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SELECT = f"SELECT key, {', '.join(COLUMNS)} FROM entries WHERE "  # noqa: S608 - names of ours
+_INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}, key) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"  # noqa: S608
+_UPDATE = f"UPDATE entries SET {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE key = ?"  # noqa: S608
+_INDEX = "INSERT INTO words (rowid, text, about) VALUES (?, ?, ?)"
+_UNINDEX = "INSERT INTO words (words, rowid, text, about) VALUES ('delete', ?, ?, ?)"
+_LISTED = "IN (SELECT value FROM json_each(?))"
+
+Kept = dict[str, tuple[int, Row]]
+"""Rows that are there, by id, with their keys."""
+
+
+@dataclass
+class Delta:
+    """What a transaction changed: rows put and removed, vectors forgotten, by key; and words of texts counted anew."""
+
+    keys: list[int] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+    unembedded: list[int] = field(default_factory=list)
+    sizes: list[tuple[int, bytes]] = field(default_factory=list)
+    rewritten: bool = False
+    """Whether any word stands elsewhere than before."""
+
+    def put(self, keys: Iterable[int], rows: Iterable[Row]) -> None:
+        """These rows stand at these keys now."""
+        self.keys += keys
+        self.rows += rows
+
+
+def put(
+    connection: sqlite3.Connection, rows: Rows, part: str, agent: str, revision: str, entries: Sequence[Entry]
+) -> tuple[Change, Delta]:
+    """Make `entries` all that the part holds."""
+    delta = Delta()
+    key = _part(connection, part, agent, revision)
+    fresh = {entry.id: row_of(entry, key) for entry in entries}
+    there = _found(connection.execute(f"{_SELECT} part = ?", (key,)))
+    gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
+    _remove(connection, list(gone.values()), delta)
+    changed, kept = _merge(connection, rows, fresh, there, delta)
+    return Change(changed, kept, len(gone)), delta
+
+
+def grow(
+    connection: sqlite3.Connection,
+    rows: Rows,
+    part: str,
+    agent: str,
+    before: str | None,
+    after: str,
+    entries: Sequence[Entry],
+) -> tuple[bool, Delta]:
+    """Add entries to the part if its revision is `before`."""
+    delta = Delta()
+    found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
+    if before != (None if found is None else found[0]):
+        return False, delta
+    key = _part(connection, part, agent, after)
+    _merge(connection, rows, {entry.id: row_of(entry, key) for entry in entries}, {}, delta)
+    return True, delta
+
+
+def drop(connection: sqlite3.Connection, parts: Sequence[str]) -> tuple[int, Delta]:
+    """Forget these parts."""
+    delta = Delta()
+    names = _json(parts)
+    whose = f"{_SELECT} part IN (SELECT key FROM parts WHERE name {_LISTED})"  # noqa: S608
+    gone = _found(connection.execute(whose, (names,)))
+    _remove(connection, list(gone.values()), delta)
+    connection.execute(f"DELETE FROM parts WHERE name {_LISTED}", (names,))  # noqa: S608
+    return len(gone), delta
+
+
+def forget_vectors(connection: sqlite3.Connection) -> None:
+    """Forget all vectors and whose they were."""
+    connection.execute("DELETE FROM vectors")
+    connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+
+
+def embed(
+    connection: sqlite3.Connection,
+    model: str,
+    dimension: int | None,
+    vectors: Sequence[tuple[Pending, NDArray[np.float32]]],
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Keep vectors of `dimension` (None: of any that they share); the keys they have now, and the vectors, each of
+    length 1. Raises EmbeddingMismatch."""
+    found = unit([vector for _, vector in vectors], dimension)
+    ids = _json([pending.id for pending, _ in vectors])
+    there = {
+        (identity, hashed): key
+        for key, identity, hashed in connection.execute(f"SELECT key, id, hash FROM entries WHERE id {_LISTED}", (ids,))  # noqa: S608
+    }
+    places = {there.get((pending.id, pending.hash), 0): at for at, (pending, _) in enumerate(vectors)}
+    places.pop(0, None)
+    keys, kept = np.array(list(places), np.int64), found[list(places.values())]
+    if len(keys):
+        connection.executemany(
+            "INSERT OR REPLACE INTO vectors (key, vector) VALUES (?, ?)",
+            ((key, row.tobytes()) for key, row in zip(places, kept, strict=True)),
+        )
+        meta = (("model", model), ("dimension", found.shape[1]))
+        connection.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", meta)
+    return keys, kept
+
+
+def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) -> int:
+    sql = (
+        "INSERT INTO parts (name, agent, revision) VALUES (?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET agent = excluded.agent, revision = excluded.revision RETURNING key"
+    )
+    return int(connection.execute(sql, (name, agent, revision)).fetchall()[0][0])
+
+
+def _found(rows: Iterable[Row]) -> Kept:
+    return {row[1 + ID]: (row[0], row[1:]) for row in rows}
+
+
+def _merge(
+    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, Row], there: Kept, delta: Delta
+) -> tuple[int, int]:
+    """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
+    unknown = fresh.keys() - there.keys()
+    if unknown and rows.end > 1:
+        there = {**there, **_found(connection.execute(f"{_SELECT} id {_LISTED}", (_json(list(unknown)),)))}
+    new: list[Row] = []
+    changed: list[tuple[int, Row, Row]] = []
+    moved: list[tuple[int, Row]] = []
+    for identity, row in fresh.items():
+        found = there.get(identity)
+        if found is None:
+            new.append(row)
+        elif found[1][: len(SAID)] != row[: len(SAID)]:
+            changed.append((*found, row))
+        elif found[1] != row:
+            moved.append((found[0], row))
+    _insert(connection, rows, new, delta)
+    _change(connection, changed, delta)
+    connection.executemany(_UPDATE, ((*row, key) for key, row in moved))
+    delta.put((key for key, _ in moved), (row for _, row in moved))
+    return len(new) + len(changed), len(fresh) - len(new) - len(changed)
+
+
+def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Row], delta: Delta) -> None:
+    keys = rows.new_keys(len(new))
+    connection.executemany(_INSERT, [(*row, key) for key, row in zip(keys, new, strict=True)])
+    _index(connection, keys, new, delta)
+    delta.put(keys, new)
+
+
+def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Row]], delta: Delta) -> None:
+    keys, new = [key for key, _, _ in changed], [row for _, _, row in changed]
+    _unindex(connection, [(key, row) for key, row, _ in changed])
+    connection.executemany(_UPDATE, ((*row, key) for key, row in zip(keys, new, strict=True)))
+    _index(connection, keys, new, delta)
+    delta.put(keys, new)
+    stale = [key for key, before, after in changed if before[HASH] != after[HASH]]
+    connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in stale))
+    delta.unembedded += stale
+
+
+def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: Delta) -> None:
+    _unindex(connection, gone)
+    keys = [(key,) for key, _ in gone]
+    connection.executemany("DELETE FROM entries WHERE key = ?", keys)
+    connection.executemany("DELETE FROM vectors WHERE key = ?", keys)
+    delta.removed += (key for key, _ in gone)
+    delta.rewritten |= bool(gone)
+
+
+def _index(connection: sqlite3.Connection, keys: list[int], rows: list[Row], delta: Delta) -> None:
+    if not keys:
+        return
+    connection.executemany(_INDEX, [(key, row[TEXT], row[ABOUT]) for key, row in zip(keys, rows, strict=True)])
+    tags = [(tag, key) for key, row in zip(keys, rows, strict=True) if row[TAGS] for tag in set(tags_of(row[TAGS]))]
+    connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
+    delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {_LISTED}", (_json(keys),))  # noqa: S608
+    delta.rewritten = True
+
+
+def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> None:
+    connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
+    tags = ((tag, key) for key, row in rows if row[TAGS] for tag in set(tags_of(row[TAGS])))
+    connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)
+
+
+def _json(values: Sequence[str] | Sequence[int]) -> str:
+    return msgspec.json.encode(values).decode()
