@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runtime.api import deliveries, filters, memories, secrets, tokens, users, webhooks
+from runtime.api import deliveries, filters, readiness, secrets, tokens, users, webhooks
 from runtime.api.house import House
 from runtime.api.tool_operations import TOOL_OPERATIONS
 
@@ -22,8 +22,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "deliveries.select": deliveries.select,
         "deliveries.show": deliveries.show,
         "filters.explain": filters.explain_delivery,
-        "memories.inspect": memories.inspect,
-        "memories.list": memories.list_agents,
+        "readiness": readiness.readiness,
         "secrets.show": secrets.show,
         "tokens.create": tokens.create,
         "tokens.list": tokens.list_tokens,

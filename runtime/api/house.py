@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from runtime.identity import Tokens
@@ -22,6 +23,32 @@ class House(ToolsHouse, Protocol):
     """What to call when an operation queued deliveries."""
     mounts: Mapping[str, Mount]
     """Every webhook, declared ones by name and those made at run time by id."""
+
+    storage_problem: str | None
+    """Why the last delivery could not be stored."""
+
+    @property
+    def key_from(self) -> str:
+        """Where the master key is from, safe to show."""
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+
+    @property
+    def reload_problem(self) -> str | None:
+        """Why the last reload changed nothing, in one line."""
+
+    @property
+    def missing_secrets(self) -> list[str]:
+        """Why those secrets are not there that could not be resolved."""
+
+    @property
+    def kept_secrets(self) -> list[str]:
+        """Why those secrets could not be read again that keep their last value."""
+
+    async def probe_storage(self) -> None:
+        """Try to write when the last attempt failed, so that `storage_problem` says how it is now."""
 
     async def follow_secrets(self) -> None:
         """Serve with the generated secrets as they are now, when one was rotated."""

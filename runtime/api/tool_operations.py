@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.house import House
 from runtime.identity import OWNER_CALLER
 from runtime.tools import TOOLS, Context, Tool
+from runtime.tools.context import Progress, untold
 
 
-def _operation(tool: Tool) -> Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]:
-    async def operate(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return (await tool.call(Context(OWNER_CALLER, house), parameters)).model_dump(mode="json")
+class ToolOperation:
+    """A tool, called with flat JSON parameters. What takes a while tells `progress`."""
 
-    return operate
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+
+    async def __call__(
+        self, house: House, parameters: Mapping[str, Any], progress: Progress = untold
+    ) -> dict[str, Any]:
+        """The tool's result as JSON. Raises SymbiontError."""
+        return (await self._tool.call(Context(OWNER_CALLER, house, progress), parameters)).model_dump(mode="json")
 
 
-TOOL_OPERATIONS = {name: _operation(tool) for name, tool in TOOLS.items()}
+TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in TOOLS.items()}

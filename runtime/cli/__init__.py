@@ -16,7 +16,8 @@ from runtime.errors import SymbiontError
 COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
     "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
-    "memory": ("runtime.cli.memory:memory", "Memories: list, inspect."),
+    "readiness": ("runtime.cli.readiness:readiness", "Whether everything a daemon needs is there."),
+    "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, import …"),
     "user": ("runtime.cli.user:user", "Users: add, list, remove."),
     "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),
     "secret": ("runtime.cli.secret:secret", "Secrets: show."),

@@ -7,12 +7,23 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.daemon.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
+
+if TYPE_CHECKING:
+    from runtime.daemon.house import House
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and how much there is."""
+Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
+
+LINES = "application/x-ndjson"
+"""What an answer is that tells on the way how far it is: see `runtime.daemon.streamed`."""
 
 TIMEOUT_SECONDS = 30
 # How long a command waits for another one that works on the same root.
@@ -43,34 +54,74 @@ def find_root(explicit: Path | None) -> Root:
     return root
 
 
-def call(
-    root: Root, name: str, parameters: Mapping[str, Any] | None = None, *, null: Collection[str] = ()
-) -> dict[str, Any]:
-    """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does.
+class Reach:
+    """Asks the daemon that owns a root, or owns the root itself for as long as this is open.
 
-    Parameters that are None are left out, but for those in `null`. Raises SymbiontError as the operation did, with its
-    exit code.
+    Use it as a context manager for many questions in a row; `call` is for one.
     """
-    given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
-    answer = _ask_daemon(root, name, given)
-    if answer is not None:
-        return answer
-    # Loaded before the lock is taken, which others may wait for.
-    import runtime.api
-    import runtime.daemon.house  # noqa: F401
 
-    try:
-        with own(root, seconds=OWN_SECONDS):
-            return asyncio.run(_answer(root, name, given))
-    except Owned:
-        # It may have come up in the meantime.
-        answer = _ask_daemon(root, name, given)
-        if answer is not None:
-            return answer
-        raise UsageError(
-            f"the daemon that owns {root.folder} does not answer on its admin socket",
-            hint="is it starting or stopping? try again",
-        ) from None
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._stack = ExitStack()
+        self._alone: Answering | None = None
+        self._answered = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def ask(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        null: Collection[str] = (),
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """What the operation `name` answers.
+
+        Parameters that are None are left out, but for those in `null`. With `progress`, which is told how far it is,
+        the answer may take as long as it takes. Raises SymbiontError as the operation did, with its exit code.
+        """
+        given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
+        if self._alone is not None:
+            return self._alone(name, given, progress)
+        answer = _ask_daemon(self._root, name, given, progress)
+        if answer is None and self._answered:
+            raise SymbiontError(
+                f"the daemon on {self._root.folder} stopped", hint="what was answered is done; do the rest again"
+            )
+        if answer is None:
+            try:
+                self._alone = self._stack.enter_context(_owning(self._root))
+            except Owned:
+                # It may have come up in the meantime.
+                answer = _ask_daemon(self._root, name, given, progress)
+                if answer is None:
+                    raise UsageError(
+                        f"the daemon that owns {self._root.folder} does not answer on its admin socket",
+                        hint="is it starting or stopping? try again",
+                    ) from None
+            else:
+                return self._alone(name, given, progress)
+        self._answered = True
+        return answer
+
+
+def call(
+    root: Root,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    null: Collection[str] = (),
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does. See
+    `Reach.ask`."""
+    with Reach(root) as reach:
+        return reach.ask(name, parameters, null=null, progress=progress)
 
 
 def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -82,25 +133,31 @@ def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = No
     return answer
 
 
-def _ask_daemon(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+def _ask_daemon(
+    root: Root, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
+) -> dict[str, Any] | None:
     address = root.read("daemon.json").get("socket")
-    return _ask(str(address), name, parameters) if address else None
+    return _ask(str(address), name, parameters, progress) if address else None
 
 
-def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+def _ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any] | None:
     """The daemon's answer, or None when no daemon listens at `address` (it was killed, or is not up yet)."""
     connection = _SocketConnection(address)
+    headers = {"Content-Type": "application/json"} | ({"Accept": LINES} if progress else {})
     try:
-        connection.request("POST", f"/v1/{name}", json.dumps(dict(parameters)), {"Content-Type": "application/json"})
+        connection.request("POST", f"/v1/{name}", json.dumps(dict(parameters)), headers)
         response = connection.getresponse()
-        answer = json.loads(response.read())
+        if response.headers.get("Content-Type") == LINES:
+            failed, answer = _follow(response, progress or (lambda *_: None))
+        else:
+            failed, answer = response.status >= 400, json.loads(response.read())
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
         return None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
     finally:
         connection.close()
-    if response.status >= 400:
+    if failed:
         told = answer.get("error", {})
         kind = UsageError if told.get("exit_code") == 2 else SymbiontError
         raise kind(told.get("message", f"the daemon answered {response.status}"), hint=told.get("hint"))
@@ -108,8 +165,36 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any]) -> dict[str, An
     return answer
 
 
-async def _answer(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    from runtime.api import OPERATIONS
+def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[bool, Any]:
+    """Whether it failed, and the result or what went wrong, which is the last line; `progress` is told the others."""
+    for line in response:
+        said = json.loads(line)
+        if "progress" in said:
+            progress(*said["progress"])
+        elif "result" in said:
+            return False, said["result"]
+        elif "error" in said:
+            return True, said
+    raise SymbiontError("the daemon stopped before it was done", hint="do it again when it is back")
+
+
+@contextmanager
+def _owning(root: Root) -> Iterator[Answering]:
+    """Own the root, with its last program, while inside. Raises Owned, SymbiontError."""
+    # Loaded before the lock is taken, which others may wait for.
+    import runtime.api
+    import runtime.daemon.house  # noqa: F401
+
+    with own(root, seconds=OWN_SECONDS), asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            house = runner.run(_open(root, stack))
+            yield lambda *asked: runner.run(_answer(house, *asked))
+        finally:
+            runner.run(stack.aclose())
+
+
+async def _open(root: Root, stack: AsyncExitStack) -> House:
     from runtime.daemon import log
     from runtime.daemon.house import House
     from runtime.daemon.settings import Settings
@@ -121,6 +206,16 @@ async def _answer(root: Root, name: str, parameters: Mapping[str, Any]) -> dict[
     if settings.database is None and str(last).startswith("postgresql:"):
         # Its URL may hold a password and is kept nowhere; the file in the root would answer with other secrets.
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
-    async with House.open(root, settings) as house:
-        await house.load_last_program()
-        return await OPERATIONS[name](house, parameters)
+    house = await stack.enter_async_context(House.open(root, settings))
+    await house.load_last_program()
+    return house
+
+
+async def _answer(house: House, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+    from runtime.api import OPERATIONS
+    from runtime.api.tool_operations import ToolOperation
+
+    operation = OPERATIONS[name]
+    if isinstance(operation, ToolOperation) and progress is not None:
+        return await operation(house, parameters, progress)
+    return await operation(house, parameters)

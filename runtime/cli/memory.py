@@ -1,60 +1,36 @@
-"""`symbi memory`: what agents remember, as it stands in their files."""
+"""`symbi memory`: what agents remember. Each command is imported when it is called."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import click
 
-from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
+from dslc.cli.late import LateGroup
 
 
-@click.group()
+class _Commands(LateGroup):
+    """In the order of the help: reading, writing, upkeep, carrying over."""
+
+    places: Mapping[str, str] = MappingProxyType(
+        {
+            "search": "runtime.cli.memory_search:search",
+            "list": "runtime.cli.memory_read:list_",
+            "show": "runtime.cli.memory_read:show",
+            "inspect": "runtime.cli.memory_read:inspect",
+            "stats": "runtime.cli.memory_read:stats",
+            "write": "runtime.cli.memory_write:write",
+            "compact": "runtime.cli.memory_upkeep:compact",
+            "purge": "runtime.cli.memory_upkeep:purge",
+            "reindex": "runtime.cli.memory_upkeep:reindex",
+            "verify": "runtime.cli.memory_upkeep:verify",
+            "export": "runtime.cli.memory_transfer:export",
+            "import": "runtime.cli.memory_transfer:import_",
+        }
+    )
+
+
+@click.group(cls=_Commands)
 def memory() -> None:
-    """What agents remember."""
-
-
-@memory.command("list")
-@root_option
-@json_option
-def list_(root: Path | None, as_json: bool) -> None:
-    """Every agent that has a memory, and how much."""
-    answer = call(find_root(root), "memories.list")
-    if as_json:
-        print_json(answer)
-        return
-    from humanfriendly import format_size
-
-    rows = [
-        (
-            row["agent"],
-            row["memory"],
-            str(row["files"]),
-            format_size(row["bytes"]),
-            row["oldest"] or "-",
-            row["newest"] or "-",
-        )
-        for row in answer["agents"]
-    ]
-    print_table(("agent", "memory", "files", "size", "first day", "last day"), rows, empty="Nothing is remembered yet.")
-
-
-@memory.command()
-@click.argument("agent")
-@click.option("--day", metavar="YYYY-MM-DD", help="The log of that day (UTC) instead of today's.")
-@root_option
-@json_option
-def inspect(agent: str, day: str | None, root: Path | None, as_json: bool) -> None:
-    """The memory of AGENT and today's log, as they stand in the files."""
-    answer = call(find_root(root), "memories.inspect", {"agent": agent, "day": day})
-    if as_json:
-        print_json(answer)
-        return
-    for part in ("memory", "log"):
-        file = answer[part]
-        click.secho(file["path"], dim=True, err=True)
-        if file["text"] is None:
-            click.secho("  (nothing yet)", dim=True, err=True)
-        else:
-            click.echo(file["text"], nl=not file["text"].endswith("\n"))
+    """What agents remember: find it, write it, keep it in order, carry it over."""

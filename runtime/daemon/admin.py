@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -11,11 +12,13 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api import OPERATIONS
 from runtime.api.bearer import Bearer
+from runtime.api.readiness import not_mounted
+from runtime.api.tool_operations import ToolOperation
 from runtime.daemon.house import House
 from runtime.daemon.scrape import Scrape
+from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
-from runtime.webhooks.made_routes import SWITCHED_OFF
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -78,9 +81,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
         "generation": house.generation.number if house.generation else 0,
         "webhooks": len(house.table),
         "not_mounted": [
-            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin}
-            for entry in house.mounts.values()
-            if entry.problem and entry.problem != SWITCHED_OFF
+            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin} for entry in not_mounted(house)
         ],
         "storage": house.storage_problem or "ok",
         "warnings": list(house.generation.warnings) if house.generation else [],
@@ -97,7 +98,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
 
 
 def _operation(house: House) -> Callable[[web.Request], Any]:
-    async def operate(request: web.Request) -> web.Response:
+    async def operate(request: web.Request) -> web.StreamResponse:
         name = request.match_info["operation"]
         operation = OPERATIONS.get(name)
         try:
@@ -112,13 +113,14 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             async with house.pinned():
+                if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
+                    return await streamed(request, partial(operation, house, parameters))
                 return web.json_response(await operation(house, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
         except SymbiontError as error:
-            answer = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code}
-            return web.json_response({"error": answer}, status=400)
+            return web.json_response({"error": told(error)}, status=400)
         except Exception:
             log.exception("an operation failed", operation=name)
             answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}

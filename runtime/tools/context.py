@@ -44,8 +44,8 @@ Progress = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is done, and how much there is."""
 
 
-def _untold(_what: str, _done: int, _total: int) -> None:
-    """For whom nobody waits."""
+def untold(_what: str, _done: int, _total: int) -> None:
+    """For work that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +54,5 @@ class Context:
 
     caller: Caller
     house: House
-    progress: Progress = _untold
+    progress: Progress = untold
     """What to tell of work that takes a while."""

@@ -67,7 +67,7 @@ async def home(context: Context, agent: str, memory: str | None = None) -> OpenM
     """The memory that `agent` writes to, or the one that is named. Raises NotFound."""
     found = await places(context, agent, memory)
     if memory is None and agent in context.house.agents:
-        return context.house.memories[context.house.memory_of(agent)]
+        return named(context, context.house.memory_of(agent))[0]
     return found[0]
 
 

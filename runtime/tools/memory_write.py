@@ -17,7 +17,7 @@ from runtime.memory import FsyncFailed, Item, Provenance, RefusedItem, Scan, Sto
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import redacted_item
 from runtime.tools.context import Context
-from runtime.tools.memory_access import home, kept, sees_all, tags_of
+from runtime.tools.memory_access import home, kept, named, sees_all, tags_of
 from runtime.tools.memory_types import (
     TYPES,
     Agent,
@@ -194,10 +194,10 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
 
     An administrator may bring back an agent that nobody knows any more; the store refuses a name that cannot be one.
     """
-    memories = context.house.memories
-    if sees_all(context) and memories and (memory is None or memory in memories):
-        return memories[memory or context.house.memory_of(agent)]
-    return await home(context, agent, memory)
+    if not sees_all(context):
+        return await home(context, agent, memory)
+    (target, *_) = named(context, memory or context.house.memory_of(agent))
+    return target
 
 
 async def _put(where: OpenMemory, lines: Sequence[_Line], gates: Mapping[str, str]) -> dict[int, ImportedLine]:

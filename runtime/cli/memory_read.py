@@ -1,0 +1,137 @@
+"""`symbi memory list`, `show`, `inspect` and `stats`: what is remembered, and how much."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.memory_items import kind_of, place_of, print_item
+from runtime.cli.memory_options import all_tags_option, memory_option, type_option, user_option
+from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option
+from runtime.cli.progress import shown_progress
+
+_LONGEST = 500
+"""What one answer may hold; more come in several."""
+_SHOWN_LETTERS = 200
+
+
+@click.command("list", short_help="The last things remembered, newest first.")
+@click.argument("count", metavar="[N]", type=click.IntRange(1, 100_000), default=10)
+@click.option("--agent", metavar="NAME", help="Only this agent's.  [default: every agent's]")
+@type_option
+@all_tags_option("--tag")
+@click.option("--since", metavar="TIME", help="Not older: 7d, 2026-02-14, 2026-02-14T10:30.")
+@click.option("--until", metavar="TIME", help="Older than this.")
+@user_option
+@memory_option
+@root_option
+@json_option
+def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
+    """The last N things remembered (10 unless given), newest first, of every agent or of one."""
+    found, items, cursor = find_root(root), list[dict[str, Any]](), None
+    wanted["all_tags"] = list(wanted.pop("tag"))
+    while len(items) < count:
+        asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
+        answer = call(found, "memory_list", asked)
+        items += answer["items"]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+    if as_json:
+        print_json({"items": items})
+        return
+    rows = [
+        (local(item["timestamp"]), item["agent_id"], kind_of(item), _beginning(item["text"]), item["memory_id"])
+        for item in items
+    ]
+    print_table(("when", "agent", "type", "text", "id"), rows, empty="Nothing is remembered yet.")
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_LETTERS else f"{line[:_SHOWN_LETTERS]}…"
+
+
+@click.command(short_help="One thing remembered, with all that is known of it.")
+@click.argument("memory_id", metavar="ID")
+@root_option
+@json_option
+def show(memory_id: str, root: Path | None, as_json: bool) -> None:
+    """The item ID, whichever agent's it is, with all that is known of it and where it stands."""
+    answer = call(find_root(root), "memory_show", {"memory_id": memory_id})
+    if as_json:
+        print_json(answer)
+    else:
+        print_item(answer["item"], place_of(answer))
+
+
+@click.command(short_help="An agent's memory and a day's log, as they stand in the files.")
+@click.argument("agent")
+@click.option("--day", metavar="YYYY-MM-DD", help="The log of that day (UTC) instead of today's.")
+@memory_option
+@root_option
+@json_option
+def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """The memory of AGENT and today's log, as they stand in the files; laid out on a terminal."""
+    answer = call(find_root(root), "memory_inspect", {"agent": agent, "day": day, "memory": memory})
+    if as_json:
+        print_json(answer)
+        return
+    for part in ("memory", "log"):
+        file = answer[part]
+        click.secho(printable(file["path"]), dim=True, err=True)
+        if file["text"] is None:
+            click.secho("  (nothing yet)", dim=True, err=True)
+        elif sys.stdout.isatty():
+            _lay_out(printable(file["text"]))
+        else:
+            click.echo(file["text"], nl=not file["text"].endswith("\n"))
+
+
+def _lay_out(text: str) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text, hyperlinks=False))
+
+
+@click.command(short_help="How much each agent remembers, and what is wrong with it.")
+@click.argument("agent", required=False)
+@memory_option
+@root_option
+@json_option
+def stats(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """How much every agent, or AGENT, remembers: items, files, days; and what cannot be read."""
+    with shown_progress("counting") as progress:
+        answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=progress)
+    if as_json:
+        print_json(answer)
+        return
+    columns = ("agent", "memory", "items", "by meaning", "files", "size", "first day", "last day")
+    print_table(columns, [_row(row) for row in answer["agents"]], empty="Nothing is remembered yet.")
+    for row in answer["agents"]:
+        for problem in row["problems"]:
+            click.secho(printable(f"{problem['file']}: {problem['message']}"), fg="yellow", err=True)
+    for state in answer["memories"]:
+        for line in state["problems"]:
+            click.secho(printable(f"memory {state['memory']}: {line}"), fg="yellow", err=True)
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    from humanfriendly import format_size
+
+    return (
+        row["agent"],
+        row["memory"],
+        "?" if row["items"] is None else str(row["items"]),
+        "?" if row["embedded"] is None else str(row["embedded"]),
+        str(row["files"]),
+        format_size(row["bytes"]),
+        row["oldest"] or "-",
+        row["newest"] or "-",
+    )

@@ -1,0 +1,235 @@
+"""`symbi memory export` and `import`: everything as JSON Lines, from one store to another."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import click
+
+from runtime.cli.client import Reach, find_root
+from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
+from runtime.cli.output import json_option, print_json, printable, root_option
+from runtime.cli.progress import shown_progress
+from runtime.errors import UsageError
+
+PAGE = 1000
+"""Items that are asked for at once, and lines that are sent at once."""
+LARGEST_BATCH = 8 * 1024 * 1024
+"""Bytes of lines that are sent at once."""
+LARGEST_LINE = 32 * 1024 * 1024
+"""Bytes; a longer line is no item."""
+
+
+@click.command(short_help="Everything as JSON Lines, for import or for keeping.")
+@click.argument("agent", required=False)
+@click.option("--output", metavar="FILE|-", default="-", show_default=True, help="Where to, replaced as a whole.")
+@user_option
+@memory_option
+@root_option
+def export(agent: str | None, output: str, user: str | None, memory: str | None, root: Path | None) -> None:
+    """Everything that is remembered, or that AGENT remembers, one JSON object a line, in the order of the store.
+
+    `symbi memory import` takes it, into whichever store. Exit code 1 when something could not be read and is missing.
+    """
+    asked = {"agent": agent, "user": user, "memory": memory, "limit": PAGE}
+    found = find_root(root)
+    count, problems, cursor = 0, list[dict[str, str]](), None
+    # The file is begun when the first page is there: who mistypes a name leaves none behind.
+    with Reach(found) as reach, shown_progress("exporting") as progress:
+        answer = reach.ask("memory_export", asked, progress=_untold)
+        with _written(output) as file:
+            while True:
+                for item in answer["items"]:
+                    file.write(_line(item))
+                count += len(answer["items"])
+                problems += answer["problems"]
+                progress("", count, answer["total"] or 0)
+                cursor = answer["next_cursor"]
+                if cursor is None:
+                    break
+                answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=_untold)
+    click.echo(f"exported {count:,} items" + ("" if output == "-" else f" to {output}"), err=True)
+    for problem in problems:
+        click.secho(printable(f"left out: {problem['message']}"), fg="red", err=True)
+    if problems:
+        sys.exit(1)
+
+
+def _line(item: dict[str, Any]) -> bytes:
+    if not item["copy_number"]:
+        del item["copy_number"]
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _untold(_what: str, _done: int, _total: int) -> None:
+    pass
+
+
+@contextmanager
+def _written(output: str) -> Iterator[BinaryIO]:
+    """Standard output, or the file, which is there as a whole or not at all."""
+    if output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    file = Path(output).absolute()
+    if file.is_dir():
+        raise UsageError(f"{output} is a folder", hint="name a file in it")
+    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    try:
+        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
+            yield handle
+            handle.flush()
+            os.fsync(descriptor)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@click.command("import", short_help="Remember what was exported; twice changes nothing.")
+@click.argument("source", metavar="FILE|-")
+@click.option("--agent", metavar="NAME", help="Whose it becomes.  [default: the agents' that the lines name]")
+@click.option("--memory", metavar="NAME", help="Where it goes.  [default: the memories that the lines name]")
+@gate_options
+@root_option
+@json_option
+def import_(
+    *,
+    source: str,
+    agent: str | None,
+    memory: str | None,
+    close_governance: str | None,
+    tdd_proof: str | None,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Remember every line of FILE, or with - of standard input, as `symbi memory export` wrote it.
+
+    What is remembered already is passed over. A line that cannot be taken is named with its number, and the others are
+    taken all the same; the exit code is 1 then.
+    """
+    asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof)}
+    done = _Done(source, quiet=as_json)
+    with _opened(source) as file, Reach(find_root(root)) as reach, shown_progress("importing") as progress:
+        size = os.fstat(file.fileno()).st_size if source != "-" else 0
+        for batch in _batches(file, done.refuse):
+            answer = reach.ask(
+                "memory_import", {**asked, "items": [line.item for line in batch.lines]}, progress=_untold
+            )
+            done.stored += answer["stored"]
+            done.there += answer["there"]
+            for line, outcome in zip(batch.lines, answer["lines"], strict=True):
+                if outcome["outcome"] == "refused":
+                    done.refuse(line.number, outcome["reason"])
+            progress("", batch.read, size)
+    if as_json:
+        print_json({"stored": done.stored, "there": done.there, "refused": done.refused})
+    else:
+        refused = f", {len(done.refused):,} refused" if done.refused else ""
+        click.echo(f"imported {done.stored:,} items; {done.there:,} were there already{refused}")
+    if done.refused:
+        sys.exit(1)
+
+
+class _Done:
+    """What became of the lines. What is refused is told at once."""
+
+    def __init__(self, source: str, *, quiet: bool) -> None:
+        self.stored = 0
+        self.there = 0
+        self.refused: list[dict[str, Any]] = []
+        self._source = "standard input" if source == "-" else source
+        self._quiet = quiet
+
+    def refuse(self, number: int, reason: str) -> None:
+        self.refused.append({"line": number, "reason": reason})
+        if not self._quiet:
+            click.secho(printable(f"{self._source}:{number}: {reason}"), fg="red", err=True)
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[BinaryIO]:
+    if source == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115 - it is closed below
+    except OSError as error:
+        raise UsageError(f"{source}: {(error.strerror or str(error)).lower()}") from None
+    with file:
+        yield file
+
+
+class _Line(NamedTuple):
+    number: int
+    item: dict[str, Any]
+
+
+class _Batch(NamedTuple):
+    """Lines that are sent at once, and how many bytes of the file were read when they were."""
+
+    lines: list[_Line]
+    read: int
+
+
+def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Batch]:
+    """The file's items. A line that is none is refused, an empty one passed over."""
+    lines: list[_Line] = []
+    size = read = number = 0
+    while raw := file.readline(LARGEST_LINE + 1):
+        number += 1
+        read += len(raw)
+        if len(raw) > LARGEST_LINE:
+            refuse(number, f"the line has more than {LARGEST_LINE:,} bytes")
+            while raw and not raw.endswith(b"\n"):
+                raw = file.readline(LARGEST_LINE)
+                read += len(raw)
+            continue
+        try:
+            item = _read(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw)
+        except ValueError as error:
+            refuse(number, str(error))
+            continue
+        if item is None:
+            continue
+        lines.append(_Line(number, item))
+        size += len(raw)
+        if len(lines) == PAGE or size > LARGEST_BATCH:
+            yield _Batch(lines, read)
+            lines, size = [], 0
+    if lines:
+        yield _Batch(lines, read)
+
+
+def _read(raw: bytes) -> dict[str, Any] | None:
+    """The object on a line, None when nothing stands there. Raises ValueError, which says what is wrong."""
+    if not raw.strip():
+        return None
+    try:
+        value = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8: byte {error.start + 1} cannot be read") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error.msg.lower()} (column {error.colno})") from None
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON that can be read: too long a number, or nested too deep") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value

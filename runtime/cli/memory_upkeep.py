@@ -1,0 +1,153 @@
+"""`symbi memory compact`, `purge`, `reindex` and `verify`: the upkeep of what is remembered."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import Reach, call, find_root
+from runtime.cli.memory_options import memory_option
+from runtime.cli.output import ask, json_option, print_json, printable, root_option
+from runtime.cli.progress import shown_progress
+from runtime.errors import UsageError
+
+
+@click.command(short_help="Put what logs hold for the long term where it stays; delete old logs.")
+@click.argument("agent", required=False)
+@click.option("--all", "all_agents", is_flag=True, help="Every agent's.")
+@memory_option
+@root_option
+@json_option
+def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """Put what AGENT's logs hold for the long term where it stays, and delete the logs that are past their retention.
+
+    The daemon does it every day by itself. Done again, or cut off and done again, it puts nothing twice.
+    """
+    if (agent is None) != all_agents:
+        raise UsageError("say AGENT or --all, one of them")
+    with Reach(find_root(root)) as reach, shown_progress("compacting") as progress:
+        wanted = [(agent, memory)] if agent is not None else _compactable(reach, memory)
+        done = []
+        for number, (name, where) in enumerate(wanted):
+            progress(name or "", number, len(wanted))
+            # What is told of one agent is not told: the bar counts agents.
+            done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=_untold))
+    if as_json:
+        print_json({"agents": done})
+        return
+    for row in done:
+        for each in row["memories"]:
+            counts = f"{_count(each['flushed'], 'item')} put where they stay, {_count(each['deleted'], 'log')} deleted"
+            click.echo(f"{row['agent']} in {each['memory']}: {counts}")
+    if not done:
+        click.echo("There is nothing to compact.")
+
+
+def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
+    """Every agent and memory whose store can; those that cannot are named."""
+    answer = reach.ask("memory_stats", {"memory": memory}, progress=_untold)
+    able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}
+    for state in answer["memories"]:
+        if state["memory"] not in able:
+            click.echo(f"the memory {state['memory']} keeps {state['store']}, which are not compacted", err=True)
+    return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
+
+
+def _untold(_what: str, _done: int, _total: int) -> None:
+    pass
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+@click.command(short_help="Delete everything that an agent remembers.")
+@click.argument("agent")
+@memory_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@root_option
+@json_option
+def purge(agent: str, memory: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
+    """Delete everything that AGENT remembers, logs and all. It cannot be had back."""
+    asked = {"agent": agent, "memory": memory}
+    with Reach(find_root(root)) as reach:
+        going = reach.ask("memory_purge", {**asked, "dry_run": True}, progress=_untold)["memories"]
+        if going and not yes:
+            ask(f"Delete what {agent} remembers, {_told(going)}?", undone="nothing was deleted")
+        answer = reach.ask("memory_purge", asked, progress=_untold)
+    if as_json:
+        print_json(answer)
+    elif answer["memories"]:
+        click.echo(f"deleted what {agent} remembered, {_told(answer['memories'])}")
+    else:
+        click.echo(f"{agent} remembers nothing")
+
+
+def _told(memories: Sequence[Mapping[str, Any]]) -> str:
+    def one(each: Mapping[str, Any]) -> str:
+        items = "" if each["items"] is None else f" with {_count(each['items'], 'item')}"
+        return f"{_count(each['files'], 'file')}{items} in the memory {each['memory']}"
+
+    return " and ".join(map(one, memories))
+
+
+@click.command(short_help="Build the index again from what is remembered.")
+@click.argument("agent", required=False)
+@memory_option
+@root_option
+@json_option
+def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """Build the index of every memory, or of what AGENT remembers, again, vectors too.
+
+    Nobody has to: an index that is damaged or made for another embedding is built again by itself.
+    """
+    with shown_progress("indexing") as progress:
+        answer = call(find_root(root), "memory_reindex", {"agent": agent, "memory": memory}, progress=progress)
+    problems = [(row["memory"], line) for row in answer["memories"] for line in row["problems"]]
+    if as_json:
+        print_json(answer)
+    else:
+        for row in answer["memories"]:
+            counts = f"{_count(row['items'], 'item')} of {_count(row['parts'], 'part')}"
+            click.echo(f"{row['memory']}: {counts} indexed, {_count(row['embedded'], 'vector')} made")
+    for name, line in problems:
+        click.secho(printable(f"memory {name}: {line}"), fg="red", err=True)
+    if problems:
+        sys.exit(1)
+
+
+@click.command(short_help="Read everything, and tell what is not as it was written.")
+@click.argument("agent", required=False)
+@memory_option
+@root_option
+@json_option
+def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """Read everything that is remembered, or that AGENT remembers, checksums of records too.
+
+    Exit code 1 when something cannot be read or is not as it was written.
+    """
+    with shown_progress("reading") as progress:
+        answer = call(find_root(root), "memory_verify", {"agent": agent, "memory": memory}, progress=progress)
+    if as_json:
+        print_json(answer)
+    else:
+        for row in answer["agents"]:
+            _print_verified(row)
+        if not answer["agents"]:
+            click.echo("Nothing is remembered yet.")
+    if not answer["good"]:
+        sys.exit(1)
+
+
+def _print_verified(row: Mapping[str, Any]) -> None:
+    wrong = [problem for problem in row["problems"] if problem["severity"] == "error"]
+    state = click.style("wrong", fg="red") if wrong else click.style("good", fg="green")
+    counts = f"{_count(row['files'], 'file')}, {_count(row['items'], 'item')}"
+    click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
+    for problem in row["problems"]:
+        colour = "red" if problem["severity"] == "error" else "yellow"
+        click.secho(printable(f"    {problem['file']}: {problem['message']}"), fg=colour)

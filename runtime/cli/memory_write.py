@@ -1,0 +1,118 @@
+"""`symbi memory write`: something to be remembered."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.memory_options import TYPES, gate_options, gates
+from runtime.cli.output import json_option, print_json, root_option
+from runtime.errors import UsageError
+
+_GIT_SECONDS = 5
+_ADDRESS = "://"
+
+
+@click.command(short_help="Remember something, without the secrets in it.")
+@click.argument("agent")
+@click.argument("text", metavar="TEXT|-")
+@click.option("--type", "type", type=click.Choice(TYPES), default="fact", show_default=True, help="What it is.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; again for more.")
+@click.option("--project", metavar="ID", help="The project that it belongs to.")
+@click.option("--source-uri", metavar="URI", help="Where it is from.")
+@click.option("--author", metavar="NAME", help="Who said it.")
+@click.option("--session-id", metavar="ID", help="The conversation or run that it belongs to.")
+@click.option("--task", metavar="TEXT", help="What was being done.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
+@click.option("--risk-tier", type=click.Choice(["GREEN", "YELLOW", "RED"]), help="How much harm it can do.")
+@click.option(
+    "--git-commit",
+    metavar="COMMIT",
+    help="The commit that it is about.  [default: that of the folder you are in, if any]",
+)
+@click.option("--evidence", "sources", metavar="FILE|URL", multiple=True, help="What shows it; again for more.")
+@gate_options
+@click.option("--user", metavar="NAME", help="Whose it is.  [default: owner]")
+@click.option("--memory", metavar="NAME", help="The memory it goes to.  [default: the one the agent writes to]")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@root_option
+@json_option
+def write(
+    *,
+    text: str,
+    git_commit: str | None,
+    sources: tuple[str, ...],
+    tags: tuple[str, ...],
+    close_governance: str | None,
+    tdd_proof: str | None,
+    dry_run: bool,
+    root: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Have AGENT remember TEXT, or with - what is on standard input. Secrets in it are taken out first."""
+    found = find_root(root)
+    asked = {
+        **given,
+        "text": _text(text),
+        "tags": list(tags),
+        "git_commit": git_commit or _commit(),
+        "sources": _evidence(sources, found.folder),
+        "gates": gates(close_governance, tdd_proof),
+        "dry_run": dry_run,
+    }
+    answer = call(found, "memory_write", asked)
+    if as_json or dry_run:
+        print_json(answer if as_json else answer["record"])
+        return
+    if answer["outcome"] == "there":
+        click.echo(f"the memory {answer['memory']} has it already; nothing was written", err=True)
+        return
+    click.echo(f"kept in the memory {answer['memory']} as", err=True)
+    click.echo(answer["item"]["memory_id"])
+
+
+def _text(given: str) -> str:
+    raw = sys.stdin.buffer.read() if given == "-" else os.fsencode(given)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = "standard input" if given == "-" else "TEXT"
+        raise UsageError(f"{where} is not UTF-8 text: byte {error.start + 1} cannot be read") from None
+
+
+def _commit() -> str | None:
+    """The commit that is checked out where the command stands; None where there is none, or no git."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 - the user's own git, by the user's own path
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _evidence(given: Sequence[str], root: Path) -> list[str]:
+    """Addresses as they are, files by their path below the root, or their whole path. Raises UsageError for a file that
+    is not there."""
+    found = []
+    for each in given:
+        if _ADDRESS in each:
+            found.append(each)
+            continue
+        path = Path(each).absolute()
+        if not path.is_file():
+            raise UsageError(f"--evidence {each}: no such file")
+        found.append(str(path.relative_to(root) if path.is_relative_to(root) else path))
+    return found

@@ -1,0 +1,38 @@
+"""How far a long work is: a bar on standard error, where a terminal shows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runtime.cli.client import Progress
+
+
+@contextmanager
+def shown_progress(title: str) -> Iterator[Progress]:
+    """What to tell how far it is: what is being done, how much of it is done, how much there is (0: nobody knows).
+
+    The bar is gone when the work is done. Nothing is shown where standard error is no terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bars.update(task, description=f"{title}: {what}" if what else title, completed=done, total=total or None)
+
+        yield tell

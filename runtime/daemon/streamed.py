@@ -1,0 +1,69 @@
+"""An answer that takes a while, in lines: `{"progress": [what, done, total]}`, then `{"result": …}` or `{"error": …}`.
+
+A line comes every few seconds, whatever happens, so that who waits knows that the daemon is at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from runtime.errors import SymbiontError
+from runtime.tools.context import Progress
+
+log = structlog.get_logger("symbiont.admin")
+
+LINES: Final = "application/x-ndjson"
+LOOK_SECONDS: Final = 0.1
+BEAT_SECONDS: Final = 5.0
+
+Work = Callable[[Progress], Awaitable[dict[str, Any]]]
+
+
+def told(error: SymbiontError) -> dict[str, Any]:
+    """An error as a command reads it."""
+    return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code}
+
+
+async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
+    """Do the work and answer it. It is done to its end, also when who asked has gone; a stop of the daemon ends it."""
+    response = web.StreamResponse(headers={"Content-Type": LINES})
+    await response.prepare(request)
+    news: list[tuple[str, int, int]] = []
+    task = asyncio.ensure_future(work(lambda *said: news.append(said)))
+    try:
+        await _tell(response, task, news)
+        last = {"result": await task}
+    except SymbiontError as error:
+        last = {"error": told(error)}
+    except Exception:
+        log.exception("an operation failed", path=request.path)
+        last = {"error": {"message": "it failed; the daemon's log says why", "hint": None, "exit_code": 1}}
+    finally:
+        task.cancel()
+    await _write(response, last)
+    return response
+
+
+async def _tell(response: web.StreamResponse, task: asyncio.Future[Any], news: list[tuple[str, int, int]]) -> None:
+    """Say the newest of the news for as long as the task goes on."""
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+    while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+        if news or loop.time() - last > BEAT_SECONDS:
+            await _write(response, {"progress": news[-1]} if news else {})
+            news.clear()
+            last = loop.time()
+
+
+async def _write(response: web.StreamResponse, line: dict[str, Any]) -> None:
+    try:
+        await response.write(json.dumps(line).encode() + b"\n")
+    except ConnectionError:
+        # Nobody reads it any more; the work goes on.
+        return
