@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,6 +56,7 @@ class HashingEmbedder(Embedder):
             # Features that cancel each other out leave nothing of a text that says something.
             if not row.any() and text.strip():
                 row[0] = 1.0
+            await asyncio.sleep(0)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1.0)
         return rows

