@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runtime.memory.compaction import compact
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.markdown import MarkdownStore
 from runtime.memory.notebook import Notebook
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
+from tests.runtime.memory.faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
 from tests.runtime.memory.writer import remember
 
@@ -113,3 +121,69 @@ async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store
     await store.append([fact("Swept")])
     names = {file.name for file in store.root.rglob("*")}
     assert not [name for name in names if "~" in name]
+
+
+async def faults(kind: str, folder: Path) -> list[dict[str, Any]]:
+    ran = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.runtime.memory.faults", kind, str(folder), stdout=asyncio.subprocess.PIPE, cwd=HERE
+    )
+    said, _ = await ran.communicate()
+    assert ran.returncode == 0
+    found: list[dict[str, Any]] = json.loads(said)
+    return found
+
+
+@pytest.mark.parametrize(("kind", "least"), [("kill", 16), ("full", 2)])
+async def test_whichever_call_is_the_last_or_finds_the_disk_full_nothing_is_lost_and_nothing_is_there_twice(
+    kind: str, least: int, tmp_path: Path
+) -> None:
+    for case in await faults(kind, tmp_path):
+        assert case["broken"] == []
+        assert case["faults"] >= least
+
+
+async def test_a_disk_that_is_full_loses_nothing_and_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,nr_inodes=200", "tmpfs", str(tmp_path)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode != 0:
+        pytest.skip("a file system of a few pages can be mounted by root only")
+    try:
+        for case in await faults("disk", tmp_path):
+            assert case["broken"] == []
+            assert case["faults"] >= (0 if case["case"] == "remove" else 1)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_no_log_is_deleted_before_what_it_held_is_on_disk(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_logs(tmp_path)
+    calls: list[str] = []
+
+    def opened(descriptor: int) -> str:
+        return next(file.name for file in tmp_path.rglob("*") if os.path.samestat(file.stat(), os.fstat(descriptor)))
+
+    def noted(name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            calls.append(f"{name} {opened(arguments[0]) if name == 'fsync' else arguments[0]}")
+            return real(*arguments, **named)
+
+        return call
+
+    for name in ("fsync", "replace", "unlink"):
+        monkeypatch.setattr(os, name, noted(name))
+    compact(Notebook(tmp_path, "reviewer", clock), WHEN.date())
+    temporary = calls[0].partition(" ")[2]
+    assert calls[:5] == [
+        f"fsync {temporary}",
+        f"replace {temporary}",
+        "fsync reviewer",
+        "fsync memory.md",
+        "fsync reviewer",
+    ]
+    assert calls[5:] == [*(f"unlink {WHEN.date() - timedelta(days=back)}.md" for back in (4, 3, 2, 1)), "fsync logs"]
