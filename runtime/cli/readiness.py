@@ -1,0 +1,42 @@
+"""`symbi readiness`: whether everything that a daemon needs is there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.errors import SymbiontError
+
+
+@click.command()
+@root_option
+@json_option
+def readiness(root: Path | None, as_json: bool) -> None:
+    """Say of everything that a daemon needs whether it is there: GREEN, YELLOW or RED.
+
+    Exit code 0 when nothing is RED, else 1. Asks the running daemon; without one, looks for itself.
+    """
+    answer = _ask(root)
+    if as_json:
+        print_json(answer)
+    else:
+        rows = [(row["status"], row["check"], row["text"]) for row in answer["checks"]]
+        print_table(("status", "check", ""), rows, empty="")
+    if not answer["ready"]:
+        sys.exit(1)
+
+
+def _ask(root: Path | None) -> dict[str, Any]:
+    """The checks; what keeps them from being made at all is one that is RED."""
+    found = find_root(root)
+    try:
+        return call(found, "readiness")
+    except (SymbiontError, OSError) as error:
+        said = error.line() if isinstance(error, SymbiontError) else (error.strerror or str(error)).lower()
+        check = {"check": "state", "status": "RED", "text": f"{found.folder}: {said}"}
+        return {"status": "RED", "ready": False, "checks": [check]}
