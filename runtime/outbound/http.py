@@ -30,6 +30,8 @@ _ERROR_BYTES = 16 * 1024
 _DETAIL = 300
 # RFC 9110 section 15.6: what may pass by itself. 501 and 505 say that it never will.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 520, 521, 522, 523, 524, 529})
+# RFC 9110 section 5.5, without the octets that every reader takes for another letter.
+_NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e]")
 _LARGE = 256 * 1024
 
 
@@ -86,6 +88,8 @@ class HttpCaller:
         """
         host = _host(url)
         content = _encoded(body, host)
+        if any(_NOT_IN_HEADER.search(text) for header in (headers or {}).items() for text in header):
+            raise CallFailed(f"{host} cannot be called: a header holds what no header may", passing=False)
         for number in range(1, tries + 1):
             try:
                 return await self._post(url, host, content, dict(headers or {}), timeout_seconds)
@@ -191,6 +195,8 @@ def _host(url: str) -> str:
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not host:
         raise CallFailed("there is no http or https URL to call", hint="such as https://example.org/v1", passing=False)
+    if parts.username is not None or parts.password is not None:
+        raise CallFailed("a URL with a user name or a password in it is not called", passing=False)
     shown = f"[{host}]" if ":" in host else host
     return shown if port is None else f"{shown}:{port}"
 
@@ -245,7 +251,7 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
             return CallFailed(f"{host} broke the connection off")
         case aiohttp.ClientError():
             return CallFailed(f"{host} answered something that is not HTTP", hint="is the URL right?", passing=False)
-    return CallFailed(f"{host} cannot be called: a header holds what no header may", passing=False)
+    return CallFailed(f"{host} cannot be called with what it is to be sent", passing=False)
 
 
 def _detail(content: bytes, headers: Mapping[str, str]) -> str:

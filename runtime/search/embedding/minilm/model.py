@@ -34,7 +34,7 @@ SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 INSTALL = "pip install 'symbiont[local]'"
 
 # Since 1.29 onnxruntime's own builds send events to Microsoft, and keep an identifier and a queue in the user's cache,
-# unless this is set before it is loaded (its Privacy.md). `disable_telemetry_events` comes too late for the first event.
+# unless this is set before it is loaded (its Privacy.md); `disable_telemetry_events` comes too late for the first.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 _NEEDED = ("onnxruntime", "tokenizers", PACKAGE)
