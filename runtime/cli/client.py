@@ -29,6 +29,9 @@ TIMEOUT_SECONDS = 30
 # How long a command waits for another one that works on the same root.
 OWN_SECONDS = 30
 
+SEARCHING = ("memory_", "readiness")
+"""How the names of operations begin that look at indexes: for others none is opened."""
+
 
 class _SocketConnection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
@@ -95,7 +98,7 @@ class Reach:
             )
         if answer is None:
             try:
-                self._alone = self._stack.enter_context(_owning(self._root))
+                self._alone = self._stack.enter_context(_owning(self._root, name))
             except Owned:
                 # It may have come up in the meantime.
                 answer = _ask_daemon(self._root, name, given, progress)
@@ -179,8 +182,8 @@ def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[boo
 
 
 @contextmanager
-def _owning(root: Root) -> Iterator[Answering]:
-    """Own the root, with its last program, while inside. Raises Owned, SymbiontError."""
+def _owning(root: Root, name: str) -> Iterator[Answering]:
+    """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
     # Loaded before the lock is taken, which others may wait for.
     import runtime.api
     import runtime.daemon.house  # noqa: F401
@@ -188,13 +191,13 @@ def _owning(root: Root) -> Iterator[Answering]:
     with own(root, seconds=OWN_SECONDS), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            house = runner.run(_open(root, stack))
+            house = runner.run(_open(root, stack, searching=name.startswith(SEARCHING)))
             yield lambda *asked: runner.run(_answer(house, *asked))
         finally:
             runner.run(stack.aclose())
 
 
-async def _open(root: Root, stack: AsyncExitStack) -> House:
+async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     from runtime.daemon import log
     from runtime.daemon.house import House
     from runtime.daemon.settings import Settings
@@ -207,7 +210,7 @@ async def _open(root: Root, stack: AsyncExitStack) -> House:
         # Its URL may hold a password and is kept nowhere; the file in the root would answer with other secrets.
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
     house = await stack.enter_async_context(House.open(root, settings))
-    await house.load_last_program()
+    await house.load_last_program(searching=searching)
     return house
 
 

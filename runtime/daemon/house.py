@@ -68,6 +68,7 @@ class House:
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
         self._start: Start | None = None
+        self._searching = True
 
     @classmethod
     @asynccontextmanager
@@ -114,6 +115,31 @@ class House:
         assert self.generation is not None
         return self.generation.memory_name(agent)
 
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.root.state
+
+    @property
+    def key_from(self) -> str:
+        """Where the master key is from."""
+        return master_key.place(self.root, self.settings.master_key)
+
+    @property
+    def reload_problem(self) -> str | None:
+        """Why the last reload changed nothing."""
+        return None if self.problem is None else self.problem.text()
+
+    @property
+    def missing_secrets(self) -> list[str]:
+        """Why those secrets are not there that could not be resolved."""
+        return list(self.generation.resolution.problems.values()) if self.generation else []
+
+    @property
+    def kept_secrets(self) -> list[str]:
+        """Why those secrets could not be read again that keep their last value."""
+        return list(self.generation.resolution.kept.values()) if self.generation else []
+
     async def load(self, paths: Sequence[Path]) -> Compiled:
         """The first generation, from `paths`. Raises UsageError when there is no program; wrong ones are returned."""
         self.paths = tuple(path.absolute() for path in paths)
@@ -124,8 +150,12 @@ class House:
             await self._swap(compiled, began)
         return compiled
 
-    async def load_last_program(self) -> None:
-        """Load what `symbi up` was last given, for a command that runs without a daemon. Raises SymbiontError."""
+    async def load_last_program(self, *, searching: bool = True) -> None:
+        """Load what `symbi up` was last given, for a command that runs without a daemon. Raises SymbiontError.
+
+        `searching`: whether the command may look at indexes; for others none is opened.
+        """
+        self._searching = searching
         recorded = self.root.read("program.json").get("paths") or [str(self.root.folder)]
         compiled = await self.load([Path(path) for path in recorded])
         if compiled.program is None:
@@ -234,7 +264,8 @@ class House:
         number = previous.number + 1 if previous else 1
         # Before they are read: what is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
-        opening = Opening(self.root.folder, self.root.state / INDEXES, self.secrets, self.pools)
+        index_folder = self.root.state / INDEXES if self._searching else None
+        opening = Opening(self.root.folder, index_folder, self.secrets, self.pools)
         generation = await build(number, program, previous, opening=opening, again=again)
         self.generation, self._secrets_version = generation, version
         self._join()

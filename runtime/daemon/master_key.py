@@ -40,6 +40,11 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
         raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
 
 
+def place(root: Root, reference: str | None) -> str:
+    """Where `load` has the key from, for people."""
+    return reference or f"{root.state / FILE}, beside the database"
+
+
 def _refuse_orphans(root: Root, file: Path) -> None:
     """A new key beside an old database would open nothing of it."""
     database = root.state / DATABASE_FILE

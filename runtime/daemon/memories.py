@@ -14,7 +14,7 @@ from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import STORES, Store, identity_of, open_store, path_of
 from runtime.memory.indexer import Indexer
-from runtime.memory.opened import OpenMemory, embedding_problem, open_indexer
+from runtime.memory.opened import OpenMemory, no_embedding, open_indexer
 from runtime.memory.secret_options import (
     embedding_options,
     embedding_secrets,
@@ -41,7 +41,7 @@ class Opening:
 
     root: Path
     index_folder: Path | None
-    """None: indexes are kept in memory."""
+    """None: nobody searches, so indexes are empty ones in memory, and nothing is embedded."""
     context: Context
     pools: Pools
 
@@ -50,8 +50,8 @@ class Opening:
         problems, and the rest runs. Raises SymbiontError when there is no store."""
         values, clock = resolution.values, self.context.clock
         store = await self._store(block, values, held)
-        problems = [f"the index is the default one: {why}" for why in resolution.missing(index_secrets(block))]
-        index = None if problems else block.index
+        missing = resolution.missing(index_secrets(block))
+        index = None if missing else block.index
         indexer = await held.take(
             self.pools.indexers,
             (store.identity, _key(index)),
@@ -65,7 +65,8 @@ class Opening:
             folder=path_of(block, self.root),
             clock=clock,
             store_options=with_secrets(block, values),
-            problems=[*problems, *([why] if why else ())],
+            index_problem=f"the index is the default one: {missing[0]}" if missing else None,
+            embedding_problem=why,
         )
 
     async def _store(self, block: Memory, values: Mapping[str, Secret], held: Held) -> Store:
@@ -81,6 +82,8 @@ class Opening:
         return await held.take(self.pools.stores, identity_of(block, self.root), opening)
 
     async def _embedder(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Embedder | None, str | None]:
+        if self.index_folder is None:
+            return None, None
         choice = block.embedding
         missing = resolution.missing(embedding_secrets(block))
         if choice is not None and missing:
@@ -98,7 +101,7 @@ class Opening:
         try:
             return await held.take(self.pools.embedders, (name, _key(options)), opening), None
         except SymbiontError as error:
-            return None, embedding_problem(name, error)
+            return None, no_embedding(name, error)
 
 
 def _key(value: Any) -> Hashable:

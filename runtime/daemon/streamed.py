@@ -42,8 +42,9 @@ async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
     except SymbiontError as error:
         last = {"error": told(error)}
     except Exception:
-        log.exception("an operation failed", path=request.path)
-        last = {"error": {"message": "it failed; the daemon's log says why", "hint": None, "exit_code": 1}}
+        name = request.match_info["operation"]
+        log.exception("an operation failed", operation=name)
+        last = {"error": {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}}
     finally:
         task.cancel()
     await _write(response, last)

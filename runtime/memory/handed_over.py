@@ -47,17 +47,21 @@ class HandedOver:
             self._remember(each.part)
         return _joined(growth)
 
-    def is_past(self, part: Part) -> bool:
-        """Whether the part was of this revision a while ago and grew since."""
-        return part.revision in self._passed.get(part.name, ())
+    def is_past(self, part: Part, held: str | None) -> bool:
+        """Whether the revision that the index has `held` since came after that of the part."""
+        passed = list(self._passed.get(part.name, ()))
+        return held in passed and part.revision in passed[: passed.index(held)]
 
     def grows(self, name: str) -> bool:
         """Whether the part grew lately."""
         return name in self._passed
 
-    def forget(self, name: str) -> None:
-        """The part was read whole, or is gone."""
-        self._passed.pop(name, None)
+    def forget(self, name: str | None = None) -> None:
+        """The part was read whole, or is gone; without a name every part."""
+        if name is None:
+            self._passed.clear()
+        else:
+            self._passed.pop(name, None)
 
     def _remember(self, part: Part) -> None:
         self._passed.setdefault(part.name, deque(maxlen=REMEMBERED)).append(part.revision)

@@ -98,8 +98,17 @@ class Indexer:
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not work just now, one line each."""
-        found = [self._opening, self._failure, *(line for _, line in self._unreadable.values()), self.queue.problem]
-        return tuple(line for line in found if line)
+        return tuple(line for line in (self.index_problem, *self.unread, self.queue.problem) if line)
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why the index is not as it should be, in one line."""
+        return self._failure or self._opening
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The parts that cannot be read, one line each."""
+        return tuple(line for _, line in self._unreadable.values())
 
     async def agents(self) -> tuple[str, ...]:
         """Whose parts there are; none while the store cannot say."""
@@ -256,14 +265,15 @@ class Indexer:
             if look == 0:
                 wanted = parts
             # Where it grows all the time it is enough to have come as far as the first look.
-            differing = [
-                part for part in wanted if known.get(part.name) != part.revision and not self._handed_over.is_past(part)
-            ]
+            differing = [part for part in wanted if not self._is_held(part, known.get(part.name))]
             if not any(self._handed_over.grows(part.name) for part in differing):
                 break
             # It was written a moment ago, and is about to be handed over.
             await asyncio.sleep(LOOK_SECONDS)
         return parts, differing, sorted(known.keys() - {part.name for part in parts})
+
+    def _is_held(self, part: Part, revision: str | None) -> bool:
+        return revision == part.revision or self._handed_over.is_past(part, revision)
 
     async def _read(self, part: Part) -> SyncReport:
         """Put a part as it is now. Its revision is from before it was read: the next look finds what came between."""
@@ -298,6 +308,7 @@ class Indexer:
     async def forget(self, agent: str | None = None) -> None:
         """Empty the index, of one agent or wholly, so that the next `sync` builds it again. Raises IndexFailed."""
         self._unreadable.clear()
+        self._handed_over.forget()
         if agent is None:
             await self.index.clear()
         else:
