@@ -16,13 +16,15 @@ from typing import NamedTuple
 from runtime.memory import lock
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
-from runtime.memory.folder import Folder, revision
+from runtime.memory.folder import Folder, naming, read_all, revision
 from runtime.memory.item import Item
+from runtime.memory.lines import unreadable_line
 from runtime.memory.log import Log, day_of, days
 from runtime.memory.notebook import LOGS, MEMORY, part_name
 from runtime.memory.reading import log_items, long_term_items
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
 
+_CHECKED = 100_000  # files of which is remembered whether they are text
 _AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -45,6 +47,7 @@ class Archive:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._checked: dict[str, tuple[str, int | None]] = {}
 
     def agents(self) -> tuple[str, ...]:
         """The folders that hold a memory or logs; a link is never one."""
@@ -155,19 +158,19 @@ class Archive:
         return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
 
     def stats(self, agent_id: str | None) -> StoreStats:
-        """Agents, files, bytes and days; and what cannot be opened."""
-        agents = self.agents() if agent_id is None else (agent_id,)
-        sizes: list[int] = []
-        seen: list[date] = []
-        problems: list[Problem] = []
-        known = 0
-        for agent in agents:
-            with self._opened(agent) as folder:
+        """Agents, files, bytes and days; and what cannot be opened or is no text. A file is read again only when it has
+        changed.
+        """
+        if len(self._checked) > _CHECKED:
+            self._checked.clear()
+        found, known = Measure(self._checked), 0
+        for agent in self.agents() if agent_id is None else (agent_id,):
+            with found.reporting(self.root / agent), self._opened(agent) as folder:
                 known += folder is not None
                 if folder is not None:
-                    _measure(folder, sizes, seen, problems)
-        oldest, newest = (min(seen), max(seen)) if seen else (None, None)
-        return StoreStats(known, len(sizes), sum(sizes), oldest, newest, tuple(problems))
+                    found.take(folder)
+        oldest, newest = (min(found.days), max(found.days)) if found.days else (None, None)
+        return StoreStats(known, len(found.sizes), sum(found.sizes), oldest, newest, tuple(found.problems))
 
     def sweep(self) -> None:
         """Delete the folders whose deletion was cut off."""
@@ -217,20 +220,47 @@ def _has_memory(root: Folder, name: str) -> bool:
     return True
 
 
-def _measure(agent: Folder, sizes: list[int], seen: list[date], problems: list[Problem]) -> None:
-    try:
-        found = _days(agent)
-    except StoreError as error:
-        problems.append(Problem(str(agent.path / LOGS), error.line()))
-        found = []
-    seen += found
-    for folder_day in [None, *found]:
-        name = MEMORY if folder_day is None else f"{folder_day.isoformat()}.md"
+class Measure:
+    """What `stats` adds up over the agents."""
+
+    def __init__(self, checked: dict[str, tuple[str, int | None]]) -> None:
+        self.sizes: list[int] = []
+        self.days: list[date] = []
+        self.problems: list[Problem] = []
+        self._checked = checked
+
+    def take(self, agent: Folder) -> None:
+        """Look at every file of an agent."""
+        found: list[date] = []
+        with self.reporting(agent.path / LOGS):
+            found = _days(agent)
+        self.days += found
+        for day in [None, *found]:
+            name = MEMORY if day is None else f"{day.isoformat()}.md"
+            with self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")), _inner(agent, day) as folder:
+                if folder is not None:
+                    self._take_file(folder, name)
+
+    def _take_file(self, folder: Folder, name: str) -> None:
+        with folder.opened(name) as descriptor:
+            if descriptor is None:
+                return
+            status = os.fstat(descriptor)
+            self.sizes.append(status.st_size)
+            file = str(folder.path / name)
+            known, line = self._checked.get(file, ("", None))
+            if known != revision(status):
+                with naming(folder.path / name, "read"):
+                    line = unreadable_line(read_all(descriptor))
+                self._checked[file] = revision(status), line
+        if line is not None:
+            said = f"line {line} is not UTF-8 text; it is kept byte for byte, and shown with U+FFFD for what is not"
+            self.problems.append(Problem(file, said, "warning", line))
+
+    @contextlib.contextmanager
+    def reporting(self, path: Path) -> Iterator[None]:
+        """Take a StoreError for a problem of this file or folder."""
         try:
-            with _inner(agent, folder_day) as folder:
-                assert folder is not None
-                with folder.opened(name) as descriptor:
-                    if descriptor is not None:
-                        sizes.append(os.fstat(descriptor).st_size)
+            yield
         except StoreError as error:
-            problems.append(Problem(str(agent.path / name), error.line()))
+            self.problems.append(Problem(str(path), error.line()))

@@ -91,7 +91,9 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
         return _Reading(now, b"", (), Problem(path, error.line()))
     written = data.rstrip(b"\0")  # a power cut leaves zeros where data never reached the disk
     line = unreadable_line(written)
-    problem = None if line is None else Problem(path, "this line is not UTF-8 text, so the log is kept", line=line)
+    problem = (
+        None if line is None else Problem(path, f"line {line} is not UTF-8 text, so the log is kept", "warning", line)
+    )
     # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
     found = tuple(lasting(agent_id, Log.parse(day, whole)))
