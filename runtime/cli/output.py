@@ -83,10 +83,10 @@ def local(text: str) -> str:
 def style_of(cell: str) -> str:
     """The colour of a word that says how something stands; nothing for any other."""
     match cell:
-        case "accepted" | "mounted" | "done" | "kept":
+        case "accepted" | "mounted" | "done" | "kept" | "GREEN":
             return "green"
-        case "refused" | "not mounted" | "dead":
+        case "refused" | "not mounted" | "dead" | "RED":
             return "red"
-        case "filtered" | "repeated" | "queued" | "running":
+        case "filtered" | "repeated" | "queued" | "running" | "YELLOW":
             return "yellow"
     return ""

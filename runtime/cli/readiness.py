@@ -26,7 +26,7 @@ def readiness(root: Path | None, as_json: bool) -> None:
         print_json(answer)
     else:
         rows = [(row["status"], row["check"], row["text"]) for row in answer["checks"]]
-        print_table(("status", "check", ""), rows, empty="")
+        print_table(("status", "check", "what was found"), rows, empty="")
     if not answer["ready"]:
         sys.exit(1)
 
