@@ -27,6 +27,13 @@ def _well_formed(value: Any) -> Any:
     return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
 
 
+def _in_utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("in UTC this time is before the year 1 or after the year 9999") from None
+
+
 Text = Annotated[str, BeforeValidator(_well_formed)]
 """Text that UTF-8 can say."""
 
@@ -54,7 +61,8 @@ class Provenance(BaseModel):
 
 
 class Item(BaseModel):
-    """One thing remembered. Frozen; `with_text` makes a changed copy.
+    """One thing remembered. Frozen; `with_text` makes a changed copy. As JSON (`model_dump(mode="json")`, times as RFC
+    3339 in UTC) it says everything, and `model_validate` of that is the same item.
 
     `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
     and checked when given (ValidationError). `timestamp` is kept in UTC; `tags` are kept sorted, each once.
@@ -68,7 +76,7 @@ class Item(BaseModel):
     agent_id: str
     user_id: Text = "owner"
     memory_type: MemoryType
-    timestamp: Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
+    timestamp: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     source_uri: Text | None = None
     chunk_hash: str = ""
     tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
