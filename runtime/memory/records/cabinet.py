@@ -11,90 +11,27 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from runtime.clock import Clock, utc, uuid7
 from runtime.memory import lock
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.folder import Folder, naming
-from runtime.memory.item import Item, rfc3339
-from runtime.memory.records import evidence, outbox, state
+from runtime.memory.item import Item
+from runtime.memory.records import evidence, outbox
+from runtime.memory.records.aftermath import mark, tell_failure, tell_stored
 from runtime.memory.records.folder_index import FolderIndex, is_current
-from runtime.memory.records.record import (
-    NOT_CONFIGURED,
-    PENDING,
-    Damaged,
-    decode,
-    delivery_id,
-    encode,
-    fields_of,
-    is_id,
-    name_of,
-    stamp,
-)
-from runtime.memory.records.shelf import Shelf
-from runtime.memory.records.staging import discard, flush, publish, stage, staged
-from runtime.memory.store import Growth, Part
+from runtime.memory.records.record import Damaged, decode, delivery_id, encode, fields_of, is_id, name_of
+from runtime.memory.records.recovery import recover
+from runtime.memory.records.shelf import STAMP, Shelf, read_stamp
+from runtime.memory.records.staging import discard, flush, publish, stage
+from runtime.memory.records.tail import Tail
+from runtime.memory.records.works import Done, Failure, Mark, Performed, Tidy, Work, Write
 
 AT_ONCE = 256
 """Records in a folder up to which `index.json` is written with every write; beyond, a moment later."""
-_STAMP = 16
-_TIMES = 4096  # records of which the time is remembered more exactly than their names say
-
-
-class Write(NamedTuple):
-    """Items to keep, with what closed the gates for each. `remote`: whether they are to be sent."""
-
-    items: tuple[Item, ...]
-    gates: tuple[dict[str, str], ...]
-    remote: bool
-
-
-class Mark(NamedTuple):
-    """What became of sending a record. `done`: there is nothing more to do about it."""
-
-    note: outbox.Note
-    sent: bool
-    error: str | None
-    done: bool
-    facts: dict[str, Any]
-
-
-class Refusal(NamedTuple):
-    """A write that was refused at these gates."""
-
-    session_id: str | None
-    gates: tuple[str, ...]
-
-
-class Tidy(NamedTuple):
-    """Write `index.json` when it is not right, and finish what a killed writer left when `recover`."""
-
-    recover: bool = False
-
-
-Work = Write | Mark | Refusal | Tidy
-
-
-@dataclass
-class Done:
-    """What came of one work: the items that were written, and the notes of those that are to be sent."""
-
-    written: tuple[Item, ...] = ()
-    notes: tuple[outbox.Note, ...] = ()
-
-
-@dataclass
-class Performed:
-    """What came of many works: each one's outcome, what to tell of growth, and what went wrong that lost nothing."""
-
-    outcomes: list[Done | Exception]
-    growths: list[Growth] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
 
 
 class _Staged(NamedTuple):
@@ -119,7 +56,7 @@ class Cabinet:
         self._clock = clock
         self._index = FolderIndex(agent_id)
         self._stamp: bytes | None = None
-        self._times: dict[str, datetime] = {}
+        self._tail = Tail(agent_id, shelf)
 
     @property
     def behind(self) -> bool:
@@ -130,7 +67,7 @@ class Cabinet:
         """Do all of them under one lock, the writes first and together. Raises what stands in the way of all."""
         result = Performed([Done() for _ in works])
         writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
-        create = any(isinstance(work, Write | Refusal) for work in works)
+        create = any(isinstance(work, Write | Failure) for work in works)
         with self._held(create=create) as folder:
             if folder is None:
                 return result
@@ -140,9 +77,9 @@ class Cabinet:
                 try:
                     match work:
                         case Mark():
-                            self._mark(folder, work, result)
-                        case Refusal():
-                            self._refused(folder, work)
+                            mark(folder, self.agent_id, self.shelf, work, self._now(), result)
+                        case Failure():
+                            tell_failure(folder, work, self._now(), self._clock)
                         case Tidy():
                             self._tidy(folder, work)
                 except FsyncFailed:
@@ -163,10 +100,12 @@ class Cabinet:
                     return
                 held.enter_context(folder)
                 if held.enter_context(lock.writing(folder)):
-                    found = self._read_stamp(folder)
-                    self.shelf.refresh(folder, again=self._stamp is None or found != self._stamp)
-                    self._stamp = found
+                    found = read_stamp(folder)
+                    if self._stamp is None or found != self._stamp:
+                        self.shelf.refresh(folder, again=True)
+                        self._stamp = found
                     yield folder
+                    self.shelf.saw(folder)
                     return
 
     # Writing
@@ -192,9 +131,11 @@ class Cabinet:
             assert isinstance(done, Done)
             done.written += (each.item,)
             done.notes += (each.note,) if each.note is not None else ()
-        result.growths += self._growths(kept, before)
+        result.growths += self._tail.growths([(each.name, each.item) for each in kept], before)
+        last = kept[-1]
         with self._forgiven(result):
-            self._tell_state(folder, kept[-1])
+            session = last.item.provenance.session_id
+            tell_stored(folder, session, last.item.memory_id, self._now(), remote=last.note is not None)
         if len(self.shelf.sizes) <= AT_ONCE:
             with self._forgiven(result):
                 self._index.write(folder, self.shelf, self._now())
@@ -288,126 +229,11 @@ class Cabinet:
     def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
         return {day: self.shelf.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
-    def _growths(self, kept: Sequence[_Staged], before: dict[date, str | None]) -> Iterator[Growth]:
-        """What was added behind all that its day had; of anything else the revision tells."""
-        self._times.update((each.name, each.item.timestamp) for each in kept)
-        for day, revision in before.items():
-            new = sorted((each.item.timestamp, each.name, each) for each in kept if each.item.timestamp.date() == day)
-            if self._are_last(day, new[0][0], {name for _, name, _ in new}):
-                after = self.shelf.revision(day)
-                assert after is not None
-                yield Growth(part_of(self.agent_id, day, after), revision, tuple(each.item for *_, each in new))
-        while len(self._times) > _TIMES:
-            self._times.pop(next(iter(self._times)))
-
-    def _are_last(self, day: date, earliest: datetime, new: set[str]) -> bool:
-        """Whether every other record of the day is older than `earliest`: names say so to the second, and of those that
-        were written last more is known."""
-        with self.shelf.lock:
-            names = self.shelf.days.get(day, [])
-            if new != set(names[-len(new) :]):
-                return False
-            second = stamp(earliest)
-            same = takewhile(lambda name: name.startswith(second), reversed(names[: -len(new)]))
-            return all(name in self._times and self._times[name] <= earliest for name in same)
-
-    # What is beside the records
-
-    def _tell_state(self, folder: Folder, last: _Staged) -> None:
-        state.write_state(
-            folder,
-            last.item.provenance.session_id,
-            {
-                "status": "stored",
-                "id": last.item.memory_id,
-                "time": rfc3339(self._now()),
-                "remote": NOT_CONFIGURED if last.note is None else PENDING,
-            },
-        )
-
-    def _refused(self, folder: Folder, work: Refusal) -> None:
-        write = {"status": "refused", "id": None, "time": rfc3339(self._now()), "remote": None}
-        state.write_state(folder, work.session_id, write | {"gates": list(work.gates)})
-
-    def _mark(self, folder: Folder, work: Mark, result: Performed) -> None:
-        """Write down what became of sending a record; last of all, that nothing is to be sent any more."""
-        name = work.note.record
-        data = folder.read(name)
-        try:
-            fields = decode(name, self.agent_id, data).fields
-        except Damaged:
-            fields = {}
-        status = {
-            "store_location": "local+remote" if work.sent else "local",
-            "remote_store_attempted": True,
-            "remote_store_error": work.error,
-        }
-        if fields and any(fields.get(key) != value for key, value in status.items()):
-            self._rewrite(folder, name, fields | status, data, result)
-            self._prove(folder, work)
-            self._tell_sent(folder, work)
-        elif not fields and work.done:
-            self._prove(folder, work)
-        if work.done:
-            outbox.forget(folder, work.note)
-
-    def _rewrite(
-        self, folder: Folder, name: str, fields: dict[str, Any], known: bytes | None, result: Performed
-    ) -> None:
-        day = decode(name, self.agent_id, known).item.timestamp.date()
-        before, new = self.shelf.revision(day), encode(fields)
-        if not folder.replace(name, new, known):
-            raise StoreError(f"{folder.path / name} was changed by someone else", hint="a record is never changed")
-        self.shelf.put(name, len(new))
-        after = self.shelf.revision(day)
-        if after is not None:
-            result.growths.append(Growth(part_of(self.agent_id, day, after), before, ()))
-
-    def _prove(self, folder: Folder, work: Mark) -> None:
-        now, known = self._now(), outbox.id_of(work.note)
-        event: evidence.Event = evidence.REMOTE if work.sent else evidence.ERROR
-        facts = work.facts if work.sent else {**work.facts, "error": work.error, "again": not work.done}
-        with contextlib.ExitStack() as held:
-            proofs = folder.child(evidence.FOLDER, create=True)
-            assert proofs is not None
-            held.enter_context(proofs)
-            name = evidence.event_name(event, known, now)
-            data = evidence.event_data(event, known, now, record=work.note.record, **facts)
-            publish(proofs, stage(proofs, name, data), name)
-            flush(proofs)
-
-    def _tell_sent(self, folder: Folder, work: Mark) -> None:
-        last = state.last_write(folder)
-        if last.get("id") == outbox.id_of(work.note):
-            session = state.read_state(folder)["last_session"].get("session_id")
-            state.write_state(folder, session, last | {"remote": "sent" if work.sent else work.error})
-
     def _tidy(self, folder: Folder, work: Tidy) -> None:
         if work.recover:
-            self._recover(folder)
+            recover(folder, self.agent_id, self.shelf)
         if self.shelf.sizes and (self.behind or not is_current(folder, self.shelf)):
             self._index.write(folder, self.shelf, self._now())
-
-    def _recover(self, folder: Folder) -> None:
-        """Finish what a killed writer left: evidence of records that are there, and notes of those that are not."""
-        for name in staged(folder):
-            discard(folder, name)
-        proofs, waiting = folder.child(evidence.FOLDER), folder.child(outbox.FOLDER)
-        if proofs is not None:
-            with proofs:
-                for partial, name in staged(proofs).items():
-                    if evidence.local_id(name) in self.shelf.ids:
-                        publish(proofs, partial, name)
-                    else:
-                        discard(proofs, partial)
-                flush(proofs)
-        if waiting is not None:
-            with waiting:
-                for name in staged(waiting):
-                    discard(waiting, name)
-                for note in outbox.notes(waiting, self.agent_id):
-                    if note.record not in self.shelf.sizes:
-                        discard(waiting, note.file)
 
     @contextlib.contextmanager
     def _forgiven(self, result: Performed) -> Iterator[None]:
@@ -419,23 +245,13 @@ class Cabinet:
         except StoreError as error:
             result.faults.append(error.line())
 
-    # The stamp that every writer leaves in the lock file, so that others know that they have to look again
-
-    def _read_stamp(self, folder: Folder) -> bytes:
-        with folder.opened(lock.NAME) as descriptor:
-            return b"" if descriptor is None else os.pread(descriptor, _STAMP, 0)
-
     def _write_stamp(self, folder: Folder) -> None:
-        new = os.urandom(_STAMP)
+        """Let everybody else know that they have to look again."""
+        new = os.urandom(STAMP)
         with folder.opened(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
             if descriptor is not None:
-                os.pwrite(descriptor, new, 0)
+                os.write(descriptor, new)
         self._stamp = new
 
     def _now(self) -> datetime:
         return utc(self._clock.now()).astimezone(UTC)
-
-
-def part_of(agent_id: str, day: date, revision: str) -> Part:
-    """The part that a day's records are."""
-    return Part(f"{agent_id}/{day.isoformat()}", agent_id, revision)

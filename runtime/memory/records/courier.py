@@ -20,9 +20,9 @@ import structlog
 
 from runtime.clock import Clock
 from runtime.memory.errors import StoreError
-from runtime.memory.records.cabinet import Mark
 from runtime.memory.records.outbox import Note
 from runtime.memory.records.remotes.remote import NotSent, Remote
+from runtime.memory.records.works import Mark
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 """Seconds until a record is tried again: the first time, and at the most."""

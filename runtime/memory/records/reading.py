@@ -17,9 +17,9 @@ from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.item import Item
 from runtime.memory.records import evidence, folder_index, outbox, state
-from runtime.memory.records.cabinet import part_of
 from runtime.memory.records.record import LARGEST, Damaged, Record, decode, read_name
 from runtime.memory.records.shelf import Shelf
+from runtime.memory.records.tail import part_of
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
 
 BATCH = 128

@@ -1,6 +1,8 @@
 """The names of the records in one agent's folder, known without listing it again as long as nobody else writes there.
 
-Used by several threads. A record is one name for ever, so the sums below change by what comes and goes alone.
+Every writer leaves a stamp in the lock file before it gives a record its name: who finds another one, or another time
+of the folder, looks again. Used by several threads. A record is one name for ever, so the sums below change by what
+comes and goes alone.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from collections import defaultdict
 from datetime import date
 from threading import RLock
 
+from runtime.memory import lock
 from runtime.memory.folder import Folder
 from runtime.memory.records.record import read_name
 
 _SETTLED = 100_000_000  # nanoseconds after which a change would have another time: a folder's clock ticks coarsely
 _SUM = 1 << 128
+STAMP = 16
+"""Bytes of a stamp."""
 
 
 class Shelf:
@@ -37,7 +42,7 @@ class Shelf:
         self.digest = 0
         """A sum over all names: it says whether an index was made of just these."""
         self._revisions: dict[date, int] = defaultdict(int)
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, int, bytes] | None = None
 
     def revision(self, day: date) -> str | None:
         """What changes when a name or a size of this day does; None when the day has no records."""
@@ -47,8 +52,7 @@ class Shelf:
     def refresh(self, folder: Folder, *, again: bool = False) -> None:
         """Know the folder as it is now. `again`: someone else has written there."""
         with self.lock:
-            status = os.fstat(folder.descriptor)
-            seen = status.st_ino, status.st_mtime_ns
+            seen = _looks(folder)
             new = set(self.damaged)  # someone may put them right, in place
             if seen != self._seen or again:
                 now = time.time_ns()
@@ -56,11 +60,16 @@ class Shelf:
                 for name in self.sizes.keys() - found:
                     self.remove(name)
                 new = found - self.sizes.keys() | new & found
-                self._seen = seen if now - status.st_mtime_ns > _SETTLED else None
+                self._seen = seen if now - seen[1] > _SETTLED else None
             for name in new:
                 size = folder.status(name)
                 if size is not None:
                     self.put(name, size.st_size)
+
+    def saw(self, folder: Folder) -> None:
+        """All that was written is known here: said by whoever writes, before it lets go of the folder's lock."""
+        with self.lock:
+            self._seen = _looks(folder)
 
     def clear(self) -> None:
         """The folder is gone."""
@@ -100,6 +109,18 @@ class Shelf:
         self.damaged.pop(name, None)
         self.digest = (self.digest - _hash(name)) % _SUM
         self._revisions[known.day] = (self._revisions[known.day] - _hash(f"{name}:{size}")) % _SUM
+
+
+def read_stamp(folder: Folder) -> bytes:
+    """What the last writer left in the lock file."""
+    with folder.opened(lock.NAME) as descriptor:
+        return b"" if descriptor is None else os.pread(descriptor, STAMP, 0)
+
+
+def _looks(folder: Folder) -> tuple[int, int, bytes]:
+    stamp = read_stamp(folder)
+    status = os.fstat(folder.descriptor)
+    return status.st_ino, status.st_mtime_ns, stamp
 
 
 def digest_of(names: frozenset[str] | set[str]) -> int:

@@ -13,28 +13,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from pydantic import ValidationError
 
 from dslc.blocks import Choice, Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
-from runtime.errors import UsageError
-from runtime.memory import lock
-from runtime.memory.errors import FsyncFailed, StoreBusy, StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.markdown import legal
 from runtime.memory.records import gates as gate
-from runtime.memory.records import outbox
-from runtime.memory.records.cabinet import Cabinet, Done, Mark, Refusal, Tidy, Work, Write
+from runtime.memory.records.cabinet import Cabinet
 from runtime.memory.records.courier import Courier, Letter
+from runtime.memory.records.letters import hold, read_letter
 from runtime.memory.records.options import RecordsOptions
+from runtime.memory.records.outbox import Note
 from runtime.memory.records.readiness import problems_of, unwritable
-from runtime.memory.records.reading import Archive, load
-from runtime.memory.records.record import Damaged, delivery_id, fields_of, is_id
-from runtime.memory.records.remotes import REMOTES
-from runtime.memory.records.remotes.remote import Remote, RemoteOff
-from runtime.memory.redact import redact
+from runtime.memory.records.reading import Archive
+from runtime.memory.records.record import delivery_id, fields_of, is_id
+from runtime.memory.records.remotes.choice import check, opened, same
+from runtime.memory.records.remotes.remote import Remote
+from runtime.memory.records.works import Done, Failure, Mark, Tidy, Work, Write
 from runtime.memory.store import (
     Capability,
     Growth,
@@ -46,7 +43,6 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
-from runtime.secrets import Secret
 
 CLOSING_SECONDS = 10.0
 """How long a store that is closed waits for what was not tried to be sent yet."""
@@ -63,7 +59,7 @@ async def open_records(
     memory: Memory, path: Path, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
 ) -> RecordsStore:
     """The row's opening. Nothing is made on disk before something is remembered."""
-    _check_remote(memory)
+    check(memory)
     store = RecordsStore(path, clock)
     store.configure(memory.store.options if options is None else options)
     await store.take_up()
@@ -103,15 +99,12 @@ class RecordsStore(Store):
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = RecordsOptions.model_validate(dict(options))
         given = self._options.remote
-        if _revealed(given) == _revealed(self._given) and self._remote_off is None:
+        if same(given, self._given) and self._remote_off is None:
             return
-        old, self._given, self._remote, self._remote_off = self._remote, given, None, None
-        if given is not None:
-            try:
-                self._remote = REMOTES[given.name].open(given.options, self._clock)
-            except RemoteOff as off:
-                self._remote_off = f"nothing is sent to {given.name}: {off}"
-                _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
+        old, self._given, before = self._remote, given, self._remote_off
+        self._remote, self._remote_off = opened(given, self._clock)
+        if self._remote_off not in {None, before}:
+            _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
         self._courier.use(self._remote)
         if old is not None:
             task = asyncio.ensure_future(old.close())
@@ -142,7 +135,9 @@ class RecordsStore(Store):
             return_exceptions=True,
         )
         written: list[Item] = []
-        for outcome in outcomes:
+        for outcome, own in zip(outcomes, by_agent.values(), strict=True):
+            if isinstance(outcome, StoreError) and not isinstance(outcome, FsyncFailed):
+                await self._tell_failure(own[0], outcome)
             if isinstance(outcome, BaseException):
                 raise outcome
             written += outcome.written
@@ -155,10 +150,18 @@ class RecordsStore(Store):
         try:
             return await self._in_thread(lambda: [gate.check(self._options.gates, given, item) for item in items])
         except gate.GateOpen as refused:
-            first = items[0]
-            with contextlib.suppress(StoreError):
-                await self._group(first.agent_id).put(Refusal(first.provenance.session_id, refused.gates))
+            await self._tell_failure(items[0], refused)
             raise
+
+    async def _tell_failure(self, item: Item, error: StoreError) -> None:
+        """Say in `STATE.json` that a write came to nothing, if that can be said."""
+        session = item.provenance.session_id
+        if isinstance(error, gate.GateOpen):
+            failure = Failure("refused", session, gates=error.gates)
+        else:
+            failure = Failure("error", session, error=error.line())
+        with contextlib.suppress(StoreError):
+            await self._group(item.agent_id).put(failure)
 
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         for item in items:
@@ -299,10 +302,10 @@ class RecordsStore(Store):
     # Sending
 
     @contextlib.asynccontextmanager
-    async def _claim(self, note: outbox.Note) -> AsyncIterator[None]:
+    async def _claim(self, note: Note) -> AsyncIterator[None]:
         """Hold the agent's outbox, so that no other process sends from it."""
         held = contextlib.ExitStack()
-        holding = asyncio.ensure_future(self._in_thread(self._hold, held, note.agent_id))
+        holding = asyncio.ensure_future(self._in_thread(hold, self._archive, held, note.agent_id))
         try:
             await asyncio.shield(holding)
             yield
@@ -310,29 +313,8 @@ class RecordsStore(Store):
             await asyncio.wait([holding])
             await self._in_thread(held.close)
 
-    def _hold(self, held: contextlib.ExitStack, agent_id: str) -> None:
-        folder = held.enter_context(self._archive.opened(agent_id))
-        waiting: Folder | None = folder.child(outbox.FOLDER) if folder is not None else None
-        if waiting is not None:
-            try:
-                held.enter_context(lock.writing(held.enter_context(waiting), patience=0))
-            except StoreBusy as error:
-                raise StoreBusy(f"another process sends from {waiting.path}", hint="it will be tried again") from error
-
-    async def _letter(self, note: outbox.Note) -> Letter | None:
-        return await self._in_thread(self._read_letter, note)
-
-    def _read_letter(self, note: outbox.Note) -> Letter | None:
-        with self._archive.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
-            waiting = folder.child(outbox.FOLDER) if folder is not None else None
-            if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
-                return None
-            try:
-                fields = load(folder, note.agent_id, note.record).fields
-            except Damaged as error:
-                return Letter(None, str(error))
-        sent = fields["remote_store_attempted"] is True and fields["remote_store_error"] is None
-        return Letter(None if sent else redacted(fields))
+    async def _letter(self, note: Note) -> Letter | None:
+        return await self._in_thread(read_letter, self._archive, note)
 
     async def _mark(self, mark: Mark) -> None:
         await self._group(mark.note.agent_id).put(mark)
@@ -357,42 +339,3 @@ class RecordsStore(Store):
 
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))
-
-
-def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record without any secret that is known now, whenever it was written. What is only a hash stays."""
-    hashes = {"id", "checksum", "chunk_hash"}
-    return {key: value if key in hashes else _redacted(value) for key, value in fields.items()}
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, list):
-        return [_redacted(each) for each in value]
-    return {key: _redacted(each) for key, each in value.items()} if isinstance(value, dict) else value
-
-
-def _revealed(choice: Choice | None) -> object:
-    """What two openings of a remote are told apart by: its options with the secrets themselves."""
-    if choice is None:
-        return None
-    reveal = {key: value.reveal() if isinstance(value, Secret) else value for key, value in choice.options.items()}
-    return choice.name, reveal
-
-
-def _check_remote(memory: Memory) -> None:
-    """Raises UsageError for options that the remote does not take, as the program has them."""
-    remote = memory.store.options.get("remote")
-    if not isinstance(remote, Choice):
-        return
-    row = REMOTES.get(remote.name)
-    if row is None:
-        raise UsageError(f"there is no remote {remote.name}", hint=f"there are {', '.join(sorted(REMOTES))}")
-    try:
-        row.options.model_validate(dict(remote.options))
-    except ValidationError as error:
-        raise UsageError(
-            f"the memory {memory.name} gives the remote {remote.name} options it does not take",
-            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
-        ) from None

@@ -1,0 +1,52 @@
+"""The remote that a program chooses: whether its options are right, and whether they are still the same."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from dslc.blocks import Choice, Memory
+from runtime.clock import Clock
+from runtime.errors import UsageError
+from runtime.memory.records.remotes import REMOTES
+from runtime.memory.records.remotes.remote import Remote, RemoteOff
+from runtime.secrets import Secret
+
+
+def check(memory: Memory) -> None:
+    """Raises UsageError for options that the remote does not take, as the program has them."""
+    remote = memory.store.options.get("remote")
+    if not isinstance(remote, Choice):
+        return
+    row = REMOTES.get(remote.name)
+    if row is None:
+        raise UsageError(f"there is no remote {remote.name}", hint=f"there are {', '.join(sorted(REMOTES))}")
+    try:
+        row.options.model_validate(dict(remote.options))
+    except ValidationError as error:
+        raise UsageError(
+            f"the memory {memory.name} gives the remote {remote.name} options it does not take",
+            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
+        ) from None
+
+
+def opened(choice: Choice | None, clock: Clock) -> tuple[Remote | None, str | None]:
+    """The remote, or why there is none although one is declared."""
+    if choice is None:
+        return None, None
+    try:
+        return REMOTES[choice.name].open(choice.options, clock), None
+    except RemoteOff as off:
+        return None, f"nothing is sent to {choice.name}: {off}"
+
+
+def same(one: Choice | None, other: Choice | None) -> bool:
+    """Whether both are one remote with equal options, by the secrets themselves."""
+    return _revealed(one) == _revealed(other)
+
+
+def _revealed(choice: Choice | None) -> object:
+    if choice is None:
+        return None
+    return choice.name, {
+        key: value.reveal() if isinstance(value, Secret) else value for key, value in choice.options.items()
+    }
