@@ -38,11 +38,19 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
             done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=_untold))
     if as_json:
         print_json({"agents": done})
-        return
+    else:
+        _print_compacted(done)
+    if any(each["problems"] for row in done for each in row["memories"]):
+        sys.exit(1)
+
+
+def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
             counts = f"{_count(each['flushed'], 'item')} put where they stay, {_count(each['deleted'], 'log')} deleted"
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
+            for problem in each["problems"]:
+                click.secho(printable(f"left as it is: {problem['file']}: {problem['message']}"), fg="red", err=True)
     if not done:
         click.echo("There is nothing to compact.")
 

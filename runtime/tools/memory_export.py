@@ -37,10 +37,10 @@ async def memory_export(
     memory: MemoryName = None,
     cursor: Cursor = None,
 ) -> ExportedItems:
-    """Show everything that is remembered, in the order of the store, for another store to import.
+    """Show everything that is remembered, for another store to import.
 
-    Everybody's with the scope `admin`, else one's own. `copy_number` counts the equal items before one, so that an
-    import knows two that are alike from one that it has seen.
+    It is in the order of the store: everybody's with the scope `admin`, else one's own. `copy_number` counts the equal
+    items before one, so that an import knows two that are alike from one that it has seen.
     """
     whose = user_filter(context, user)
     begin = None if cursor is None else _Place.read(cursor)

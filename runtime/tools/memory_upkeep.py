@@ -67,8 +67,9 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
     now = utc(context.house.clock.now())
     done = []
     for each in await places(context, agent, memory):
-        compaction = await each.compact(agent, now)
-        done.append(Compacted(memory=each.name, flushed=compaction.flushed, deleted=compaction.deleted))
+        did = await each.compact(agent, now)
+        left = [_difficulty(problem) for problem in did.problems]
+        done.append(Compacted(memory=each.name, flushed=did.flushed, deleted=did.deleted, problems=left))
     _noted(context, "compacted", agent)
     return CompactedMemory(agent=agent, memories=done)
 

@@ -15,7 +15,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.identity import Forbidden
 from runtime.memory import FsyncFailed, Item, Provenance, RefusedItem, Scan, StoreError
 from runtime.memory.opened import OpenMemory
-from runtime.memory.store import redacted_item
+from runtime.memory.store import LARGEST_TEXT, redacted_item
 from runtime.tools.context import Context
 from runtime.tools.memory_access import home, kept, named, sees_all, tags_of
 from runtime.tools.memory_types import (
@@ -130,9 +130,9 @@ async def memory_import(
     memory: MemoryName = None,
     gates: Gates = {},  # noqa: B006
 ) -> ImportedLines:
-    """Remember items that were exported, from whichever store, with their times and all that is known of them.
+    """Remember items that were exported, from whichever store.
 
-    Each is answered for itself, in order. What is there already is not written again, so that importing twice changes
+    They keep their times and all that is known of them. Each is answered for itself, in order. What is there already is not written again, so that importing twice changes
     nothing.
     """
     done: dict[int, ImportedLine] = {}
@@ -178,6 +178,9 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
         raise UsageError("; ".join(told)) from None
     if not read.text.strip():
         raise UsageError("text: there is none")
+    if len(read.text) > LARGEST_TEXT:
+        # Before secrets are looked for in it.
+        raise UsageError(f"text: {len(read.text):,} characters are too many", hint=f"at most {LARGEST_TEXT:,}")
     if read.user_id != context.caller.user_id and not sees_all(context):
         raise UsageError(f"it is {read.user_id}'s", hint="another user's needs the scope admin")
     if (read.source_uri or "").startswith(_OURS) and not sees_all(context):

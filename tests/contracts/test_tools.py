@@ -24,7 +24,8 @@ ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, to
 @pytest.fixture
 async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
     database = await Database.open(tmp_path / "symbiont.db", KEY)
-    yield House(database, clock)
+    async with House(database, clock).remembering(tmp_path) as opened:
+        yield opened
     await database.close()
 
 
@@ -33,7 +34,7 @@ def test_a_tool_is_a_typed_function_of_a_context(tool: Tool) -> None:
     assert inspect.iscoroutinefunction(tool.function)
     first, *others = inspect.signature(tool.function).parameters.values()
     assert get_type_hints(tool.function)[first.name] is Context
-    assert all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in others)
+    assert all(parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY} for parameter in others)
     assert list(tool.parameters.model_fields) == [parameter.name for parameter in others]
 
 

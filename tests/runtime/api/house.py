@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+from dslc.blocks import Choice, Memory
 from runtime.api.bearer import Bearer
+from runtime.api.problem import Problem
 from runtime.api.rest import Call, Reply, Rest
 from runtime.clock import Clock, milliseconds
 from runtime.database import Database
 from runtime.identity import Scope, Tokens, users
+from runtime.memory.opened import OpenMemory, open_memory
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes
 from tests.clocks import ManualClock
+
+NOTES = Memory(name="notes", path="notes", embedding=Choice(name="hashing"))
+"""Vectors that mean nothing, and need no model."""
 
 
 class House:
@@ -29,10 +36,25 @@ class House:
         self.made = MadeWebhooks(database, clock)
         self.made_routes = MadeRoutes(database, clock, self.made)
         self.agents = ("reviewer", "planner")
+        self.memories: dict[str, OpenMemory] = {}
         self.rest = Rest(self, Bearer(self.tokens, clock))
 
     def public_url(self, path: str) -> str:
         return f"https://hooks.example.com{path}"
+
+    def memory_of(self, agent: str) -> str:
+        return "notes"
+
+    @asynccontextmanager
+    async def remembering(self, root: Path, *blocks: Memory) -> AsyncIterator[House]:
+        """With these memories open, or one called `notes`, in files below `root`."""
+        async with AsyncExitStack() as stack:
+            for block in blocks or (NOTES,):
+                opened = await open_memory(block, root, index_folder=root / "index", clock=self.clock)
+                stack.push_async_callback(opened.close)
+                self.memories[block.name] = opened
+                stack.callback(self.memories.pop, block.name)
+            yield self
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
@@ -62,7 +84,9 @@ class House:
         """What `/v1` answers."""
         sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
 
-        async def read() -> bytes:
+        async def read(largest: int) -> bytes:
+            if len(sent) > largest:
+                raise Problem("too_large", f"the body has more than {largest:,} bytes")
             return sent
 
         given = authorization if authorization is not None else [] if token is None else [f"Bearer {token}"]

@@ -29,6 +29,18 @@ JSON = st.recursive(
 )
 NAMES = sorted({name for tool in TOOLS.values() for name in tool.parameters.model_fields})
 VALUES = JSON | st.sampled_from(["reviewer", "24h", "x" * 201, "a\u0000b", True, False, 1, 200])
+QUERIES = [
+    *("", "limit=1", "limit=0", "cursor=x", "limit=1&limit=1", "x=1", "query=rate", "query=rate&tag=a&tag=b&limit=2"),
+    *(
+        "agent=reviewer",
+        "agent=nobody",
+        "agent=..",
+        "type=fact&since=7d",
+        "since=soon",
+        "dry_run=true",
+        "day=2026-02-14",
+    ),
+]
 BODIES = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), VALUES, max_size=4)
 
 
@@ -48,9 +60,11 @@ def fits(reply: Reply, path: str, method: str) -> None:
 def test_every_resource_is_described() -> None:
     described = {(method.upper(), path) for path, rows in DOCUMENT["paths"].items() for method in rows}
     assert described == {(row.method, row.path) for row in RESOURCES}
+    operations = [operation for rows in DOCUMENT["paths"].values() for operation in rows.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
     for rows in DOCUMENT["paths"].values():
         for operation in rows.values():
-            assert operation["operationId"] in TOOLS
+            assert operation["operationId"].removesuffix("_of_agent") in TOOLS
             assert operation["summary"]
             assert "Needs the scope" in operation["description"]
 
@@ -67,20 +81,31 @@ def test_every_schema_is_one() -> None:
 
 
 async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path_factory: Any) -> None:
-    database = await Database.open(tmp_path_factory.mktemp("fuzz") / "symbiont.db", MasterKey(KEY_BYTES))
-    house = House(database, ManualClock())
+    folder = tmp_path_factory.mktemp("fuzz")
+    database = await Database.open(folder / "symbiont.db", MasterKey(KEY_BYTES))
+    async with House(database, ManualClock()).remembering(folder) as house:
+        await ask_anything(house)
+    await database.close()
+
+
+async def ask_anything(house: House) -> None:
     tokens = [await house.token("ada", "read"), await house.token("ada", "write"), await house.token("bob", "admin")]
     there = (await house.webhook(tokens[1]))["webhook_id"]
     asked: list[tuple[int, str, str]] = []
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    kept = await house.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
+    memory_id = told(kept)["item"]["memory_id"]
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         row=st.sampled_from(RESOURCES),
         token=st.sampled_from(tokens),
         webhook_id=st.sampled_from([there, str(uuid4())]),
+        memory_id=st.sampled_from([memory_id, str(uuid4())]),
+        agent=st.sampled_from(["reviewer", "planner", "nobody"]),
         body=BODIES,
         raw=st.none() | st.binary(max_size=40),
-        query=st.sampled_from(["", "limit=1", "limit=0", "cursor=x", "limit=1&limit=1", "x=1"]) | st.text(max_size=8),
+        query=st.sampled_from(QUERIES) | st.text(max_size=8),
     )
     def collect(**given: Any) -> None:
         examples.append(given)
@@ -92,7 +117,7 @@ async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path
         reply = await house.ask(
             example["token"],
             row.method,
-            row.path.replace("{webhook_id}", example["webhook_id"]),
+            row.path.format_map(example),
             example["body"],
             raw=example["raw"],
             query=example["query"] if not row.body else "",
@@ -101,7 +126,6 @@ async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path
         fits(reply, row.path, row.method)
         asked.append((reply.status, row.path, row.method))
     assert {status for status, _, _ in asked} >= {200, 400, 403, 404, 422}
-    await database.close()
 
 
 async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> None:
