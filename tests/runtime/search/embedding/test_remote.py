@@ -1,0 +1,585 @@
+"""Embeddings over HTTP when their service is down, slow, wrong or lies."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import math
+import struct
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from aiohttp import web
+
+from dslc.blocks import Choice
+from runtime.errors import UsageError
+from runtime.outbound.http import HttpCaller
+from runtime.search.embedding import EMBEDDINGS, Embedder, open_embedding
+from runtime.search.embedding import remote as remote_module
+from runtime.search.embedding.ollama import OllamaEmbedder, OllamaOptions
+from runtime.search.embedding.openai import OPENAI, OpenAIEmbedder, OpenAIOptions
+from runtime.search.embedding.remote import AWAY_SECONDS
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
+from runtime.secrets import Secret
+from tests.runtime.outbound.https import authority
+from tests.runtime.outbound.test_http import Sleepless
+from tests.runtime.search.embedding.services import DIMENSION, PATHS, Service, never, says, serving, vector, vectors
+
+KEY = "sk-" + "8Gx2Lm5Qz9Wn3Rt7Vb1Y"
+TEXTS = ["one", "two", "three"]
+
+Open = Callable[..., Embedder]
+
+
+@pytest.fixture(params=PATHS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Both kinds of service."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def service(kind: str) -> AsyncIterator[Service]:
+    async with serving(kind) as running:
+        yield running
+
+
+@pytest.fixture
+def sleepless() -> Sleepless:
+    return Sleepless()
+
+
+@pytest.fixture
+async def opened(service: Service, sleepless: Sleepless) -> AsyncIterator[Open]:
+    """Opens the embedding over the service with the options that a test wants."""
+    found: list[Embedder] = []
+
+    def make(*, url: str = service.url, caller: HttpCaller | None = None, **options: Any) -> Embedder:
+        if service.kind == "ollama":
+            made: Embedder = OllamaEmbedder(OllamaOptions(url=url, **options), caller=caller, clock=sleepless)
+        else:
+            given = OpenAIOptions(url=url, **options)
+            made = OpenAIEmbedder(given, Secret(KEY.encode(), "env OPENAI_API_KEY"), caller=caller, clock=sleepless)
+        found.append(made)
+        return made
+
+    yield make
+    for embedder in found:
+        await embedder.close()
+
+
+def unit(text: str) -> list[float]:
+    """The vector of the service for `text`, of length 1."""
+    length = math.sqrt(sum(number * number for number in vector(text)))
+    return [number / length for number in vector(text)]
+
+
+async def refusal(embedder: Embedder, texts: list[str] | None = None) -> EmbeddingMismatch:
+    with pytest.raises(EmbeddingMismatch) as caught:
+        await embedder.embed(TEXTS if texts is None else texts)
+    assert KEY not in f"{caught.value.line()} {caught.value.__cause__!r} {caught.value.__context__!r}"
+    assert "\n" not in caught.value.line()
+    return caught.value
+
+
+async def absence(embedder: Embedder, texts: list[str] | None = None) -> EmbeddingUnavailable:
+    with pytest.raises(EmbeddingUnavailable) as caught:
+        await embedder.embed(TEXTS if texts is None else texts)
+    assert KEY not in caught.value.line()
+    assert f"the embedding {embedder.name} is not there" in str(caught.value)
+    return caught.value
+
+
+# What is sent, and what comes back.
+
+
+async def test_the_vectors_are_those_of_the_service_with_length_1(opened: Open, service: Service) -> None:
+    embedder = opened()
+    assert embedder.dimension is None
+    rows = await embedder.embed(TEXTS)
+
+    np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
+    assert embedder.dimension == DIMENSION
+    assert service.paths == [PATHS[service.kind]]
+
+
+async def test_texts_go_in_batches_and_blank_ones_not_at_all(opened: Open, service: Service) -> None:
+    rows = await opened(batch=2).embed(["a", "", "b", "c", " ", "d", "e"])
+
+    assert service.inputs == [["a", "b"], ["c", "d"], ["e"]]
+    assert [bool(row.any()) for row in rows] == [True, False, True, True, False, True, True]
+    np.testing.assert_allclose(rows[6], unit("e"), rtol=1e-5)
+
+
+async def test_not_too_many_characters_go_at_once(
+    opened: Open, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "_REQUEST_CHARACTERS", 1000)
+    await opened(max_characters=900).embed(["x" * 600, "y" * 600, "z" * 300, "w" * 2000])
+
+    assert [[len(text) for text in texts] for texts in service.inputs] == [[600], [600, 300], [900]]
+
+
+async def test_the_first_dimension_is_the_one_for_good(opened: Open, service: Service) -> None:
+    embedder = opened()
+    await embedder.embed(["first"])
+    service.answers.append(vectors(lambda texts: [vector(text, 7) for text in texts]))
+    refused = await refusal(embedder)
+
+    assert "7" in str(refused)
+    assert str(DIMENSION) in str(refused)
+    assert embedder.dimension == DIMENSION
+    assert refused.hint
+
+
+async def test_another_dimension_than_was_declared_is_refused(opened: Open, service: Service) -> None:
+    embedder = opened(dimension=768)
+    assert embedder.dimension == 768
+    refused = await refusal(embedder)
+
+    assert str(refused) == (
+        f"the embedding {service.kind} answered a vector of {DIMENSION} numbers, not of 768 as declared"
+    )
+    assert f"dimension {DIMENSION}" in str(refused.hint)
+
+
+async def test_vectors_of_two_dimensions_in_one_answer_are_refused(opened: Open, service: Service) -> None:
+    service.answers.append(vectors(lambda texts: [vector(text, 7 + len(text)) for text in texts]))
+    embedder = opened()
+    refused = await refusal(embedder)
+
+    assert "10" in str(refused)
+    assert "12" in str(refused)
+    assert embedder.dimension is None
+
+
+async def test_vectors_of_no_numbers_are_refused(opened: Open, service: Service) -> None:
+    service.answers.append(vectors(lambda texts: [[] for _ in texts]))
+
+    assert "no numbers" in str(await refusal(opened()))
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+async def test_another_count_of_vectors_is_refused(opened: Open, service: Service, count: int) -> None:
+    service.answers.append(vectors(lambda texts: [vector(str(number)) for number in range(count)]))
+
+    assert f"answered {count} vectors for 3 texts" in str(await refusal(opened()))
+
+
+@pytest.mark.parametrize("number", [1e39, -1e300])
+async def test_numbers_that_are_not_finite_are_refused(opened: Open, service: Service, number: float) -> None:
+    service.answers.append(vectors(lambda texts: [[1.0, number] for _ in texts]))
+
+    assert "not finite" in str(await refusal(opened()))
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "1e999"])
+async def test_literals_that_are_no_numbers_are_refused(opened: Open, service: Service, literal: str) -> None:
+    body = json.dumps(service.shape([[1.0, 4711.0]] * 3)).replace("4711.0", literal)
+    service.answers.append(says(200, body))
+
+    await refusal(opened())
+
+
+async def test_a_vector_of_zeros_stays_one(opened: Open, service: Service) -> None:
+    service.answers.append(vectors(lambda texts: [[0.0, 0.0], [3.0, 4.0], [1e-30, 0.0]]))
+    rows = await opened().embed(TEXTS)
+
+    np.testing.assert_allclose(rows, np.array([[0.0, 0.0], [0.6, 0.8], [1.0, 0.0]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("row", [None, "x", 5, {}, [[1.0]], [None], ["1.0"], [True], ["a", "b"]], ids=json.dumps)
+async def test_what_is_not_a_vector_is_refused(opened: Open, service: Service, row: Any) -> None:
+    service.answers.append(vectors(lambda texts: [row for _ in texts]))
+
+    assert "not vectors" in str(await refusal(opened()))
+
+
+@pytest.mark.parametrize("body", [None, [], "text", {}, {"embeddings": None}, {"data": None}, {"data": [None]}, 5])
+async def test_an_answer_of_another_shape_is_refused(opened: Open, service: Service, body: Any) -> None:
+    service.answers.append(says(200, json.dumps(body)))
+
+    assert f"{service.host} something that is not vectors" in str(await refusal(opened()))
+
+
+async def test_what_is_not_json_is_refused(opened: Open, service: Service) -> None:
+    service.answers.append(says(200, "<html>It works!</html>"))
+
+    assert f"{service.host} answered something that is not JSON" in str(await refusal(opened()))
+
+
+async def test_a_huge_answer_is_refused(opened: Open, service: Service, sleepless: Sleepless) -> None:
+    caller = HttpCaller(largest_answer=100, clock=sleepless)
+
+    assert "more than 100 bytes" in str(await refusal(opened(caller=caller)))
+
+
+# Down, slow, busy.
+
+
+async def test_nobody_there_is_unavailable_and_not_asked_again_for_a_while(
+    opened: Open, service: Service, sleepless: Sleepless
+) -> None:
+    async with serving(service.kind) as gone:
+        url = gone.url
+    embedder = opened(url=url)
+    absent = await absence(embedder)
+    assert "cannot be reached: connection refused" in absent.line()
+    assert "is it running?" in absent.line()
+    waited = len(sleepless.waits)
+    assert waited == 2
+    assert (await absence(embedder)).line() == absent.line()
+    assert len(sleepless.waits) == waited
+    sleepless.advance(AWAY_SECONDS + 1)
+    await absence(embedder)
+    assert len(sleepless.waits) == 2 * waited
+
+
+async def test_a_service_that_comes_back_is_used_again(
+    opened: Open, service: Service, sleepless: Sleepless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "QUESTION_SECONDS", 0.05)
+    embedder = opened()
+    service.answers.append(never)
+    await absence(embedder, ["a question"])
+    sleepless.advance(AWAY_SECONDS + 1)
+
+    np.testing.assert_allclose(await embedder.embed(["one"]), [unit("one")], rtol=1e-5)
+
+
+async def test_a_question_does_not_wait_long_for_a_slow_one(
+    opened: Open, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_module, "QUESTION_SECONDS", 0.05)
+    service.answers.append(never)
+
+    assert "did not answer within 0.05 s" in str(await absence(opened(), ["a question"]))
+
+
+async def test_a_slow_one_is_unavailable_when_its_time_is_over(opened: Open, service: Service) -> None:
+    service.answers += [never] * 3
+
+    assert "did not answer within 1 s" in str(await absence(opened(timeout=timedelta(seconds=1))))
+    assert len(service.bodies) == 3
+
+
+async def test_a_busy_one_is_asked_again_when_it_says(opened: Open, service: Service, sleepless: Sleepless) -> None:
+    service.answers += [says(429, {"error": "slow down"}, headers={"Retry-After": "3"}), says(503, {})]
+    rows = await opened().embed(TEXTS)
+
+    np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
+    assert sleepless.waits[0] == 3.0
+    assert len(service.bodies) == 3
+
+
+async def test_one_that_stays_busy_is_unavailable_in_its_own_words(opened: Open, service: Service) -> None:
+    service.answers += [says(429, {"error": {"message": "You exceeded your quota"}})] * 3
+
+    assert "answered 429: You exceeded your quota" in str(await absence(opened()))
+
+
+async def test_a_question_is_tried_once(opened: Open, service: Service, sleepless: Sleepless) -> None:
+    service.answers.append(says(503, {}))
+    await absence(opened(), ["a question"])
+
+    assert len(service.bodies) == 1
+    assert sleepless.waits == []
+
+
+async def test_other_tasks_go_on_while_a_service_thinks(opened: Open, service: Service) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def think(service: Service, texts: list[str]) -> web.StreamResponse:
+        asked.set()
+        await answer.wait()
+        return web.json_response(service.shape([vector(text) for text in texts]))
+
+    service.answers.append(think)
+    embedding = asyncio.create_task(opened().embed(TEXTS))
+    await asked.wait()
+    answer.set()
+    assert len(await embedding) == 3
+
+
+# Refused.
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_to_be_mended(kind: str, opened: Open, tmp_path: Path) -> None:
+    context, _ = authority(tmp_path)
+    async with serving(kind, tls=context) as service:
+        refused = await refusal(opened(url=service.url))
+        assert service.bodies == []
+    assert f"the certificate of {service.host} is not good" in str(refused)
+
+
+async def test_a_redirect_is_not_followed(opened: Open, service: Service, kind: str) -> None:
+    async with serving(kind) as other:
+        service.answers.append(says(307, {}, headers={"Location": f"{other.url}{PATHS[kind]}"}))
+        assert "answered 307" in str(await refusal(opened()))
+        assert other.bodies == []
+
+
+async def test_a_bad_request_is_said_in_the_services_words(opened: Open, service: Service) -> None:
+    service.answers.append(says(400, {"error": {"message": "this model does not support embeddings"}}))
+    refused = await refusal(opened())
+
+    assert "answered 400: this model does not support embeddings" in str(refused)
+    assert len(service.bodies) == 1
+
+
+async def test_a_text_that_is_too_long_is_cut_until_it_is_taken(opened: Open, service: Service) -> None:
+    async def limited(service: Service, texts: list[str]) -> web.StreamResponse:
+        service.answers.append(limited)
+        if any(len(text) > 1500 for text in texts):
+            message = "the input length exceeds the context length"
+            return web.json_response({"error": {"message": message}}, status=400)
+        return web.json_response(service.shape([vector(text) for text in texts]))
+
+    service.answers.append(limited)
+    long = "".join(f"{number:05d}" for number in range(1000))
+    rows = await opened().embed(["short", long, "end"])
+
+    np.testing.assert_allclose(rows, [unit("short"), unit(long[:1250]), unit("end")], rtol=1e-5)
+    service.bodies.clear()
+    np.testing.assert_array_equal((await opened().embed([long]))[0], rows[1])
+
+
+async def test_a_text_that_is_never_short_enough_is_refused(opened: Open, service: Service) -> None:
+    service.answers += [says(400, {"error": {"message": "maximum context length is 0 tokens"}})] * 50
+
+    assert "maximum context length is 0 tokens" in str(await refusal(opened(), ["x" * 5000]))
+    assert len(service.bodies) < 10
+
+
+# Each by itself.
+
+
+@pytest.fixture
+async def ollama() -> AsyncIterator[Service]:
+    async with serving("ollama") as running:
+        yield running
+
+
+@pytest.fixture
+async def openai() -> AsyncIterator[Service]:
+    async with serving("openai") as running:
+        yield running
+
+
+def ollama_of(service: Service, clock: Sleepless, **options: Any) -> OllamaEmbedder:
+    return OllamaEmbedder(OllamaOptions(url=service.url, **options), clock=clock)
+
+
+def openai_of(service: Service, clock: Sleepless, key: bytes | None = KEY.encode(), **options: Any) -> OpenAIEmbedder:
+    secret = None if key is None else Secret(key, "env OPENAI_API_KEY")
+    return OpenAIEmbedder(OpenAIOptions(url=service.url, **options), secret, clock=clock)
+
+
+async def test_ollama_is_asked_as_its_documentation_says(ollama: Service, sleepless: Sleepless) -> None:
+    embedder = ollama_of(ollama, sleepless, model="all-minilm")
+    await embedder.embed(["Why is the sky blue?"])
+    await embedder.close()
+
+    assert ollama.bodies == [{"model": "all-minilm", "input": ["Why is the sky blue?"], "truncate": True}]
+    assert "Authorization" not in ollama.headers[0]
+
+
+@pytest.mark.parametrize(("name", "model"), [("all-minilm", "all-minilm:latest"), ("bge-m3:567m", "bge-m3:567m")])
+async def test_a_model_of_ollama_without_a_tag_is_the_latest(
+    ollama: Service, sleepless: Sleepless, name: str, model: str
+) -> None:
+    assert ollama_of(ollama, sleepless, model=name).model == f"ollama/{model}"
+
+
+async def test_a_model_that_ollama_has_not_is_to_be_pulled(ollama: Service, sleepless: Sleepless) -> None:
+    ollama.answers.append(says(404, {"error": 'model "all-minilm" not found, try pulling it first'}))
+    embedder = ollama_of(ollama, sleepless, model="all-minilm")
+    refused = await refusal(embedder)
+    await embedder.close()
+
+    assert refused.line() == f"Ollama at {ollama.host} has no model all-minilm (ollama pull all-minilm)"
+
+
+async def test_what_is_not_ollama_is_said(ollama: Service, sleepless: Sleepless) -> None:
+    ollama.answers.append(says(404, "404 page not found"))
+    embedder = ollama_of(ollama, sleepless)
+    refused = await refusal(embedder)
+    await embedder.close()
+
+    assert f"{ollama.host} has no /api/embed" in str(refused)
+
+
+async def test_ollama_that_cannot_write_nan_is_told_from_one_that_is_busy(
+    ollama: Service, sleepless: Sleepless
+) -> None:
+    ollama.answers += [says(500, {"error": "json: unsupported value: NaN"})] * 3
+    embedder = ollama_of(ollama, sleepless)
+    refused = await refusal(embedder)
+    await embedder.close()
+
+    assert "not finite" in str(refused)
+
+
+async def test_openai_is_asked_as_its_documentation_says(openai: Service, sleepless: Sleepless) -> None:
+    for key, options, body in (
+        (KEY.encode() + b"\n", {}, {"model": "text-embedding-3-small"}),
+        (None, {"model": "bge-m3", "dimension": DIMENSION}, {"model": "bge-m3", "dimensions": DIMENSION}),
+    ):
+        embedder = openai_of(openai, sleepless, key, **options)
+        await embedder.embed(["one", "two"])
+        await embedder.close()
+        assert openai.bodies.pop() == {**body, "input": ["one", "two"]}
+        assert openai.headers.pop().get("Authorization") == (None if key is None else f"Bearer {KEY}")
+
+
+@pytest.mark.parametrize(
+    ("base", "path"), [("/v1/", "/v1/embeddings"), ("", "/embeddings"), ("/a/b", "/a/b/embeddings")]
+)
+async def test_embeddings_is_put_behind_the_url_of_openai(
+    openai: Service, sleepless: Sleepless, base: str, path: str
+) -> None:
+    openai.answers.append(vectors(lambda texts: [vector(text) for text in texts]))
+    options = OpenAIOptions(url=f"http://{openai.host}{base}?version=1")
+    embedder = OpenAIEmbedder(options, None, clock=sleepless)
+    await embedder.embed(["one"])
+    await embedder.close()
+
+    assert openai.paths == [path]
+
+
+async def test_the_answers_of_openai_may_come_in_any_order_and_as_base64(openai: Service, sleepless: Sleepless) -> None:
+    def packed(numbers: list[float]) -> str:
+        return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+
+    data = [{"index": number, "embedding": packed(vector(TEXTS[number]))} for number in (1, 2, 0)]
+    openai.answers.append(says(200, json.dumps({"data": data})))
+    embedder = openai_of(openai, sleepless)
+    rows = await embedder.embed(TEXTS)
+    await embedder.close()
+
+    np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
+
+
+async def test_without_an_index_the_order_of_openai_is_that_of_the_texts(openai: Service, sleepless: Sleepless) -> None:
+    openai.answers.append(says(200, json.dumps({"data": [{"embedding": vector(text)} for text in TEXTS]})))
+    embedder = openai_of(openai, sleepless)
+    rows = await embedder.embed(TEXTS)
+    await embedder.close()
+
+    np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
+
+
+@pytest.mark.parametrize("indices", [[0, 0, 1], [1, 2, 3], [0, None, 1], [-1, 0, 1]])
+async def test_an_index_of_openai_that_is_not_that_of_a_text_is_refused(
+    openai: Service, sleepless: Sleepless, indices: list[int | None]
+) -> None:
+    data = [{"index": index, "embedding": vector("x")} for index in indices]
+    openai.answers.append(says(200, json.dumps({"data": data})))
+    embedder = openai_of(openai, sleepless)
+    assert "not vectors" in str(await refusal(embedder))
+    await embedder.close()
+
+
+@pytest.mark.parametrize("text", ["AAAA", "!!!!", "AAAAgH8"])
+async def test_base64_of_no_numbers_is_refused(openai: Service, sleepless: Sleepless, text: str) -> None:
+    openai.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": text}]})))
+    embedder = openai_of(openai, sleepless)
+    assert "not vectors" in str(await refusal(embedder, ["one"]))
+    await embedder.close()
+
+
+async def test_nan_in_base64_is_refused(openai: Service, sleepless: Sleepless) -> None:
+    packed = base64.b64encode(struct.pack("<2f", 1.0, math.nan)).decode()
+    openai.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": packed}]})))
+    embedder = openai_of(openai, sleepless)
+    assert "not finite" in str(await refusal(embedder, ["one"]))
+    await embedder.close()
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_key_that_openai_refuses_is_named_by_its_place(
+    openai: Service, sleepless: Sleepless, status: int
+) -> None:
+    openai.answers.append(says(status, {"error": {"message": f"Incorrect API key provided: {KEY[:9]}"}}))
+    embedder = openai_of(openai, sleepless)
+    refused = await refusal(embedder)
+    await embedder.close()
+
+    assert f"{openai.host} does not accept the key" in str(refused)
+    assert "env OPENAI_API_KEY" in str(refused.hint)
+    assert KEY[:9] not in refused.line()
+
+
+async def test_a_model_that_openai_has_not_is_said(openai: Service, sleepless: Sleepless) -> None:
+    openai.answers.append(says(404, {"error": {"message": "The model `x` does not exist"}}))
+    embedder = openai_of(openai, sleepless)
+    refused = await refusal(embedder)
+    await embedder.close()
+
+    assert "The model `x` does not exist" in str(refused)
+
+
+def test_models_of_two_services_are_two_models(sleepless: Sleepless) -> None:
+    names = {
+        OpenAIEmbedder(OpenAIOptions(url=url, model="m", dimension=dimension), None, clock=sleepless).model
+        for url in (OPENAI, "http://localhost:1234/v1", "http://other:1234/v1")
+        for dimension in (None, 512)
+    }
+    assert len(names) == 6
+    assert "openai/m" in names
+
+
+# Opening.
+
+
+async def test_openai_itself_needs_a_key() -> None:
+    with pytest.raises(UsageError, match="needs a key") as refused:
+        await open_embedding(Choice(name="openai"), {})
+    assert "secret://" in str(refused.value.hint)
+
+
+async def test_a_key_that_was_not_resolved_is_not_sent_as_its_own_reference() -> None:
+    with pytest.raises(UsageError, match="could not be had"):
+        await open_embedding(Choice(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
+
+
+@pytest.mark.parametrize("key", [b"two words", b"line\nline", b"\xff\xfe", "schlüssel".encode()])
+async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> None:
+    with pytest.raises(UsageError, match="holds what no key may hold") as refused:
+        await open_embedding(Choice(name="openai"), {"api_key": Secret(key, "env KEY")})
+    assert "env KEY" in str(refused.value)
+    assert "words" not in refused.value.line()
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 0},
+        {"batch": 5000},
+        {"dimension": 0},
+        {"max_characters": 10},
+        {"timeout": timedelta(0)},
+        {"url": "localhost:11434"},
+        {"url": f"http://user:{KEY}@localhost"},
+        {"model": ""},
+    ],
+    ids=str,
+)
+async def test_options_out_of_bounds_are_refused_by_name(name: str, options: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as refused:
+        await open_embedding(Choice(name=name), options)
+    assert next(iter(options)) in refused.value.line()
+    assert KEY not in refused.value.line()
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_opening_asks_nobody(name: str) -> None:
+    opened = await open_embedding(Choice(name=name), {"url": "http://192.0.2.1/"})
+    assert opened is not None
+    assert opened.name == EMBEDDINGS[name].name
+    await opened.close()
