@@ -1,0 +1,60 @@
+"""What the tests of records have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from runtime.memory.item import Item
+from runtime.memory.records.record import read_name
+from runtime.memory.records.store import RecordsStore
+from runtime.memory.store import Scan
+
+
+def record_files(folder: Path) -> list[Path]:
+    """The records in an agent's folder, in the order of their names."""
+    return sorted(file for file in folder.iterdir() if read_name(file.name) is not None)
+
+
+def only_record(folder: Path) -> dict[str, Any]:
+    """The fields of the one record that there is."""
+    (file,) = record_files(folder)
+    return read_json(file)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    found = json.loads(file.read_bytes())
+    assert isinstance(found, dict)
+    return found
+
+
+def last_write(folder: Path) -> dict[str, Any]:
+    """What `STATE.json` says of the last write."""
+    found = read_json(folder / "STATE.json")["last_session"]["memory_write"]
+    assert isinstance(found, dict)
+    return found
+
+
+def events(folder: Path) -> list[str]:
+    """The kinds of evidence that there is, sorted."""
+    return sorted(file.name.split("_", 3)[3].removesuffix(".json") for file in (folder / "evidence").glob("*.json"))
+
+
+def notes(folder: Path) -> list[Path]:
+    """What waits to be sent."""
+    return sorted((folder / "outbox").glob("*.json")) if (folder / "outbox").is_dir() else []
+
+
+async def everything(store: RecordsStore, wanted: Scan | None = None) -> list[Item]:
+    return [one async for one in store.scan(wanted)]
+
+
+def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file and folder below, with what would change if it were touched."""
+    found = {}
+    for file in sorted(root.rglob("*")):
+        status = os.lstat(file)
+        found[str(file)] = (status.st_ino, status.st_mtime_ns, file.read_bytes() if file.is_file() else b"")
+    return found
