@@ -1,0 +1,238 @@
+"""Vectors are made in the background, batch by batch, whatever the embedding does; nothing waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import structlog
+
+from runtime.memory.embedding_queue import BATCH, EmbeddingQueue
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.entry import Entry
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.index import Index, open_index
+from tests.clocks import ManualClock, until
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Scripted(Embedder):
+    """Embeds every text as the same direction; raises what it is told to."""
+
+    name = "scripted"
+
+    def __init__(self, model: str = "one", dimension: int = 4, *, known: bool = True) -> None:
+        self.model = model
+        self.batches: list[int] = []
+        self.error: Exception | None = None
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self._size = dimension
+        self._known = dimension if known else None
+
+    @property
+    def dimension(self) -> int | None:
+        return self._known
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        await self.hold.wait()
+        if self.error is not None:
+            raise self.error
+        self.batches.append(len(texts))
+        self._known = self._size
+        rows = np.zeros((len(texts), self._size), dtype=np.float32)
+        rows[:, 0] = 1
+        return rows
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> AsyncIterator[Index]:
+    opened = await open_index(None, tmp_path / "index.db", {})
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def queue(index: Index, clock: ManualClock) -> EmbeddingQueue:
+    return EmbeddingQueue(index, clock)
+
+
+async def fill(index: Index, count: int, part: str = "p") -> None:
+    entries = [
+        Entry(
+            id=f"{part}-{number}",
+            agent="a",
+            user="owner",
+            project=None,
+            type="semantic",
+            time=datetime(2026, 2, 14, tzinfo=UTC),
+            source=None,
+            tags=(),
+            text=f"text {part} {number}",
+            hash=str(number),
+            author=None,
+            group="",
+            order=number,
+            part=part,
+        )
+        for number in range(count)
+    ]
+    await index.put(part, "a", "1", entries)
+
+
+async def embedded(index: Index) -> int:
+    return (await index.stats()).embedded
+
+
+@pytest.fixture
+async def keeping(queue: EmbeddingQueue) -> AsyncIterator[asyncio.Task[None]]:
+    """The background task, which starts when the test first waits."""
+    task = asyncio.create_task(queue.keep())
+    yield task
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_everything_is_embedded_in_small_batches(queue: EmbeddingQueue, index: Index) -> None:
+    await fill(index, 2 * BATCH + 3)
+    embedder = Scripted()
+    await queue.use(embedder)
+    told: list[tuple[str, int, int]] = []
+    assert await queue.embed(progress=lambda *said: told.append(said)) == 2 * BATCH + 3
+    assert embedder.batches == [BATCH, BATCH, 3]
+    assert (told[0], told[-1]) == (("embedding", 0, 2 * BATCH + 3), ("embedding", 2 * BATCH + 3, 2 * BATCH + 3))
+    assert await queue.embed() == 0
+
+
+async def test_no_more_is_embedded_than_was_asked_for(queue: EmbeddingQueue, index: Index) -> None:
+    await fill(index, BATCH)
+    await queue.use(Scripted())
+    assert await queue.embed(5) == 5
+    assert await embedded(index) == 5
+
+
+async def test_without_an_embedding_nothing_is_embedded(queue: EmbeddingQueue, index: Index) -> None:
+    await fill(index, 3)
+    await queue.use(None)
+    assert (await queue.embed(), await embedded(index), queue.problem) == (0, 0, None)
+
+
+async def test_the_background_embeds_what_there_is_and_what_comes(
+    queue: EmbeddingQueue, index: Index, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    await queue.use(Scripted())
+    await _until_embedded(index, 3)
+    await fill(index, 2, "q")
+    queue.more()
+    await _until_embedded(index, 5)
+    assert not keeping.done()
+
+
+async def test_an_embedding_that_is_away_is_said_once_and_asked_later_and_later(
+    queue: EmbeddingQueue, index: Index, clock: ManualClock, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    embedder = Scripted()
+    embedder.error = EmbeddingUnavailable("ollama cannot be reached")
+    with structlog.testing.capture_logs() as logs:
+        await queue.use(embedder)
+        for seconds in (1, 2, 4):
+            await until(lambda: clock.sleepers == 1)
+            assert queue.problem == "ollama cannot be reached"
+            clock.advance(seconds - 0.5)
+            await asyncio.sleep(0)
+            assert clock.sleepers == 1
+            clock.advance(0.5)
+            await until(lambda: clock.sleepers == 0)
+        await until(lambda: clock.sleepers == 1)
+        embedder.error = None
+        clock.advance(8)
+        await _until_embedded(index, 3)
+        await until(lambda: queue.problem is None)
+    assert [each["log_level"] for each in logs] == ["warning", "info"]
+
+
+async def test_an_embedding_that_answers_something_else_is_asked_no_more_until_it_is_changed(
+    queue: EmbeddingQueue, index: Index, clock: ManualClock, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    embedder = Scripted()
+    embedder.error = EmbeddingMismatch("768 numbers were declared and 4 came")
+    await queue.use(embedder)
+    await until(lambda: queue.mismatch is not None)
+    embedder.error = None
+    queue.more()
+    await asyncio.sleep(0.02)
+    assert (await embedded(index), clock.sleepers) == (0, 0)
+    await queue.use(Scripted("two"))
+    await _until_embedded(index, 3)
+    assert (queue.mismatch, queue.problem) == (None, None)
+
+
+async def test_another_model_embeds_everything_again(queue: EmbeddingQueue, index: Index) -> None:
+    await fill(index, 3)
+    await queue.use(Scripted("one", 4))
+    await queue.embed()
+    await queue.use(Scripted("one", 4))
+    assert await queue.embed() == 0, "it is the same model"
+    await queue.use(Scripted("two", 8))
+    assert await embedded(index) == 0
+    assert await queue.embed() == 3
+    assert (await index.stats())[2:4] == ("two", 8)
+
+
+async def test_a_model_may_know_its_dimension_only_from_its_first_answer(queue: EmbeddingQueue, index: Index) -> None:
+    await fill(index, 2 * BATCH)
+    await queue.use(Scripted("late", 8, known=False))
+    assert await queue.embed() == 2 * BATCH
+    assert (await index.stats())[1:4] == (2 * BATCH, "late", 8)
+
+
+async def test_what_is_under_way_is_dropped_when_the_embedding_is_changed(
+    queue: EmbeddingQueue, index: Index, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    slow = Scripted("slow")
+    slow.hold.clear()
+    await queue.use(slow)
+    await asyncio.sleep(0.02)
+    await queue.use(Scripted("quick"))
+    await _until_embedded(index, 3)
+    assert (await index.stats()).model == "quick"
+    assert not keeping.done()
+
+
+async def test_an_index_that_fails_is_tried_again(
+    queue: EmbeddingQueue,
+    index: Index,
+    clock: ManualClock,
+    keeping: asyncio.Task[None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await fill(index, 3)
+    real = index.embedded
+
+    async def full(_vectors: Any) -> int:
+        raise IndexFailed("the disk is full")
+
+    monkeypatch.setattr(index, "embedded", full)
+    await queue.use(Scripted())
+    await until(lambda: clock.sleepers == 1)
+    assert queue.problem == "the disk is full"
+    monkeypatch.setattr(index, "embedded", real)
+    clock.advance(1)
+    await _until_embedded(index, 3)
+
+
+async def _until_embedded(index: Index, wanted: int) -> None:
+    async with asyncio.timeout(30):
+        while await embedded(index) != wanted:
+            await asyncio.sleep(0.005)
