@@ -70,9 +70,11 @@ class OpenMemory:
         folder: Path,
         clock: Clock = SYSTEM,
         store_options: Mapping[str, object] | None = None,
-        problems: Sequence[str] = (),
+        index_problem: str | None = None,
+        embedding_problem: str | None = None,
     ) -> None:
-        """`folder`: where the store's files are. `problems`: what of the block could not be opened."""
+        """`folder`: where the store's files are. The problems: why its index or its embedding is not the declared one,
+        in one line."""
         self.name = block.name
         self.block = block
         self.folder = folder
@@ -80,7 +82,8 @@ class OpenMemory:
         self._embedder = embedder
         self._clock = clock
         self._options = block.store.options if store_options is None else store_options
-        self._problems = tuple(problems)
+        self._index_problem = index_problem
+        self._embedding_problem = embedding_problem
         self._not_compacted: dict[str, str] = {}
         self._catching_up: set[asyncio.Task[SyncReport]] = set()
 
@@ -107,12 +110,32 @@ class OpenMemory:
     @property
     def not_opened(self) -> tuple[str, ...]:
         """What of the block could not be opened as it is declared, one line each."""
-        return self._problems
+        return tuple(line for line in (self._index_problem, self._embedding_problem) if line)
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not work as declared just now, one line each."""
-        return (*self._problems, *self._indexer.problems, *self._not_compacted.values())
+        return (*self.not_opened, *self._indexer.problems, *self._not_compacted.values())
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The parts that cannot be read and are kept as they are, one line each."""
+        return self._indexer.unread
+
+    @property
+    def not_compacted(self) -> tuple[str, ...]:
+        """What the last compaction left undone, one line for each agent."""
+        return tuple(self._not_compacted.values())
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why the index is not as it should be."""
+        return self._indexer.index_problem or self._index_problem
+
+    @property
+    def embedding_problem(self) -> str | None:
+        """Why there is no embedding, or nothing is embedded just now."""
+        return self._embedding_problem or self._indexer.queue.problem
 
     async def activate(self, start: Start | None = None) -> None:
         """From now on go by this block: its store's options, its embedding. `start` runs what keeps the index in step
@@ -284,7 +307,7 @@ async def open_memory(
     try:
         embedder = await open_embedding(block.embedding, _options(block.embedding, embedding_options))
     except SymbiontError as error:
-        problem = embedding_problem(default_embedding() if block.embedding is None else block.embedding.name, error)
+        problem = no_embedding(default_embedding() if block.embedding is None else block.embedding.name, error)
     memory = OpenMemory(
         block,
         indexer,
@@ -292,7 +315,7 @@ async def open_memory(
         folder=path_of(block, root),
         clock=clock,
         store_options=store_options,
-        problems=() if problem is None else (problem,),
+        embedding_problem=problem,
     )
     await memory.activate()
     return memory
@@ -328,7 +351,7 @@ def index_file(store: Store, folder: Path) -> Path:
     return folder / f"{row}-{hashlib.sha256(store.identity.encode()).hexdigest()[:16]}.db"
 
 
-def embedding_problem(name: str | None, error: SymbiontError) -> str:
+def no_embedding(name: str | None, error: SymbiontError) -> str:
     """Why a memory has no embedding, in one line."""
     return f"the embedding {name} cannot be used, so searches go by keyword: {error.line()}"
 
