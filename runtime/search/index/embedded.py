@@ -101,8 +101,10 @@ class EmbeddedIndex(Index):
     async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
         return await self._access.read(lambda loaded: loaded.keyword(words, wanted, limit))
 
-    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
-        return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit))
+    async def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+    ) -> Scored:
+        return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
     async def around(self, keys: NDArray[np.int64]) -> Around:
         return await self._access.read(lambda loaded: loaded.around(keys))

@@ -50,12 +50,14 @@ class Scored(NamedTuple):
 
 class Around(NamedTuple):
     """What stands around entries, a row for each key in the order of the keys: the keys of the neighbours before and
-    after it (0: none), its author's number in `authors` (-1: none) and its time in microseconds since 1970, UTC."""
+    after it (0: none), its author's number in `authors` (-1: none), its time in microseconds since 1970, UTC, and
+    whether its text holds a question mark."""
 
     before: NDArray[np.int64]
     after: NDArray[np.int64]
     author: NDArray[np.int64]
     time: NDArray[np.int64]
+    asks: NDArray[np.bool_]
     authors: Sequence[str]
 
 
@@ -116,9 +118,11 @@ class Index(ABC):
         """
 
     @abstractmethod
-    async def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
-        """The entries nearest to `vector` by cosine, -1 to 1; one without a vector is not among them. Raises
-        EmbeddingMismatch for a vector of another dimension."""
+    async def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+    ) -> Scored:
+        """The entries nearest to `vector` by cosine, -1 to 1, and beyond `limit` those of the keys `also` that are
+        wanted; one without a vector is not among them. Raises EmbeddingMismatch for a vector of another dimension."""
 
     @abstractmethod
     async def around(self, keys: NDArray[np.int64]) -> Around:

@@ -15,7 +15,7 @@ from runtime.search.index.faults import Damaged
 from runtime.search.index.file import IndexFile
 from runtime.search.index.index import Around, IndexStats, Pending, Scored
 from runtime.search.index.matrix import Matrix, best, unit
-from runtime.search.index.rows import Rows
+from runtime.search.index.rows import QUESTION_MARKS, Rows
 from runtime.search.index.schema import (
     AGENT,
     AUTHOR,
@@ -24,6 +24,7 @@ from runtime.search.index.schema import (
     ORDER,
     PROJECT,
     SOURCE,
+    TEXT,
     TIME,
     TYPE,
     USER,
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
 
 _CHUNK = 10_000
 _IN_MEMORY = {AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, ORDER}
-_ROWS = f"""SELECT key, {", ".join(name if at in _IN_MEMORY else "NULL" for at, name in enumerate(COLUMNS))}
+_ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
+_TAKEN = {at: name for at, name in enumerate(COLUMNS) if at in _IN_MEMORY} | {
+    TEXT: f"CASE WHEN {_ASKS} THEN '{QUESTION_MARKS[0]}' END"
+}
+_ROWS = f"""SELECT key, {", ".join(_TAKEN.get(at, "NULL") for at in range(len(COLUMNS)))}
     FROM entries ORDER BY key"""  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
@@ -116,20 +121,28 @@ class Loaded:
         keys = np.flatnonzero((found > 0) & self._wanted(wanted))
         return self._best(keys, found[keys], limit)
 
-    def nearest(self, vector: NDArray[np.float32], wanted: Filter, limit: int) -> Scored:
+    def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+    ) -> Scored:
         """See `Index.nearest`."""
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
         if self.matrix is None:
             return self._best(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
         keys = np.flatnonzero(self._wanted(wanted) & self.rows.embedded[: self.rows.end])
-        return self._best(keys, self.matrix.similarities(query, keys), limit)
+        similarities = self.matrix.similarities(query, keys)
+        nearest = self._best(keys, similarities, limit)
+        if also is None or len(nearest.keys) == len(keys):
+            return nearest
+        more = np.isin(keys, self.rows.keys(np.setdiff1d(also, nearest.keys)))
+        others = self._best(keys[more], similarities[more], len(also))
+        return Scored(np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores)))
 
     def around(self, handles: NDArray[np.int64]) -> Around:
         """See `Index.around`."""
         rows = self.rows
         keys = rows.keys(np.asarray(handles, np.int64))
         before, after = rows.handles(rows.before[keys]), rows.handles(rows.after[keys])
-        return Around(before, after, rows.author[keys] - 1, rows.time[keys], rows.authors)
+        return Around(before, after, rows.author[keys] - 1, rows.time[keys], rows.asks[keys], rows.authors)
 
     def entries(self, handles: Sequence[int]) -> Mapping[int, Entry]:
         """See `Index.entries`."""
@@ -192,18 +205,24 @@ class Loaded:
 
     def _measure(self, sizes: Sequence[tuple[Any, ...]]) -> None:
         if sizes:
-            texts, abouts = zip(*(_sizes(size) for _, size in sizes), strict=True)
-            self.rows.measure([key for key, _ in sizes], texts, abouts)
+            keys, counts = zip(*sizes, strict=True)
+            self.rows.measure(keys, *_word_counts(counts))
 
     def _alive(self, keys: list[int], what: str) -> None:
         if keys[0] < 1 or keys[-1] >= self.rows.end or not self.rows.alive[keys].all():
             raise Damaged(f"there are {what} without an entry")
 
 
-def _sizes(size: bytes) -> tuple[int, int]:
-    """Words of both columns, as FTS5 keeps them: SQLite's own integers of variable length, seven bits a byte."""
-    if len(size) == 2:
-        return size[0], size[1]
+def _word_counts(sizes: Sequence[bytes]) -> tuple[Sequence[int], Sequence[int]]:
+    """Words in both columns of entries, as FTS5 keeps them: SQLite's integers of variable length, seven bits a byte."""
+    joined = b"".join(sizes)
+    if len(joined) == 2 * len(sizes) and joined.isascii():
+        return joined[::2], joined[1::2]
+    texts, abouts = zip(*map(_integers, sizes), strict=True)
+    return texts, abouts
+
+
+def _integers(size: bytes) -> list[int]:
     read, number = [], 0
     for byte in size:
         number = number << 7 | byte & 0x7F
@@ -212,7 +231,7 @@ def _sizes(size: bytes) -> tuple[int, int]:
             number = 0
     if len(read) != 2:
         raise Damaged("a count of words cannot be read")
-    return read[0], read[1]
+    return read
 
 
 def _chunks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:

@@ -3,8 +3,8 @@ whole columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from runtime.search.index.schema import (
     ORDER,
     PROJECT,
     SOURCE,
+    TEXT,
     TIME,
     TYPE,
     USER,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.int64]
     Mask = NDArray[np.bool_]
+
+QUESTION_MARKS = "?？؟"
+"""Of Latin, Chinese and Arabic writing and what took after them."""
 
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
@@ -51,6 +55,7 @@ class Rows:
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)
+        self.asks: Mask = np.zeros(_FIRST, np.bool_)
         self.authors: list[str] = []
         self.end = 1
         self._author_numbers: dict[str | None, int] = {None: 0}
@@ -71,13 +76,13 @@ class Rows:
         columns = list(zip(*rows, strict=True))
         touched = self.group[at]
         for name, column in _CODED.items():
-            getattr(self, name)[at] = _codes(columns[column])
+            getattr(self, name)[at] = list(map(hash, columns[column]))
         for name, column in _NUMBERS.items():
             getattr(self, name)[at] = columns[column]
-        self.group[at] = [
-            _code((agent, group)) if group else 0 for agent, group in zip(columns[AGENT], columns[GROUP], strict=True)
-        ]
+        whose = zip(columns[AGENT], columns[GROUP], strict=True)
+        self.group[at] = [hash(group) if group[1] else 0 for group in whose]
         self.author[at] = self._numbered(columns[AUTHOR])
+        self.asks[at] = [text is not None and any(map(text.__contains__, QUESTION_MARKS)) for text in columns[TEXT]]
         self.alive[at] = True
         self._take(keys)
         if link:
@@ -89,7 +94,8 @@ class Rows:
 
     def measure(self, keys: Sequence[int], text_sizes: Sequence[int], about_sizes: Sequence[int]) -> None:
         """How many words these entries have."""
-        self.text_size[keys], self.about_size[keys] = text_sizes, about_sizes
+        at = np.array(keys, np.int64)
+        self.text_size[at], self.about_size[at] = list(text_sizes), list(about_sizes)
         self._size = None
 
     def remove(self, keys: Sequence[int]) -> None:
@@ -100,7 +106,7 @@ class Rows:
         touched = self.group[at]
         for name in _EMPTIED:
             getattr(self, name)[at] = 0
-        self.alive[at] = self.embedded[at] = False
+        self.alive[at] = self.embedded[at] = self.asks[at] = False
         self.given[at] += 1
         self._free = sorted({*self._free, *keys}, reverse=True)
         self._link(touched)
@@ -111,7 +117,7 @@ class Rows:
         for name in ("agent", "user", "project", "type", "source"):
             value = getattr(filters, name)
             if value is not None:
-                mask &= getattr(self, name)[: self.end] == _code(value)
+                mask &= getattr(self, name)[: self.end] == hash(value)
         if filters.since is not None:
             mask &= self.time[: self.end] >= microseconds(filters.since)
         if filters.until is not None:
@@ -163,7 +169,7 @@ class Rows:
         if key < room:
             return
         more = max(2 * room, key + 1) - room
-        for name in (*_EMPTIED, "given", "alive", "embedded"):
+        for name in (*_EMPTIED, "given", "alive", "embedded", "asks"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 
@@ -184,11 +190,3 @@ class Rows:
 
 def _numbers(count: int) -> Keys:
     return np.zeros(count, np.int64)
-
-
-def _code(value: object) -> int:
-    return hash(value) or 1
-
-
-def _codes(values: Iterable[Any]) -> list[int]:
-    return [0 if value is None else hash(value) or 1 for value in values]

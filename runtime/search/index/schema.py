@@ -129,13 +129,13 @@ def tags_of(column: str) -> tuple[str, ...]:
 
 def about(author: str | None, time: datetime) -> str:
     """The words under which an entry is found besides its text: who said it, and when."""
-    said = _words_of_day(time.astimezone(UTC).date())
-    return f"{author} {said}" if author else said
+    return _about(author, (time if time.tzinfo is UTC else time.astimezone(UTC)).date())
 
 
 @lru_cache(maxsize=4096)
-def _words_of_day(day: date) -> str:
-    return f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
+def _about(author: str | None, day: date) -> str:
+    said = f"{author} " if author else ""
+    return f"{said}{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def make(connection: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SELECT = f"SELECT key, {', '.join(COLUMNS)} FROM entries WHERE "  # noqa: S608 - names of ours
 _INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}, key) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"  # noqa: S608
 _UPDATE = f"UPDATE entries SET {', '.join(f'{name} = ?' for name in COLUMNS)} WHERE key = ?"  # noqa: S608
-_INDEX = "INSERT INTO words (rowid, text, about) VALUES (?, ?, ?)"
+_INDEX = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM entries WHERE key "
 _UNINDEX = "INSERT INTO words (words, rowid, text, about) VALUES ('delete', ?, ?, ?)"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -164,7 +164,7 @@ def _merge(
 
 def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Row], delta: Delta) -> None:
     keys = rows.new_keys(len(new))
-    connection.executemany(_INSERT, [(*row, key) for key, row in zip(keys, new, strict=True)])
+    connection.executemany(_INSERT, ((*row, key) for key, row in zip(keys, new, strict=True)))
     _index(connection, keys, new, delta)
     delta.put(keys, new)
 
@@ -181,6 +181,9 @@ def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Row]],
 
 
 def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: Delta) -> None:
+    if gone:
+        # What is forgotten shall not stay legible in the file. It makes writing slower, so only where it matters.
+        connection.execute("PRAGMA secure_delete = ON").fetchall()
     _unindex(connection, gone)
     keys = [(key,) for key, _ in gone]
     connection.executemany("DELETE FROM entries WHERE key = ?", keys)
@@ -190,13 +193,22 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: 
 
 
 def _index(connection: sqlite3.Connection, keys: list[int], rows: list[Row], delta: Delta) -> None:
+    """Index what stands in `entries` at these keys by now."""
     if not keys:
         return
-    connection.executemany(_INDEX, [(key, row[TEXT], row[ABOUT]) for key, row in zip(keys, rows, strict=True)])
+    which, values = _among(keys)
+    connection.execute(f"{_INDEX} {which}", values)
     tags = [(tag, key) for key, row in zip(keys, rows, strict=True) if row[TAGS] for tag in set(tags_of(row[TAGS]))]
     connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
-    delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {_LISTED}", (_json(keys),))  # noqa: S608
+    delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
     delta.rewritten = True
+
+
+def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
+    """SQL that says that a number is one of these keys, and its values."""
+    if keys[-1] - keys[0] == len(keys) - 1:
+        return "BETWEEN ? AND ?", (keys[0], keys[-1])
+    return _LISTED, (_json(keys),)
 
 
 def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> None:
