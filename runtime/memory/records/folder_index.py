@@ -74,7 +74,7 @@ class FolderIndex:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
         except Damaged as error:
-            shelf.damaged[name] = str(error)
+            shelf.report(folder, name, str(error))
             self._damaged.add(name)
             return None
         return item.tags, item.provenance.session_id

@@ -121,11 +121,7 @@ class Archive:
         return self.read(agent_id, names)
 
     def _report(self, shelf: Shelf, folder: Folder, name: str, why: str) -> None:
-        with shelf.lock:
-            new = name in shelf.sizes and shelf.damaged.get(name) != why
-            if new:
-                shelf.damaged[name] = why
-        if new:
+        if shelf.report(folder, name, why):
             _log.warning("memory_record_damaged", file=str(folder.path / name), reason=why)
 
     def locate(self, items: Sequence[Item]) -> dict[str, Place]:

@@ -41,6 +41,8 @@ class Shelf:
         """Why those could not be read that someone tried to read, by name."""
         self.digest = 0
         """A sum over all names: it says whether an index was made of just these."""
+        self._damaged_at: dict[str, tuple[int, int]] = {}
+        self._marks: dict[str, int] = {}
         self._revisions: dict[date, int] = defaultdict(int)
         self._seen: tuple[int, int, bytes] | None = None
 
@@ -53,18 +55,36 @@ class Shelf:
         """Know the folder as it is now. `again`: someone else has written there."""
         with self.lock:
             seen = _looks(folder)
-            new = set(self.damaged)  # someone may put them right, in place
             if seen != self._seen or again:
                 now = time.time_ns()
                 found = {name for name in folder.names() if read_name(name) is not None}
                 for name in self.sizes.keys() - found:
                     self.remove(name)
-                new = found - self.sizes.keys() | new & found
+                for name in found - self.sizes.keys():
+                    status = folder.status(name)
+                    if status is not None:
+                        self.put(name, status.st_size)
                 self._seen = seen if now - seen[1] > _SETTLED else None
-            for name in new:
-                size = folder.status(name)
-                if size is not None:
-                    self.put(name, size.st_size)
+            for name in list(self.damaged):
+                self._look_again(folder, name)
+
+    def report(self, folder: Folder, name: str, why: str) -> bool:
+        """A record could not be read; whether that is new. It is looked at again when it has changed."""
+        status = folder.status(name)
+        with self.lock:
+            if name not in self.sizes or status is None:
+                return False
+            new = self.damaged.get(name) != why
+            self.damaged[name] = why
+            self._damaged_at[name] = status.st_size, status.st_mtime_ns
+            return new
+
+    def _look_again(self, folder: Folder, name: str) -> None:
+        """Someone may put a damaged record right, in place; then its day has changed."""
+        status = folder.status(name)
+        if status is not None and (status.st_size, status.st_mtime_ns) != self._damaged_at[name]:
+            del self.damaged[name]
+            self.put(name, status.st_size, f"{status.st_mtime_ns}")
 
     def saw(self, folder: Folder) -> None:
         """All that was written is known here: said by whoever writes, before it lets go of the folder's lock."""
@@ -78,29 +98,27 @@ class Shelf:
                 self.remove(name)
             self._seen = None
 
-    def put(self, name: str, size: int) -> None:
-        """There is a record of this name, of so many bytes."""
+    def put(self, name: str, size: int, seen: str = "") -> None:
+        """There is a record of this name, of so many bytes. `seen`: what else tells it from what was there before."""
         known = read_name(name)
         if known is None:
             return
         with self.lock:
-            if name in self.sizes:
-                self._revisions[known.day] -= _hash(f"{name}:{self.sizes[name]}")
-            else:
+            if name not in self.sizes:
                 self.ids[known.id] = name
                 insort(self.days.setdefault(known.day, []), name)
                 self.digest = (self.digest + _hash(name)) % _SUM
-            if self.sizes.get(name) != size:
-                self.damaged.pop(name, None)
             self.sizes[name] = size
-            self._revisions[known.day] = (self._revisions[known.day] + _hash(f"{name}:{size}")) % _SUM
+            new = _hash(f"{name}:{size}{seen}")
+            self._revisions[known.day] = (self._revisions[known.day] - self._marks.get(name, 0) + new) % _SUM
+            self._marks[name] = new
 
     def remove(self, name: str) -> None:
         """A record is gone: someone has deleted its file."""
         known = read_name(name)
-        size = self.sizes.pop(name, None)
-        if known is None or size is None:
+        if known is None or name not in self.sizes:
             return
+        del self.sizes[name]
         names = self.days[known.day]
         names.pop(bisect_left(names, name))
         if not names:
@@ -108,7 +126,7 @@ class Shelf:
         self.ids.pop(known.id, None)
         self.damaged.pop(name, None)
         self.digest = (self.digest - _hash(name)) % _SUM
-        self._revisions[known.day] = (self._revisions[known.day] - _hash(f"{name}:{size}")) % _SUM
+        self._revisions[known.day] = (self._revisions[known.day] - self._marks.pop(name)) % _SUM
 
 
 def read_stamp(folder: Folder) -> bytes:

@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from runtime.memory.item import Item
+from runtime.memory.item import Item, Provenance
 from runtime.memory.records.record import read_name
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
+from tests.clocks import ManualClock
+from tests.runtime.memory.texts import fact
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -58,3 +60,15 @@ def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
         status = os.lstat(file)
         found[str(file)] = (status.st_ino, status.st_mtime_ns, file.read_bytes() if file.is_file() else b"")
     return found
+
+
+def of_session(text: str, session: str, **fields: object) -> Item:
+    """A fact of a session."""
+    return fact(text, provenance=Provenance(session_id=session), **fields)
+
+
+async def reopened(store: RecordsStore) -> RecordsStore:
+    """The same folder, as another process would find it."""
+    other = RecordsStore(store.root, ManualClock())
+    await other.take_up()
+    return other

@@ -1,0 +1,105 @@
+"""What becomes of records that are not as they were written, and who finds them."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+from runtime.memory.records.record import checksum_of, encode
+from runtime.memory.records.store import RecordsStore
+from runtime.memory.store import Scan
+from tests.runtime.memory.records.pieces import (
+    everything,
+    read_json,
+    record_files,
+    reopened,
+    tree,
+)
+from tests.runtime.memory.texts import WHEN, fact, item
+
+SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+async def test_a_damaged_record_is_kept_and_reported_and_the_others_go_on(store: RecordsStore, folder: Path) -> None:
+    for number in range(3):
+        await store.append([fact(str(number), timestamp=WHEN + timedelta(seconds=number))])
+    await store.append([fact("Elsewhere", agent_id="other")])
+    damaged = record_files(folder)[1]
+    good = damaged.read_bytes()
+    damaged.write_bytes(good[:70])
+    assert [one.text for one in await everything(store, Scan(agent_id="reviewer"))] == ["0", "2"]
+    (problem,) = (await store.stats()).problems
+    assert problem.file == str(damaged)
+    checked, problems = await store.verify()
+    assert (checked, problems) == (4, (problem,))
+    assert (await store.verify("other")) == (1, ())
+    assert damaged.read_bytes() == good[:70]
+    await store.append([fact("3")])
+    damaged.write_bytes(good)
+    assert len(await everything(store, Scan(agent_id="reviewer"))) == 4
+    assert (await store.stats()).problems == ()
+    assert (await store.verify())[1] == ()
+
+
+async def test_verify_finds_what_was_tampered_with_renamed_taken_away_or_put_there(
+    store: RecordsStore, folder: Path
+) -> None:
+    for number in range(6):
+        await store.append([fact(f"Fact {number}", timestamp=WHEN + timedelta(seconds=number))])
+    files = record_files(folder)
+    assert await store.verify() == (6, ())
+    files[0].write_bytes(files[0].read_bytes().replace(b"Fact 0", b"Fict 0"))
+    forged = read_json(files[1]) | {"id": ""}
+    files[1].write_bytes(encode(forged | {"checksum": checksum_of(forged)}))
+    files[2].rename(folder / "hidden.json")
+    files[3].unlink()
+    shutil.copy(files[4], folder / files[4].name.replace("20260214", "20260215"))
+    files[5].write_bytes(b"")
+    checked, problems = await store.verify("reviewer")
+    assert checked == 5
+    said = "\n".join(f"{Path(problem.file).name}: {problem.message}" for problem in problems)
+    for file, why in (
+        (files[0].name, "checksum"),
+        (files[1].name, "no id"),
+        ("hidden.json", "not called as a record is"),
+        (files[4].name.replace("20260214", "20260215"), "date"),
+        (files[5].name, "empty"),
+    ):
+        assert any(line.startswith(file) and why in line for line in said.splitlines()), said
+    assert said.count("was kept, and is gone") == 2
+    assert "Fact" not in said
+
+
+async def test_a_link_in_a_records_place_is_not_followed(store: RecordsStore, folder: Path, tmp_path: Path) -> None:
+    await store.append([fact()])
+    (file,) = record_files(folder)
+    moved = tmp_path / "moved.json"
+    file.rename(moved)
+    file.symlink_to(moved)
+    assert await everything(store) == []
+    ((problem,), _) = (await store.verify())[1], None
+    assert "symbolic link" in problem.message
+
+
+async def test_a_file_of_gigabytes_is_not_read(store: RecordsStore, folder: Path) -> None:
+    await store.append([fact()])
+    (file,) = record_files(folder)
+    with file.open("ab") as opened:
+        opened.truncate(10 * 1024**3)
+    assert await everything(store) == []
+    assert "bytes" in (await store.verify())[1][0].message
+
+
+async def test_reading_and_verifying_write_nothing(store: RecordsStore, tmp_path: Path) -> None:
+    await store.append([fact(), item(agent_id="other")])
+    before = tree(tmp_path)
+    await everything(store)
+    await store.verify()
+    await store.ready()
+    await store.stats()
+    await store.inspect("reviewer")
+    await store.parts()
+    other = await reopened(store)
+    await other.close()
+    assert tree(tmp_path) == before
