@@ -1,14 +1,28 @@
-"""From a question to hits: by meaning and by words at once, weighed, with what stands around each entry."""
+"""From a question to hits: by meaning and by words at once, weighed, with what stands around each entry.
+
+An entry's score is `vector` + `keyword` (each scaled to 0 … 1 over the candidates, times its weight) + `neighbours`
+(a share of what those beside it have) + `author` + `date`. What each of these counts stands in `fusion`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Entry
-from runtime.search.index.index import Index
-from runtime.search.question import Question
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
+from runtime.search.index.index import Around, Index, IndexStats, Scored
+from runtime.search.question import LONGEST, Question, Understood, folded, understand
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CANDIDATES: Final = 1_000
+"""Entries that are weighed at least, from each side: enough that the hundred best do not change with more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +49,130 @@ async def search(index: Index, embedder: Embedder | None, question: Question) ->
     Without an embedder, or with one that does not answer, the search is by keyword alone and a note says so. Raises
     IndexFailed.
     """
-    raise NotImplementedError
+    asked = understand(question, await index.authors(question.wanted))
+    found = await _found(index, embedder, question, asked)
+    notes = tuple(_notes(asked, found))
+    keys = found.candidates()
+    if not len(keys):
+        return Answer((), notes)
+    around = await index.around(keys)
+    parts = _parts(keys, found, around, asked)
+    return Answer(await _hits(index, keys, parts, question.limit), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What both sides found, with their shares of the score; None: that side was not searched, `reason` says why."""
+
+    keyword: Scored | None
+    vector: Scored | None
+    shares: tuple[float, float]
+    stats: IndexStats | None = None
+    reason: str | None = None
+
+    def candidates(self) -> NDArray[np.int64]:
+        """Every key that was found, ascending."""
+        import numpy as np
+
+        from runtime.search.fusion import union
+
+        sides = [side.keys for side in (self.vector, self.keyword) if side is not None]
+        return union(*sides) if sides else np.zeros(0, np.int64)
+
+
+async def _found(index: Index, embedder: Embedder | None, question: Question, asked: Understood) -> _Found:
+    """Search by keyword while the question is embedded, then by vector."""
+    by_vector, by_keyword = question.shares
+    limit = max(CANDIDATES, question.limit)
+
+    async def by_words() -> Scored:
+        return await index.keyword(asked.words, question.wanted, limit)
+
+    if embedder is None or not by_vector:
+        return _Found(await by_words(), None, (0.0, 1.0), reason="there is no embedding" if by_vector else None)
+    if by_keyword:
+        keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning))
+    else:
+        keyword, vector = None, await _embedded(embedder, asked.meaning)
+    stats = await index.stats(question.wanted.agent)
+    reason = None
+    if isinstance(vector, Exception):
+        reason = str(vector)
+    elif stats.embedded:
+        try:
+            also = None if keyword is None else keyword.keys
+            nearest = await index.nearest(vector, question.wanted, limit, also)
+            return _Found(keyword, nearest, (by_vector, by_keyword), stats)
+        except EmbeddingMismatch as error:
+            reason = str(error)
+    return _Found(keyword or await by_words(), None, (0.0, 1.0), None if reason else stats, reason)
+
+
+async def _embedded(embedder: Embedder, text: str) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
+    """The text's vector, or why there is none."""
+    try:
+        vector: NDArray[np.float32] = (await embedder.embed([text]))[0]
+        return vector
+    except (EmbeddingUnavailable, EmbeddingMismatch) as error:
+        return error
+
+
+def _notes(asked: Understood, found: _Found) -> list[str]:
+    notes = []
+    if asked.cut:
+        notes.append(f"only the first {LONGEST} characters of the question were read")
+    if asked.only_stop_words:
+        notes.append("the question has nothing but stop words, so they were searched for as they stand")
+    if found.reason is not None:
+        notes.append(f"searched by keyword only: {found.reason}")
+    stats = found.stats
+    if stats is not None and stats.embedded < stats.entries:
+        waiting = stats.entries - stats.embedded
+        has = "item has" if waiting == 1 else "items have"
+        notes.append(f"{waiting} of {stats.entries} {has} no vector yet and can be found by keyword only")
+    return notes
+
+
+def _parts(
+    keys: NDArray[np.int64], found: _Found, around: Around, asked: Understood
+) -> Mapping[str, NDArray[np.float32]]:
+    """What each part adds to each candidate's score."""
+    import numpy as np
+
+    from runtime.search import fusion
+
+    sides = dict(zip(("vector", "keyword"), zip(found.shares, (found.vector, found.keyword), strict=True), strict=True))
+    parts = {
+        name: np.float32(share) * fusion.scaled(fusion.spread(keys, *scored))
+        for name, (share, scored) in sides.items()
+        if scored is not None
+    }
+    both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
+    before, after = fusion.places(keys, around.before), fusion.places(keys, around.after)
+    parts["neighbours"] = fusion.from_neighbours(both, before, after, around.asks)
+    if asked.author is not None:
+        theirs = [number for number, author in enumerate(around.authors) if folded(author) == asked.author]
+        parts["author"] = np.float32(fusion.AUTHOR) * np.isin(around.author, theirs)
+    if asked.spans:
+        parts["date"] = np.float32(fusion.DATE) * fusion.closeness(around.time, asked.spans)
+    return parts
+
+
+async def _hits(
+    index: Index, keys: NDArray[np.int64], parts: Mapping[str, NDArray[np.float32]], limit: int
+) -> tuple[Hit, ...]:
+    import numpy as np
+
+    scores = np.sum(list(parts.values()), axis=0)
+    order = np.lexsort((keys, -scores))[:limit]
+    chosen = keys[order].tolist()
+    entries = await index.entries(chosen)
+    return tuple(
+        Hit(
+            entries[key],
+            float(scores[at]),
+            {name: float(part[at]) for name, part in parts.items() if part[at]},
+        )
+        for at, key in zip(order.tolist(), chosen, strict=True)
+        if key in entries
+    )

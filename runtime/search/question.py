@@ -1,25 +1,36 @@
-"""What somebody asks of a memory."""
+"""What somebody asks of a memory, and what is understood of it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from math import isfinite
 
 from runtime.errors import UsageError
+from runtime.search.dates import Span, spans
 from runtime.search.entry import Filter
+from runtime.search.stop_words import STOP_WORDS
 
 EVERYTHING = Filter()
 VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
 """The weights of the first design, section 2."""
+LONGEST = 2_000
+"""Characters of a question that are read."""
+
+_WORD = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A search: its words, how many hits are wanted, of which entries, and how meaning weighs against words.
 
-    `now` is aware: what "last week" in the text is measured from. Raises UsageError for a text without words, for
-    weights that are negative or both zero, and for a limit below one.
+    `now` is aware: what "last week" in the text is measured from. Only the weights' ratio counts. Raises UsageError for
+    a text without words, for weights that are no numbers, negative or both zero, and for a limit below one.
     """
 
     text: str
@@ -31,12 +42,112 @@ class Question:
 
     def __post_init__(self) -> None:
         """Refuse what can have no answer."""
-        if not self.text.strip():
+        if not _WORD.search(self.text[:LONGEST]):
             raise UsageError("there is nothing to search for", hint="give one or more words")
         if self.limit < 1:
             raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
-        if min(self.vector_weight, self.keyword_weight) < 0 or not self.vector_weight + self.keyword_weight > 0:
+        vector, keyword = self.vector_weight, self.keyword_weight
+        if not (isfinite(vector) and isfinite(keyword)) or min(vector, keyword) < 0 or not vector + keyword > 0:
             raise UsageError(
-                f"vectors weigh {self.vector_weight:g} and keywords {self.keyword_weight:g}: nothing can be found",
-                hint="give one or both of them a weight above zero",
+                f"with weights of {vector:g} for vectors and {keyword:g} for keywords nothing can be found",
+                hint="give both a weight of zero or more, and one of them more than zero",
             )
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The weights of vectors and of keywords, made to add up to 1."""
+        whole = self.vector_weight + self.keyword_weight
+        return self.vector_weight / whole, self.keyword_weight / whole
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A question as it is searched for.
+
+    `words`: what to look for, in order, each once. `meaning`: what to embed. `author`: whom it names, if that is one
+    alone, in the spelling of `folded`. `spans`: the times it speaks of. `only_stop_words`: it has no other words, so
+    they are among `words`. `cut`: it is longer than what is read.
+    """
+
+    words: tuple[str, ...]
+    meaning: str
+    author: str | None
+    spans: tuple[Span, ...]
+    only_stop_words: bool
+    cut: bool
+
+
+def understand(question: Question, authors: Sequence[str]) -> Understood:
+    """What a question looks for in a memory that these authors have written in.
+
+    Authors' names say whose entries are looked for, not what stands in them: among the words to look for and in what is
+    embedded they would find those who speak *to* somebody, not what somebody says. They are left out there, and count
+    where exactly one is named.
+    """
+    text = question.text[:LONGEST]
+    named = list(_named(text, _names(tuple(authors))))
+    meaning = _without(text, [place for _, place in named])
+    everything = tuple(dict.fromkeys(_WORD.findall(text.lower())))
+    words = tuple(word for word in dict.fromkeys(_WORD.findall(meaning.lower())) if word not in STOP_WORDS)
+    if not words:
+        # Names alone are looked for as words, and so is what has nothing but stop words.
+        meaning = text
+        words = tuple(word for word in everything if word not in STOP_WORDS)
+    who = {author for author, _ in named}
+    return Understood(
+        words=words or everything,
+        meaning=meaning,
+        author=who.pop() if len(who) == 1 else None,
+        spans=spans(text, question.now),
+        only_stop_words=not words,
+        cut=len(question.text) > LONGEST,
+    )
+
+
+def folded(author: str) -> str:
+    """An author's name as names are compared: words in lower case."""
+    return " ".join(_WORD.findall(author.lower()))
+
+
+@lru_cache(maxsize=64)
+def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
+    """What authors are called: the whole name, or the first name where it is one author's only (else None)."""
+    whole = {tuple(folded(author).split()): folded(author) for author in authors}
+    first: dict[tuple[str, ...], str | None] = {}
+    for name, author in whole.items():
+        if len(name) > 1 and name[0].isalpha() and len(name[0]) > 1:
+            first[name[:1]] = None if name[:1] in first else author
+    return {**first, **whole}
+
+
+def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The authors that a text names, and from where to where; a possessive's ending is part of the name."""
+    longest = max(map(len, names), default=0)
+    words = list(_WORD.finditer(text))
+    lower = [word.group().lower() for word in words]
+    at = 0
+    while at < len(words):
+        for size in range(min(longest, len(words) - at), 0, -1):
+            author = names.get(tuple(lower[at : at + size]))
+            if author and not (size == 1 and lower[at] in STOP_WORDS and not _written_large(words, at)):
+                end = words[at + size - 1].end()
+                possessive = _POSSESSIVE.match(text, end)
+                yield author, (words[at].start(), possessive.end() if possessive else end)
+                at += size
+                break
+        else:
+            at += 1
+
+
+def _written_large(words: Sequence[re.Match[str]], at: int) -> bool:
+    """Whether a stop word is written as a name: "ask Will", but not "Will it rain" at the beginning."""
+    return at > 0 and words[at].group()[0].isupper()
+
+
+def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
+    """The text without what stands at these places."""
+    kept, at = [], 0
+    for start, end in places:
+        kept.append(text[at:start])
+        at = end
+    return " ".join(" ".join((*kept, text[at:])).split())

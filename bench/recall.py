@@ -1,0 +1,282 @@
+"""`python -m bench.recall --data FILE.jsonl`: how often what was said comes back among the first ten hits.
+
+Every conversation of the file (`bench.dialogues` says what it holds) is written into a real markdown memory, an agent
+each, and searched as the product searches. Beside it, in the same run: plain FTS5 (bm25, every default, the question's
+words joined by OR) and plain cosine (the same embedding of the bare texts and questions).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bench.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
+from dslc.blocks import Choice, Memory
+from runtime.cli.progress import shown_progress
+from runtime.clock import SYSTEM
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory import open_store, path_of
+from runtime.memory.item import Item, Provenance
+from runtime.memory.opened import OpenMemory, open_indexer
+from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.search.entry import Filter
+from runtime.search.question import KEYWORD_WEIGHT, VECTOR_WEIGHT, Question
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RECOMMENDED = (0.6, 0.4)
+"""Weights of vectors and keywords that docs/search.md recommends with the embedding `local`."""
+HITS = 10
+_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+_WORD = re.compile(r"\w+")
+_BATCH = 32
+
+Progress = Callable[[str, int, int], None]
+Ranking = tuple[Query, Sequence[str]]
+
+
+class Run(NamedTuple):
+    """One way of searching, and how well it did by category."""
+
+    name: str
+    weights: tuple[float, float] | None
+    scores: Mapping[str, Score]
+
+
+class Remembering(Embedder):
+    """An embedder that keeps what it made, so that plain cosine is measured without embedding everything again."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._made: dict[str, NDArray[np.float32]] = {}
+        self.name, self.model, self.for_tests = embedder.name, embedder.model, embedder.for_tests
+
+    @property
+    def dimension(self) -> int | None:
+        return self._embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        new = [text for text in dict.fromkeys(texts) if text not in self._made]
+        for start in range(0, len(new), _BATCH):
+            batch = new[start : start + _BATCH]
+            self._made.update(zip(batch, await self._embedder.embed(batch), strict=True))
+        return np.stack([self._made[text] for text in texts])
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+
+def agent_of(conversation: Conversation) -> str:
+    """The agent whose memory a conversation is."""
+    return f"bench-{conversation.conv}".lower()
+
+
+def remembered(conversation: Conversation) -> list[Item]:
+    """A conversation's turns as items; `source_uri` is the turn's id."""
+    return [
+        Item(
+            agent_id=agent_of(conversation),
+            memory_type="episodic",
+            timestamp=turn.time,
+            source_uri=turn.id,
+            text=turn.said,
+            provenance=Provenance(author=turn.speaker, session_id=f"{conversation.conv}/{turn.session}"),
+        )
+        for turn in conversation.items
+    ]
+
+
+async def open_filled(
+    conversations: Sequence[Conversation], embedder: Embedder | None, root: Path, progress: Progress
+) -> OpenMemory:
+    """A memory in `root` that holds these conversations, indexed and embedded. The caller closes it."""
+    block = Memory(name="bench", store=Choice(name="markdown"))
+    store = await open_store(block, root)
+    indexer = await open_indexer(store, None, root / "index", SYSTEM)
+    memory = OpenMemory(block, indexer, embedder, folder=path_of(block, root))
+    await memory.activate()
+    for done, conversation in enumerate(conversations):
+        progress("writing", done, len(conversations))
+        await memory.store.append(remembered(conversation))
+    report = await memory.sync(progress=progress)
+    await memory.embed(progress=progress)
+    if report.problems:
+        raise UsageError(f"not everything was indexed: {report.problems[0]}")
+    return memory
+
+
+async def searched(
+    memory: OpenMemory, conversations: Sequence[Conversation], weights: tuple[float, float], progress: Progress
+) -> list[Ranking]:
+    """What the product finds for every question."""
+    rankings: list[Ranking] = []
+    total = sum(len(conversation.queries) for conversation in conversations)
+    for conversation in conversations:
+        for query in conversation.queries:
+            question = Question(
+                text=query.q,
+                now=conversation.now,
+                limit=HITS,
+                wanted=Filter(agent=agent_of(conversation)),
+                vector_weight=weights[0],
+                keyword_weight=weights[1],
+            )
+            found = await memory.search(question)
+            rankings.append((query, [hit.item.source_uri or "" for hit in found.hits]))
+            progress("searching", len(rankings), total)
+    return rankings
+
+
+def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
+    """FTS5 with all its defaults over the bare texts."""
+    rankings: list[Ranking] = []
+    for conversation in conversations:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE VIRTUAL TABLE said USING fts5 (id UNINDEXED, text)")
+        connection.executemany("INSERT INTO said VALUES (?, ?)", [(turn.id, turn.said) for turn in conversation.items])
+        for query in conversation.queries:
+            words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query.q.lower())))
+            found = connection.execute("SELECT id FROM said WHERE said MATCH ? ORDER BY bm25(said) LIMIT 10", (words,))
+            rankings.append((query, [turn for (turn,) in found]))
+        connection.close()
+    return rankings
+
+
+async def plain_cosine(conversations: Sequence[Conversation], embedder: Embedder) -> list[Ranking]:
+    """The nearest texts by nothing but the embedding."""
+    import numpy as np
+
+    rankings: list[Ranking] = []
+    for conversation in conversations:
+        texts = await embedder.embed([turn.said for turn in conversation.items])
+        queries = await embedder.embed([query.q for query in conversation.queries])
+        for query, nearness in zip(conversation.queries, queries @ texts.T, strict=True):
+            best = np.argsort(-nearness, kind="stable")[:HITS]
+            rankings.append((query, [conversation.items[at].id for at in best]))
+    return rankings
+
+
+async def measure(
+    conversations: Sequence[Conversation], embedding: str, weights: Sequence[tuple[str, tuple[float, float]]]
+) -> tuple[str | None, list[Run]]:
+    """The embedding that was used, and every way of searching."""
+    opened = await opened_embedder(embedding)
+    embedder = None if opened is None else Remembering(opened)
+    runs = [Run("plain FTS5", None, score(plain_fts5(conversations)))]
+    with tempfile.TemporaryDirectory() as folder, shown_progress("recall") as progress:
+        memory = await open_filled(conversations, embedder, Path(folder), progress)
+        try:
+            if embedder is not None:
+                runs.append(Run("plain cosine", None, score(await plain_cosine(conversations, embedder))))
+            for name, pair in weights:
+                runs.append(Run(name, pair, score(await searched(memory, conversations, pair, progress))))
+        finally:
+            await memory.close()
+    return None if embedder is None else embedder.name, runs
+
+
+async def opened_embedder(name: str) -> Embedder | None:
+    """The embedding of that name; `none` is none. Raises UsageError where it cannot be had."""
+    if name == "none":
+        return None
+    if name == "local" and default_embedding() is None:
+        raise UsageError(
+            "the embedding local is not installed", hint='pip install "symbiont[local]", or --embedding none'
+        )
+    return await open_embedding(Choice(name=name), {})
+
+
+def as_json(embedding: str | None, runs: Sequence[Run]) -> dict[str, Any]:
+    """Everything that was measured."""
+    return {
+        "data": {"origin": ORIGIN, "licence": LICENCE},
+        "embedding": embedding,
+        "runs": [
+            {
+                "name": run.name,
+                "vector_weight": run.weights and run.weights[0],
+                "keyword_weight": run.weights and run.weights[1],
+                "scores": {category: asdict(each) for category, each in run.scores.items()},
+            }
+            for run in runs
+        ],
+    }
+
+
+def show(embedding: str | None, runs: Sequence[Run]) -> None:
+    """The same as a table: recall@10, and for all categories together recall@5 and nDCG@10 too."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"Turn-level recall, embedding {embedding or 'none'}", caption=f"{ORIGIN}, {LICENCE}")
+    table.add_column("search", no_wrap=True)
+    categories = [category for category in (*TOGETHER, ADVERSARIAL) if any(category in run.scores for run in runs)]
+    for column in ("recall@5", "recall@10", "nDCG@10", *(category.replace("_", " ") for category in categories)):
+        table.add_column(column, justify="right")
+    for run in runs:
+        together = run.scores.get("together")
+        averages = (together.recall_5, together.recall_10, together.ndcg_10) if together else (None,) * 3
+        each = (run.scores[category].recall_10 if category in run.scores else None for category in categories)
+        name = run.name if run.weights is None else f"{run.name} {run.weights[0]:g}/{run.weights[1]:g}"
+        table.add_row(name, *("" if value is None else f"{value:.3f}" for value in (*averages, *each)))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    print("recall@5, recall@10 and nDCG@10: the four categories together; then recall@10 of each, adversarial apart")
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object a line")
+    parser.add_argument("--vector-weight", type=float, help="measure these weights alone")
+    parser.add_argument("--keyword-weight", type=float, help="measure these weights alone")
+    parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
+    parser.add_argument("--latency", action="store_true", help="how long searches take, beside their own parts")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    return parser.parse_args(given)
+
+
+def weights_of(options: argparse.Namespace) -> list[tuple[str, tuple[float, float]]]:
+    """The weights to measure, by name. Raises UsageError for weights that no search takes."""
+    vector, keyword = options.vector_weight, options.keyword_weight
+    if options.embedding == "none":
+        return [("search", (0.0, 1.0))]
+    if vector is None and keyword is None:
+        return [("search, default", (VECTOR_WEIGHT, KEYWORD_WEIGHT)), ("search, recommended", RECOMMENDED)]
+    vector = 1 - keyword if vector is None else vector
+    pair = (vector, 1 - vector if keyword is None else keyword)
+    Question(text="weights", now=_SOME_DAY, vector_weight=pair[0], keyword_weight=pair[1])
+    return [("search", pair)]
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Measure, and print. 2 for a file or an option that nothing can be measured with."""
+    options = arguments(given)
+    try:
+        conversations = read(options.data)
+        embedding, runs = asyncio.run(measure(conversations, options.embedding, weights_of(options)))
+    except SymbiontError as error:
+        print(f"bench.recall: {error.line()}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(as_json(embedding, runs), indent=2))
+    else:
+        show(embedding, runs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
