@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 32
 """Texts that the thread takes at once: a query waits for no more of them than these."""
-_LONGEST = 64 * 1024
-"""Characters that the tokenizer is given: far more than 256 tokens ever have, far less than it takes long for."""
+_LONGEST = 8 * 1024
+"""Characters that the tokenizer is given: more than 256 tokens have, and few enough for the moment that it stops all
+other threads (it holds the interpreter's lock)."""
 
 
 class LocalOptions(Group):
@@ -45,11 +46,11 @@ class _Shared:
         """One row for each text. Raises EmbeddingMismatch."""
         import numpy as np
 
-        if self._model is None:
-            self._model = model.MiniLM()
         rows = np.zeros((len(texts), model.DIMENSION), dtype=np.float32)
         places = [place for place, text in enumerate(texts) if not is_blank(text)]
         if places:
+            if self._model is None:
+                self._model = model.MiniLM()
             tokens = [self._model.tokens(readable(texts[place][:_LONGEST])) for place in places]
             rows[places] = self._model.vectors(tokens)
         return rows
@@ -88,14 +89,15 @@ class LocalEmbedder(Embedder):
         return model.DIMENSION
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        loop = asyncio.get_running_loop()
+        parts = []
+        for start in range(0, max(len(texts), 1), _AT_ONCE):
+            some = list(texts[start : start + _AT_ONCE])
+            parts.append(await loop.run_in_executor(self._shared.thread(), self._shared.embed, some))
+        # Not before the thread has done so: it takes a while the first time.
         import numpy as np
 
-        loop = asyncio.get_running_loop()
-        rows = np.empty((len(texts), model.DIMENSION), dtype=np.float32)
-        for start in range(0, len(texts), _AT_ONCE):
-            some = list(texts[start : start + _AT_ONCE])
-            rows[start : start + _AT_ONCE] = await loop.run_in_executor(self._shared.thread(), self._shared.embed, some)
-        return rows
+        return np.concatenate(parts)
 
     async def close(self) -> None:
         if self._open:
