@@ -118,7 +118,7 @@ class HttpCaller:
             ) as response:
                 if not 200 <= response.status < 300:
                     await self._refuse(response, host, headers)
-                return await _decoded(await self._read(response, host), host)
+                return await _decoded(await self._read(response, host), host, response.status)
         except (TimeoutError, aiohttp.ServerTimeoutError):
             failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint="is it there, and not too busy?")
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -209,14 +209,16 @@ def _encoded(body: Any, host: str) -> bytes:
     raise failure
 
 
-async def _decoded(content: bytes, host: str) -> Any:
+async def _decoded(content: bytes, host: str, status: int) -> Any:
     try:
         if len(content) > _LARGE:
             return await asyncio.to_thread(msgspec.json.decode, content)
         return msgspec.json.decode(content)
     except (ValueError, RecursionError):
         # What stands there may be anything; it is not shown.
-        failure = CallFailed(f"{host} answered something that is not JSON", hint="is the URL right?", passing=False)
+        failure = CallFailed(
+            f"{host} answered something that is not JSON", hint="is the URL right?", status=status, passing=False
+        )
     raise failure
 
 

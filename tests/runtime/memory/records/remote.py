@@ -1,0 +1,104 @@
+"""A remote that answers as it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from dslc.blocks import Choice
+from runtime.clock import SYSTEM, Clock
+from runtime.memory.records.store import RecordsStore
+from runtime.secrets import Secret
+
+KEY = "the-key-of-contextstream"
+
+
+class Call(NamedTuple):
+    """What it was sent."""
+
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Remote:
+    """Answers the next of `answers` each time, then 200: a status, a status with a `Location`, or seconds to wait."""
+
+    def __init__(self) -> None:
+        self.answers: list[int | float | tuple[int, str]] = []
+        self.calls: list[Call] = []
+        self.port = 0
+        self._runner: web.AppRunner | None = None
+        self.body = '{"ok": true}'
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/memories?token=in-the-url"
+
+    @property
+    def summaries(self) -> list[str]:
+        """What was sent, in order."""
+        return [call.body["record"]["summary"] for call in self.calls]
+
+    def options(self, **more: object) -> dict[str, object]:
+        """Those of a store that sends here, secrets in place."""
+        own = {"url": Secret(self.url.encode(), "env URL"), "api_key": Secret(KEY.encode(), "env KEY")}
+        given = {**own, "project": "neuronx", "timeout": timedelta(seconds=5), **more}
+        return {"remote": Choice(name="contextstream", options=given)}
+
+    async def up(self) -> None:
+        """Answer, at the same port as before."""
+        app = web.Application()
+        app.router.add_post("/memories", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        server = site._server
+        assert isinstance(server, asyncio.Server)
+        self.port = server.sockets[0].getsockname()[1]
+
+    async def down(self) -> None:
+        """Answer nobody."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.calls.append(Call(dict(request.headers), await request.json()))
+        answer = self.answers.pop(0) if self.answers else 200
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            answer = 200
+        if isinstance(answer, tuple):
+            return web.Response(status=answer[0], headers={"Location": answer[1]})
+        return web.Response(status=answer, text=self.body, content_type="application/json")
+
+
+@asynccontextmanager
+async def remote(answers: Sequence[int | float | tuple[int, str]] = ()) -> AsyncIterator[Remote]:
+    """One that is up."""
+    found = Remote()
+    found.answers += answers
+    await found.up()
+    try:
+        yield found
+    finally:
+        await found.down()
+
+
+@asynccontextmanager
+async def sending(root: Path, to: Remote, clock: Clock = SYSTEM, **more: object) -> AsyncIterator[RecordsStore]:
+    """A store whose records are sent there."""
+    store = RecordsStore(root, clock)
+    store.configure(to.options(**more))
+    await store.take_up()
+    try:
+        yield store
+    finally:
+        await store.close()
