@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory_items import kind_of, place_of, print_item
 from runtime.cli.memory_options import all_tags_option, memory_option, type_option, user_option
 from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.progress import unwatched
 
 _LONGEST = 500
 """What one answer may hold; more come in several."""
@@ -37,7 +38,7 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
     wanted["all_tags"] = list(wanted.pop("tag"))
     while len(items) < count:
         asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
-        answer = call(found, "memory_list", asked)
+        answer = call(found, "memory_list", asked, progress=unwatched)
         items += answer["items"]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -63,7 +64,7 @@ def _beginning(text: str) -> str:
 @json_option
 def show(memory_id: str, root: Path | None, as_json: bool) -> None:
     """The item ID, whichever agent's it is, with all that is known of it and where it stands."""
-    answer = call(find_root(root), "memory_show", {"memory_id": memory_id})
+    answer = call(find_root(root), "memory_show", {"memory_id": memory_id}, progress=unwatched)
     if as_json:
         print_json(answer)
     else:
@@ -90,10 +91,14 @@ def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, 
         elif sys.stdout.isatty():
             _lay_out(printable(file["text"]))
         else:
+            # Byte for byte what stands there, for other programs.
             click.echo(file["text"], nl=not file["text"].endswith("\n"))
 
 
 def _lay_out(text: str) -> None:
+    if os.environ.get("NO_COLOR"):
+        click.echo(text, nl=not text.endswith("\n"))
+        return
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -107,8 +112,7 @@ def _lay_out(text: str) -> None:
 @json_option
 def stats(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
     """How much every agent, or AGENT, remembers: items, files, days; and what cannot be read."""
-    with shown_progress("counting") as progress:
-        answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=progress)
+    answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=unwatched)
     if as_json:
         print_json(answer)
         return

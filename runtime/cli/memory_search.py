@@ -16,7 +16,7 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory_items import kind_of, place_of
 from runtime.cli.memory_options import memory_option, type_option, user_option
 from runtime.cli.output import json_option, local, print_json, printable, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.progress import unwatched
 
 _LINES = 6
 """Lines of a hit's text that are shown."""
@@ -48,8 +48,7 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     for name in ("tag", "all_tags"):
         wanted[name] = list(wanted[name])
     asked = {"agent": agent, "query": query, **wanted}
-    with shown_progress("looking") as progress:
-        answer = call(find_root(root), "memory_search", asked, progress=progress)
+    answer = call(find_root(root), "memory_search", asked, progress=unwatched)
     if as_json:
         print_json(answer)
         return

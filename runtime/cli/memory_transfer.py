@@ -16,7 +16,7 @@ import click
 from runtime.cli.client import Reach, find_root
 from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
 from runtime.cli.output import json_option, print_json, printable, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import UsageError
 
 PAGE = 1000
@@ -43,7 +43,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     count, problems, cursor = 0, list[dict[str, str]](), None
     # The file is begun when the first page is there: who mistypes a name leaves none behind.
     with Reach(found) as reach, shown_progress("exporting") as progress:
-        answer = reach.ask("memory_export", asked, progress=_untold)
+        answer = reach.ask("memory_export", asked, progress=unwatched)
         with _written(output) as file:
             while True:
                 for item in answer["items"]:
@@ -54,7 +54,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                 cursor = answer["next_cursor"]
                 if cursor is None:
                     break
-                answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=_untold)
+                answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
     click.echo(f"exported {count:,} items" + ("" if output == "-" else f" to {output}"), err=True)
     for problem in problems:
         click.secho(printable(f"left out: {problem['message']}"), fg="red", err=True)
@@ -66,10 +66,6 @@ def _line(item: dict[str, Any]) -> bytes:
     if not item["copy_number"]:
         del item["copy_number"]
     return json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _untold(_what: str, _done: int, _total: int) -> None:
-    pass
 
 
 @contextmanager
@@ -131,7 +127,7 @@ def import_(
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
             answer = reach.ask(
-                "memory_import", {**asked, "items": [line.item for line in batch.lines]}, progress=_untold
+                "memory_import", {**asked, "items": [line.item for line in batch.lines]}, progress=unwatched
             )
             done.stored += answer["stored"]
             done.there += answer["there"]

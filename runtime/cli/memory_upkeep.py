@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import Reach, call, find_root
 from runtime.cli.memory_options import memory_option
 from runtime.cli.output import ask, json_option, print_json, printable, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import UsageError
 
 
@@ -34,8 +34,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
         done = []
         for number, (name, where) in enumerate(wanted):
             progress(name or "", number, len(wanted))
-            # What is told of one agent is not told: the bar counts agents.
-            done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=_untold))
+            done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=unwatched))
     if as_json:
         print_json({"agents": done})
     else:
@@ -57,16 +56,12 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
 
 def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
     """Every agent and memory whose store can; those that cannot are named."""
-    answer = reach.ask("memory_stats", {"memory": memory}, progress=_untold)
+    answer = reach.ask("memory_stats", {"memory": memory}, progress=unwatched)
     able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}
     for state in answer["memories"]:
         if state["memory"] not in able:
             click.echo(f"the memory {state['memory']} keeps {state['store']}, which are not compacted", err=True)
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
-
-
-def _untold(_what: str, _done: int, _total: int) -> None:
-    pass
 
 
 def _count(number: int, what: str) -> str:
@@ -83,10 +78,10 @@ def purge(agent: str, memory: str | None, yes: bool, root: Path | None, as_json:
     """Delete everything that AGENT remembers, logs and all. It cannot be had back."""
     asked = {"agent": agent, "memory": memory}
     with Reach(find_root(root)) as reach:
-        going = reach.ask("memory_purge", {**asked, "dry_run": True}, progress=_untold)["memories"]
+        going = reach.ask("memory_purge", {**asked, "dry_run": True}, progress=unwatched)["memories"]
         if going and not yes:
             ask(f"Delete what {agent} remembers, {_told(going)}?", undone="nothing was deleted")
-        answer = reach.ask("memory_purge", asked, progress=_untold)
+        answer = reach.ask("memory_purge", asked, progress=unwatched)
     if as_json:
         print_json(answer)
     elif answer["memories"]:
@@ -121,7 +116,7 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
     else:
         for row in answer["memories"]:
             counts = f"{_count(row['items'], 'item')} of {_count(row['parts'], 'part')}"
-            click.echo(f"{row['memory']}: {counts} indexed, {_count(row['embedded'], 'vector')} made")
+            click.echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
     for name, line in problems:
         click.secho(printable(f"memory {name}: {line}"), fg="red", err=True)
     if problems:

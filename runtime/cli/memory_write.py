@@ -14,6 +14,7 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.memory_options import TYPES, gate_options, gates
 from runtime.cli.output import json_option, print_json, root_option
+from runtime.cli.progress import unwatched
 from runtime.errors import UsageError
 
 _GIT_SECONDS = 5
@@ -68,7 +69,7 @@ def write(
         "gates": gates(close_governance, tdd_proof),
         "dry_run": dry_run,
     }
-    answer = call(found, "memory_write", asked)
+    answer = call(found, "memory_write", asked, progress=unwatched)
     if as_json or dry_run:
         print_json(answer if as_json else answer["record"])
         return

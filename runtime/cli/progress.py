@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from runtime.cli.client import Progress
 
 
+def unwatched(_what: str, _done: int, _total: int) -> None:
+    """Is told and shows nothing: for what may take a while, and has nothing to show."""
+
+
 @contextmanager
 def shown_progress(title: str) -> Iterator[Progress]:
     """What to tell how far it is: what is being done, how much of it is done, how much there is (0: nobody knows).
@@ -16,7 +20,7 @@ def shown_progress(title: str) -> Iterator[Progress]:
     The bar is gone when the work is done. Nothing is shown where standard error is no terminal.
     """
     if not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None
+        yield unwatched
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn

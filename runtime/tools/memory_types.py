@@ -300,7 +300,7 @@ class Reindexed(_Result):
     memory: str
     parts: int = Field(description="Files, or whatever the store reads at once.")
     items: int
-    embedded: int = Field(description="Vectors that were made.")
+    embedded: int = Field(description="Those of them that can be found by meaning.")
     problems: list[str]
 
 

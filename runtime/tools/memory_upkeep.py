@@ -100,12 +100,13 @@ async def memory_reindex(context: Context, agent: AnyAgent = None, memory: Memor
     done = []
     for each in named(context, memory) if agent is None else await places(context, agent, memory):
         report = await each.reindex(agent, context.progress)
+        stats = await each.index_stats(agent)
         done.append(
             Reindexed(
                 memory=each.name,
                 parts=report.parts,
-                items=report.changed,
-                embedded=report.embedded,
+                items=stats.entries,
+                embedded=stats.embedded,
                 problems=list(report.problems),
             )
         )

@@ -132,8 +132,8 @@ async def memory_import(
 ) -> ImportedLines:
     """Remember items that were exported, from whichever store.
 
-    They keep their times and all that is known of them. Each is answered for itself, in order. What is there already is not written again, so that importing twice changes
-    nothing.
+    They keep their times and all that is known of them. Each is answered for itself, in order. What is there already is
+    not written again, so that importing twice changes nothing.
     """
     done: dict[int, ImportedLine] = {}
     groups: dict[tuple[str, str], list[_Line]] = defaultdict(list)

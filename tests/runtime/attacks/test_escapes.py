@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import subprocess
-import time
-from contextlib import suppress
 
 import pytest
 
 from tests.runtime.attacks.wire import exchange, github_headers, request, statuses
 from tests.runtime.daemon.process import BIN, Daemon, environment, until
+from tests.runtime.daemon.terminal import terminal
 from tests.runtime.daemon.v1 import ask, make_webhook
 
 # CSI in its one-byte form is U+009B, which a header may hold as UTF-8; ESC, CR and LF may stand in a body.
@@ -27,26 +24,6 @@ def speaks(text: str) -> list[str]:
     for ours in ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;31m", "\x1b[1;32m"):
         text = text.replace(ours, "")
     return sorted({each for each in text if not each.isprintable() and each not in "\r\n\t"})
-
-
-def terminal(daemon: Daemon, *arguments: str, shown: str = "") -> str:
-    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment."""
-    process, master = pty.fork()
-    if process == 0:
-        os.chdir(daemon.root)
-        os.execve(BIN / "symbi", ["symbi", *arguments], {**environment(), "TERM": "xterm", "COLUMNS": "200"})
-    end, output = time.monotonic() + 60, b""
-    with suppress(OSError):
-        while time.monotonic() < end:
-            if select.select([master], [], [], 0.3)[0]:
-                output += os.read(master, 65_536)
-            elif shown and shown.encode() in output:
-                break
-    if shown:
-        os.kill(process, 15)
-    os.waitpid(process, 0)
-    os.close(master)
-    return output.decode("utf-8", "replace")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +69,8 @@ def test_no_line_of_the_log_is_the_senders(daemon: Daemon, written: str) -> None
     "command",
     [
         *(("webhook", "logs"), ("webhook", "deliveries"), ("webhook", "show", "@"), ("webhook", "list")),
-        *(("memory", "inspect", "reviewer"), ("token", "list"), ("user", "list")),
+        *(("memory", "inspect", "reviewer"), ("memory", "list"), ("memory", "search", "reviewer", "thing opened")),
+        *(("memory", "stats"), ("memory", "verify"), ("token", "list"), ("user", "list")),
     ],
     ids=" ".join,
 )

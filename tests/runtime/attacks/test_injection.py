@@ -77,8 +77,18 @@ PARAMETERS = {
     "deliveries.select": ("name", "status", "since", "until", "after"),
     "deliveries.show": ("id",),
     "filters.explain": ("name", "body", "event", "headers"),
-    "memories.inspect": ("agent", "day"),
-    "memories.list": ("name",),
+    "memory_compact": ("agent", "memory"),
+    "memory_export": ("agent", "user", "cursor"),
+    "memory_import": ("items", "agent"),
+    "memory_inspect": ("agent", "day", "memory"),
+    "memory_list": ("limit", "agent", "all_tags", "since", "cursor"),
+    "memory_purge": ("agent", "memory", "dry_run"),
+    "memory_reindex": ("agent", "memory"),
+    "memory_search": ("agent", "query", "tag", "type", "until", "user"),
+    "memory_show": ("memory_id", "agent"),
+    "memory_stats": ("agent", "memory"),
+    "memory_verify": ("agent", "memory"),
+    "memory_write": ("agent", "text", "type", "source_uri", "gates", "confidence"),
     "secrets.show": ("name",),
     "tokens.create": ("user", "label", "scopes", "expires"),
     "tokens.list": ("user",),
@@ -101,7 +111,12 @@ PARAMETERS = {
     "webhook_update": ("webhook_id", "title", "is_active"),
 }
 ID = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
-REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "x", "ids": ["0"], "webhook_id": ID}
+REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "x", "ids": ["0"], "webhook_id": ID} | {
+    "query": "x",
+    "text": "x",
+    "memory_id": ID,
+    "items": [],
+}
 
 
 def structure(daemon: Daemon) -> dict[str, int]:

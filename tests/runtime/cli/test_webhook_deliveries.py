@@ -182,7 +182,7 @@ def test_a_webhook_without_an_agent_just_keeps_its_deliveries(root_with_two: Pat
 
 
 def _memories(root: Path) -> str:
-    return symbi("memory", "list", "--json", root=root).stdout
+    return symbi("memory", "stats", "--json", root=root).stdout
 
 
 def test_a_program_of_webhooks_that_only_keep_has_no_memory(tmp_path: Path) -> None:

@@ -1,0 +1,295 @@
+"""`symbi memory`: with a daemon and without one, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.terminal import terminal
+
+PROGRAM = """\
+memory notes {
+    path      "notes"
+    embedding hashing
+}
+memory audit {
+    store     records
+    path      "audit"
+    embedding hashing
+}
+agent reviewer {
+    memory      notes
+    instruction "Remember."
+}
+agent auditor {
+    memory      audit
+    instruction "Remember."
+}
+"""
+
+Symbi = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    root = tmp_path_factory.mktemp("memory")
+    write_program(root, PROGRAM)
+    with running(root, "program") as started:
+        yield started
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root without a daemon."""
+    write_program(tmp_path, PROGRAM)
+    (tmp_path / ".symbi").mkdir(mode=0o700)
+    return tmp_path
+
+
+@pytest.fixture(params=["with a daemon", "without a daemon"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Symbi]:
+    """`symbi` in a fresh root, once beside a daemon and once alone."""
+    write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program") as started:
+        if request.param == "with a daemon":
+            yield started.symbi
+            return
+    yield lambda *arguments, **more: symbi(*arguments, root=tmp_path, **more)
+
+
+def good(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for text in said:
+        assert text in done.stdout + done.stderr, (text, done)
+
+
+def test_what_is_written_is_found_listed_shown_counted_and_verified(run: Symbi) -> None:
+    wrote = run("memory", "write", "reviewer", "The API takes 100 requests a minute", "--tag", "api", "--author", "ada")
+    memory_id = good(wrote).strip()
+    assert wrote.stderr.startswith("kept in the memory notes")
+    good(run("memory", "write", "reviewer", "Deploy with make deploy", "--type", "procedure"))
+    found = good(run("memory", "search", "reviewer", "requests a minute"))
+    first, second, *_ = found.splitlines()
+    assert first.split()[0] == "1"
+    assert first.endswith("notes/reviewer/memory.md:5")
+    assert "by ada" in first
+    assert second.strip() == "The API takes 100 requests a minute"
+    listed = good(run("memory", "list"))
+    assert listed.index("Deploy with make deploy") < listed.index("The API takes")
+    assert memory_id in listed
+    shown = good(run("memory", "show", memory_id))
+    assert "api" in shown
+    assert "notes/reviewer/memory.md:5" in shown
+    assert shown.endswith("The API takes 100 requests a minute\n")
+    stats = json.loads(good(run("memory", "stats", "--json")))
+    assert [(row["agent"], row["memory"], row["items"]) for row in stats["agents"]] == [("reviewer", "notes", 2)]
+    assert "reviewer" in good(run("memory", "stats"))
+    assert good(run("memory", "verify")) == "good  reviewer in notes: 1 file, 2 items\n"
+
+
+def test_the_last_n_come_newest_first_and_by_tag_type_and_agent(run: Symbi) -> None:
+    for number in range(4):
+        good(run("memory", "write", "reviewer", f"note {number}", "--type", "episode", "--tag", f"t{number % 2}"))
+    good(run("memory", "write", "auditor", "a record", "--tag", "t0"))
+
+    def texts(*arguments: str) -> list[str]:
+        return [item["text"] for item in json.loads(good(run("memory", "list", "--json", *arguments)))["items"]]
+
+    assert texts("2") == ["a record", "note 3"]
+    assert texts("--agent", "reviewer") == ["note 3", "note 2", "note 1", "note 0"]
+    assert texts("--tag", "t0") == ["a record", "note 2", "note 0"]
+    assert texts("--tag", "t0", "--type", "episode") == ["note 2", "note 0"]
+    assert texts("--since", "1h", "--memory", "audit") == ["a record"]
+    assert texts("--until", "1h") == []
+
+
+def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "reviewer", "Bluebird flies at dawn", "--project", "p1", "--tag", "fly"))
+    plain = daemon.symbi("memory", "search", "reviewer", "bluebird", "--project", "p1")
+    explained = good(daemon.symbi("memory", "search", "reviewer", "bluebird", "--project", "p1", "--explain"))
+    assert "keyword" not in good(plain)
+    assert "keyword" in explained
+    answer = json.loads(good(daemon.symbi("memory", "search", "reviewer", "bluebird", "--json", "--limit", "1")))
+    (hit,) = answer["hits"]
+    assert abs(sum(hit["parts"].values()) - hit["score"]) < 1e-6
+    assert isinstance(answer["notes"], list)
+    for wanted in (("--tag", "fly", "--tag", "other"), ("--all-tags", "fly"), ("--since", "7d"), ("--type", "fact")):
+        assert "Bluebird" in good(daemon.symbi("memory", "search", "reviewer", "bluebird", *wanted)), wanted
+    for wanted in (("--all-tags", "fly", "--all-tags", "x"), ("--until", "2026-02-14"), ("--user", "ada")):
+        said = good(daemon.symbi("memory", "search", "reviewer", "bluebird", *wanted))
+        assert said == "Nothing was found.\n", wanted
+
+
+def test_a_query_of_only_stop_words_is_answered_with_a_note(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "reviewer", "It is what it was"))
+    done = daemon.symbi("memory", "search", "reviewer", "what is it")
+    good(done)
+    assert "note: " in done.stderr
+    assert "stop words" in done.stderr
+
+
+def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
+    for command in (
+        ("search", "revewer", "x"),
+        ("write", "revewer", "x"),
+        ("list", "--agent", "revewer"),
+        ("inspect", "revewer"),
+        ("stats", "revewer"),
+        ("compact", "revewer"),
+        ("purge", "revewer", "--yes"),
+        ("reindex", "revewer"),
+        ("verify", "revewer"),
+        ("export", "revewer"),
+    ):
+        refused(daemon.symbi("memory", *command), 2, "no agent is called 'revewer'", "did you mean reviewer?")
+    refused(daemon.symbi("memory", "stats", "--memory", "note"), 2, "no memory is called 'note'", "did you mean notes?")
+    search = ("memory", "search", "reviewer")
+    refused(daemon.symbi(*search, ""), 2, "nothing to search for")
+    refused(daemon.symbi(*search, " "), 2, "nothing to search for")
+    refused(daemon.symbi(*search, "x", "--limit", "0"), 2, "--limit")
+    refused(daemon.symbi(*search, "x", "--limit", "101"), 2, "--limit")
+    refused(daemon.symbi(*search, "x", "--since", "yesterday"), 2, "'yesterday' is no time", "7d")
+    refused(daemon.symbi(*search, "x", "--until", "2026-02-30"), 2, "'2026-02-30' is no time")
+    refused(daemon.symbi(*search, "x", "--type", "facts"), 2, "'facts' is not one of")
+    refused(daemon.symbi(*search, "x" * 3000), 2, "query")
+    refused(daemon.symbi("memory", "list", "0"), 2, "0 is not in the range")
+    refused(daemon.symbi("memory", "show", "x"), 2, "memory_id")
+    refused(daemon.symbi("memory", "show", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "nothing with the id")
+    refused(daemon.symbi("memory", "inspect", "reviewer", "--day", "2026-2-3"), 2, "is not a day", "YYYY-MM-DD")
+    refused(daemon.symbi("memory", "compact"), 2, "AGENT or --all")
+    refused(daemon.symbi("memory", "compact", "reviewer", "--all"), 2, "AGENT or --all")
+    write = ("memory", "write", "reviewer")
+    refused(daemon.symbi(*write, ""), 2, "the text is empty")
+    refused(daemon.symbi(*write, "x", "--confidence", "2"), 2, "--confidence")
+    refused(daemon.symbi(*write, "x", "--risk-tier", "PINK"), 2, "--risk-tier")
+    refused(daemon.symbi(*write, "x", "--evidence", "nowhere.json"), 2, "--evidence nowhere.json: no such file")
+    refused(daemon.symbi(*write, "x", "--close-governance", ""), 2, "done:")
+    refused(daemon.symbi(*write, "x", "--source-uri", "symbiont:delivery/1"), 2, "source_uri")
+    refused(daemon.symbi("memory", "import", "nowhere.jsonl"), 2, "nowhere.jsonl: no such file")
+    refused(daemon.symbi("memory", "export", "--output", "nowhere/x.jsonl"), 2, "cannot be written")
+    refused(daemon.symbi("memory", "export", "--output", "."), 2, ". is a folder")
+
+
+def test_text_from_standard_input_and_what_is_wrong_with_it(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "auditor", "-", input="two lines\nof text\n"))
+    assert "of text" in good(daemon.symbi("memory", "search", "auditor", "lines"))
+    refused(daemon.symbi("memory", "write", "auditor", "-", input="x" * 10_000_000), 1, "too large", "1048576")
+    refused(daemon.symbi("memory", "write", "auditor", "-", input=" \n"), 2, "the text is empty")
+
+
+def test_a_dry_run_shows_the_record_without_its_secrets_and_writes_nothing(daemon: Daemon) -> None:
+    before = good(daemon.symbi("memory", "list", "--agent", "auditor"))
+    written = ("memory", "write", "auditor", "token ghp_0123456789abcdefghijABCDEFGHIJ012345 works", "--dry-run")
+    record = json.loads(good(daemon.symbi(*written, "--type", "pattern", "--confidence", "0.9")))
+    assert "ghp_" not in json.dumps(record)
+    assert "[REDACTED:" in json.dumps(record)
+    assert good(daemon.symbi("memory", "list", "--agent", "auditor")) == before
+
+
+def test_a_write_says_which_commit_it_is_about(daemon: Daemon, tmp_path: Path) -> None:
+    asked = ("memory", "write", "auditor", "about code", "--dry-run", "--json", "--root", str(daemon.root))
+    here = json.loads(good(symbi(*asked, root=tmp_path, GIT_CEILING_DIRECTORIES=str(tmp_path.parent))))
+    assert '"git_commit": null' in json.dumps(here)
+    subprocess.run(
+        ["bash", "-c", "git init -q . && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x"],
+        cwd=tmp_path,
+        check=True,
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert f'"git_commit": "{commit}"' in json.dumps(json.loads(good(symbi(*asked, root=tmp_path))))
+    named = json.loads(good(symbi(*asked, "--git-commit", "a109d56", root=tmp_path)))
+    assert '"git_commit": "a109d56"' in json.dumps(named)
+
+
+def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
+    good(run("memory", "write", "reviewer", "one"))
+    good(run("memory", "write", "reviewer", "two", "--type", "episode"))
+    asked = run("memory", "purge", "reviewer")
+    refused(asked, 2, "2 files with 2 items in the memory notes", "--yes")
+    assert "2 files with 2 items" in good(run("memory", "purge", "reviewer", "--yes"))
+    assert json.loads(good(run("memory", "list", "--json")))["items"] == []
+    assert good(run("memory", "search", "reviewer", "one two")) == "Nothing was found.\n"
+    assert good(run("memory", "purge", "reviewer", "--yes")) == "reviewer remembers nothing\n"
+
+
+def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
+    good(run("memory", "write", "auditor", "kept for good"))
+    refused(run("memory", "purge", "auditor", "--yes"), 1, "never deleted")
+    refused(run("memory", "compact", "auditor"), 1, "cannot compact")
+    good(run("memory", "write", "reviewer", "note"))
+    done = run("memory", "compact", "--all")
+    assert good(done) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"
+    assert "audit keeps records, which are not compacted" in done.stderr
+
+
+def test_compaction_puts_what_is_for_the_long_term_where_it_stays(run: Symbi) -> None:
+    text = "Meeting\n- [fact] The office closes at six\n- small talk"
+    good(run("memory", "write", "reviewer", text, "--type", "episode"))
+    assert (
+        good(run("memory", "compact", "reviewer")) == "reviewer in notes: 1 item put where they stay, 0 logs deleted\n"
+    )
+    assert (
+        good(run("memory", "compact", "reviewer")) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"
+    )
+    assert "## Facts\n- The office closes at six" in good(run("memory", "inspect", "reviewer"))
+
+
+def test_an_index_that_was_lost_is_built_again(run: Symbi) -> None:
+    good(run("memory", "write", "reviewer", "Bluebird flies at dawn"))
+    assert good(run("memory", "reindex", "reviewer")) == "notes: 1 item of 1 part indexed, 1 of them by meaning\n"
+    answer = json.loads(good(run("memory", "reindex", "--json")))
+    assert {row["memory"]: row["items"] for row in answer["memories"]} == {"notes": 1, "audit": 0, "default": 0}
+    assert "Bluebird" in good(run("memory", "search", "reviewer", "bluebird"))
+
+
+def test_verify_ends_with_1_when_something_is_not_as_it_was_written(run: Symbi, tmp_path: Path) -> None:
+    good(run("memory", "write", "auditor", "kept for good"))
+    good(run("memory", "write", "reviewer", "fine"))
+    good(run("memory", "verify"))
+    (record,) = (tmp_path / "audit" / "auditor").glob("2*.json")
+    record.chmod(0o600)
+    record.write_text(record.read_text().replace("kept for good", "kept for bad!"))
+    done = run("memory", "verify")
+    refused(done, 1, "wrong  auditor in audit", "good  reviewer in notes", record.name)
+    assert json.loads(run("memory", "verify", "--json").stdout)["good"] is False
+    assert run("memory", "verify", "reviewer").returncode == 0
+
+
+def test_inspect_is_byte_for_byte_when_piped_and_laid_out_on_a_terminal(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "reviewer", "A **bold** fact", "--tag", "x"))
+    file = daemon.root / "notes/reviewer/memory.md"
+    assert file.read_text() in good(daemon.symbi("memory", "inspect", "reviewer"))
+    shown = terminal(daemon, "memory", "inspect", "reviewer", NO_COLOR="", COLORTERM="truecolor")
+    assert "\x1b[1mbold\x1b[0m" in shown
+    assert "<!--" not in shown
+    answer: dict[str, Any] = json.loads(good(daemon.symbi("memory", "inspect", "reviewer", "--json")))
+    assert answer["memory"]["text"] == file.read_text()
+
+
+def test_the_words_of_the_query_are_marked_on_a_terminal(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "reviewer", "Deployments happen on Tuesdays"))
+    shown = terminal(daemon, "memory", "search", "reviewer", "deploy tuesday", NO_COLOR="")
+    assert "\x1b[32m\x1b[1mDeployments\x1b[0m happen on \x1b[32m\x1b[1mTuesdays\x1b[0m" in shown
+
+
+def test_help_of_the_group_names_every_command_and_loads_nothing_heavy(daemon: Daemon) -> None:
+    shown = good(daemon.symbi("memory", "--help"))
+    for name in ("search", "list", "show", "inspect", "stats", "write", "compact", "purge", "reindex", "verify"):
+        assert f"\n  {name} " in shown
+    assert "\n  export " in shown
+    assert "\n  import " in shown

@@ -1,0 +1,31 @@
+"""A command on a terminal of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import time
+from contextlib import suppress
+
+from tests.runtime.daemon.process import BIN, Daemon, environment
+
+
+def terminal(daemon: Daemon, *arguments: str, shown: str = "", **extra: str) -> str:
+    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment."""
+    process, master = pty.fork()
+    if process == 0:
+        os.chdir(daemon.root)
+        os.execve(BIN / "symbi", ["symbi", *arguments], {**environment(), "TERM": "xterm", "COLUMNS": "200", **extra})
+    end, output = time.monotonic() + 60, b""
+    with suppress(OSError):
+        while time.monotonic() < end:
+            if select.select([master], [], [], 0.3)[0]:
+                output += os.read(master, 65_536)
+            elif shown and shown.encode() in output:
+                break
+    if shown:
+        os.kill(process, 15)
+    os.waitpid(process, 0)
+    os.close(master)
+    return output.decode("utf-8", "replace")
