@@ -1,0 +1,33 @@
+"""The page of embeddings: it knows every row, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from runtime.search.embedding import EMBEDDINGS
+from runtime.search.embedding.local import _AT_ONCE
+from runtime.search.embedding.minilm.model import TOKENS
+from runtime.search.embedding.remote import AWAY_SECONDS, LARGEST_ANSWER, QUESTION_SECONDS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
+
+
+def test_every_embedding_is_in_its_table() -> None:
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == set(EMBEDDINGS)
+
+
+def test_its_numbers_are_those_of_the_code() -> None:
+    for said in (
+        f"`local` reads {TOKENS} tokens",
+        f"waits for {_AT_ONCE} texts",
+        f"waits {QUESTION_SECONDS:g} s at most",
+        f"left alone for {AWAY_SECONDS:g} s",
+        f"more than {LARGEST_ANSWER // 1024**2} MiB",
+    ):
+        assert said in " ".join(PAGE.split())
+
+
+def test_the_tests_that_it_names_are_there() -> None:
+    assert all((DOCS.parent / path).exists() for path in re.findall(r"`(tests/[\w/.]+)`", PAGE))
