@@ -80,7 +80,7 @@ class HttpCaller:
     async def post_json(
         self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int
     ) -> Any:
-        """POST `body` as JSON and give what the answer's JSON says.
+        """POST `body` as JSON and give what the answer's JSON says; None for an answer that has no content (204).
 
         One try takes `timeout_seconds` at most, from the name's resolution to the last byte. What may pass by itself
         (no connection, no answer in time, 429, most of 5xx) is tried `tries` times in all, after 0.5 s, 1 s, 2 s … or
@@ -95,16 +95,17 @@ class HttpCaller:
                 return await self._post(url, host, content, dict(headers or {}), timeout_seconds)
             except CallFailed as failure:
                 wait = _wait(failure, number)
-                if not failure.passing or number == tries or wait > LONGEST_WAIT_SECONDS:
+                closed = self._session is None
+                if not failure.passing or number == tries or wait > LONGEST_WAIT_SECONDS or closed:
                     raise
             await self._clock.sleep(wait)
         raise ValueError("a call is tried once or more")
 
     async def close(self) -> None:
         """End the connections; calls that are under way fail."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def _post(self, url: str, host: str, content: bytes, headers: dict[str, str], seconds: float) -> Any:
         failure: CallFailed
@@ -249,7 +250,7 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
             number = error.os_error.errno
             reason = os.strerror(number).lower() if number else type(error.os_error).__name__
             return CallFailed(f"{host} cannot be reached: {reason}", hint="is it running?")
-        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | OSError():
+        case aiohttp.ClientPayloadError() | aiohttp.ClientConnectionError() | OSError():
             return CallFailed(f"{host} broke the connection off")
         case aiohttp.ClientError():
             return CallFailed(f"{host} answered something that is not HTTP", hint="is the URL right?", passing=False)

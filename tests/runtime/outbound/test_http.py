@@ -109,6 +109,11 @@ async def test_json_goes_out_and_json_comes_back(caller: HttpCaller) -> None:
         assert server.headers[0]["User-Agent"] == "symbiont"
 
 
+async def test_an_answer_without_content_is_none(caller: HttpCaller) -> None:
+    async with serving(web.Response(status=204)) as server:
+        assert await caller.post_json(server.url, {}, timeout_seconds=5, tries=1) is None
+
+
 async def test_one_connection_serves_several_calls(caller: HttpCaller) -> None:
     ports = set()
 
@@ -254,6 +259,7 @@ async def test_what_is_not_json_is_refused_and_not_shown(caller: HttpCaller, con
         failure = await failure_of(caller, server.url, tries=3)
         assert len(server.bodies) == 1
     assert "is not JSON" in str(failure)
+    assert failure.status == 200
     assert "html" not in str(failure)
 
 
@@ -430,3 +436,23 @@ async def test_a_call_that_is_cancelled_is_cancelled(caller: HttpCaller) -> None
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+
+
+async def test_a_call_that_is_under_way_when_the_caller_is_closed_fails_for_good(
+    caller: HttpCaller, sleepless: Sleepless
+) -> None:
+    begun = asyncio.Event()
+
+    async def never(_request: web.BaseRequest) -> web.StreamResponse:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with serving(never) as server:
+        call = asyncio.create_task(failure_of(caller, server.url, tries=3, seconds=60))
+        await begun.wait()
+        await caller.close()
+        failure = await call
+        assert len(server.bodies) == 1
+    assert "broke the connection off" in str(failure)
+    assert sleepless.waits == []
