@@ -211,6 +211,8 @@ def _encoded(body: Any, host: str) -> bytes:
 
 
 async def _decoded(content: bytes, host: str, status: int) -> Any:
+    if status in {204, 205}:
+        return None
     try:
         if len(content) > _LARGE:
             return await asyncio.to_thread(msgspec.json.decode, content)
