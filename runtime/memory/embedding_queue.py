@@ -15,8 +15,8 @@ from runtime.search.index.index import Index
 
 log = structlog.get_logger("symbiont.memory")
 
-BATCH: Final = 16
-"""Texts that are embedded at once: few, so that a search's own text does not wait long behind them."""
+BATCH: Final = 64
+"""Texts that are given to the embedding at once; it makes smaller batches where a search's own text would wait."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0
 """Seconds until the next try when embedding or keeping vectors did not work, doubled each time."""
