@@ -41,6 +41,11 @@ class Turn(BaseModel):
         return f"{self.text} {self.caption}" if self.caption else self.text
 
     @property
+    def script(self) -> str:
+        """The same with who says it."""
+        return f"{self.speaker}: {self.said}"
+
+    @property
     def time(self) -> datetime:
         """When, in UTC."""
         return self.iso.replace(tzinfo=UTC) if self.iso.tzinfo is None else self.iso.astimezone(UTC)

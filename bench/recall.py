@@ -2,7 +2,7 @@
 
 Every conversation of the file (`bench.dialogues` says what it holds) is written into a real markdown memory, an agent
 each, and searched as the product searches. Beside it, in the same run: plain FTS5 (bm25, every default, the question's
-words joined by OR) and plain cosine (the same embedding of the bare texts and questions).
+words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
 """
 
 from __future__ import annotations
@@ -53,31 +53,6 @@ class Run(NamedTuple):
     name: str
     weights: tuple[float, float] | None
     scores: Mapping[str, Score]
-
-
-class Remembering(Embedder):
-    """An embedder that keeps what it made, so that plain cosine is measured without embedding everything again."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._made: dict[str, NDArray[np.float32]] = {}
-        self.name, self.model, self.for_tests = embedder.name, embedder.model, embedder.for_tests
-
-    @property
-    def dimension(self) -> int | None:
-        return self._embedder.dimension
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np
-
-        new = [text for text in dict.fromkeys(texts) if text not in self._made]
-        for start in range(0, len(new), _BATCH):
-            batch = new[start : start + _BATCH]
-            self._made.update(zip(batch, await self._embedder.embed(batch), strict=True))
-        return np.stack([self._made[text] for text in texts])
-
-    async def close(self) -> None:
-        await self._embedder.close()
 
 
 def agent_of(conversation: Conversation) -> str:
@@ -142,12 +117,14 @@ async def searched(
 
 
 def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
-    """FTS5 with all its defaults over the bare texts."""
+    """FTS5 with all its defaults over the texts."""
     rankings: list[Ranking] = []
     for conversation in conversations:
         connection = sqlite3.connect(":memory:")
         connection.execute("CREATE VIRTUAL TABLE said USING fts5 (id UNINDEXED, text)")
-        connection.executemany("INSERT INTO said VALUES (?, ?)", [(turn.id, turn.said) for turn in conversation.items])
+        connection.executemany(
+            "INSERT INTO said VALUES (?, ?)", [(turn.id, turn.script) for turn in conversation.items]
+        )
         for query in conversation.queries:
             words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query.q.lower())))
             found = connection.execute("SELECT id FROM said WHERE said MATCH ? ORDER BY bm25(said) LIMIT 10", (words,))
@@ -156,32 +133,41 @@ def plain_fts5(conversations: Sequence[Conversation]) -> list[Ranking]:
     return rankings
 
 
-async def plain_cosine(conversations: Sequence[Conversation], embedder: Embedder) -> list[Ranking]:
+async def plain_cosine(conversations: Sequence[Conversation], embedder: Embedder, progress: Progress) -> list[Ranking]:
     """The nearest texts by nothing but the embedding."""
     import numpy as np
 
     rankings: list[Ranking] = []
     for conversation in conversations:
-        texts = await embedder.embed([turn.said for turn in conversation.items])
-        queries = await embedder.embed([query.q for query in conversation.queries])
+        texts = await _embedded(embedder, [turn.script for turn in conversation.items], progress)
+        queries = await _embedded(embedder, [query.q for query in conversation.queries], progress)
         for query, nearness in zip(conversation.queries, queries @ texts.T, strict=True):
             best = np.argsort(-nearness, kind="stable")[:HITS]
             rankings.append((query, [conversation.items[at].id for at in best]))
     return rankings
 
 
+async def _embedded(embedder: Embedder, texts: Sequence[str], progress: Progress) -> NDArray[np.float32]:
+    import numpy as np
+
+    made = []
+    for start in range(0, len(texts), _BATCH):
+        progress("embedding for plain cosine", start, len(texts))
+        made.append(await embedder.embed(texts[start : start + _BATCH]))
+    return np.concatenate(made)
+
+
 async def measure(
     conversations: Sequence[Conversation], embedding: str, weights: Sequence[tuple[str, tuple[float, float]]]
 ) -> tuple[str | None, list[Run]]:
     """The embedding that was used, and every way of searching."""
-    opened = await opened_embedder(embedding)
-    embedder = None if opened is None else Remembering(opened)
+    embedder = await opened_embedder(embedding)
     runs = [Run("plain FTS5", None, score(plain_fts5(conversations)))]
     with tempfile.TemporaryDirectory() as folder, shown_progress("recall") as progress:
         memory = await open_filled(conversations, embedder, Path(folder), progress)
         try:
             if embedder is not None:
-                runs.append(Run("plain cosine", None, score(await plain_cosine(conversations, embedder))))
+                runs.append(Run("plain cosine", None, score(await plain_cosine(conversations, embedder, progress))))
             for name, pair in weights:
                 runs.append(Run(name, pair, score(await searched(memory, conversations, pair, progress))))
         finally:

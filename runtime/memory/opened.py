@@ -173,10 +173,10 @@ class OpenMemory:
         """
         notes = await self._catch_up(question.wanted.agent)
         mismatch = self._indexer.queue.mismatch
-        if mismatch is not None:
-            notes.append(f"searched by keyword only: {mismatch}")
-        embedder = self._embedder if mismatch is None else None
-        answer = await search(self._indexer.index, embedder, question)
+        if mismatch is None:
+            answer = await search(self._indexer.index, self._embedder, question)
+        else:
+            answer = await search(self._indexer.index, None, question, without=mismatch)
         return Found(await self._placed(answer), (*notes, *answer.notes))
 
     async def _catch_up(self, agent: str | None) -> list[str]:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CANDIDATES: Final = 1_000
-"""Entries that are weighed at least, from each side: enough that the hundred best do not change with more."""
+CANDIDATES: Final = 500
+"""Entries that are weighed at least, from each side. As each is weighed by its exact cosine, whichever side found it, a
+tenth as many find as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,16 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-async def search(index: Index, embedder: Embedder | None, question: Question) -> Answer:
+async def search(
+    index: Index, embedder: Embedder | None, question: Question, *, without: str = "there is no embedding"
+) -> Answer:
     """The best `question.limit` entries of the index, best first.
 
-    Without an embedder, or with one that does not answer, the search is by keyword alone and a note says so. Raises
-    IndexFailed.
+    Without an embedder (`without` says why), or with one that does not answer, the search is by keyword alone and a
+    note says so. Raises IndexFailed.
     """
     asked = understand(question, await index.authors(question.wanted))
-    found = await _found(index, embedder, question, asked)
+    found = await _found(index, embedder, question, asked, without)
     notes = tuple(_notes(asked, found))
     keys = found.candidates()
     if not len(keys):
@@ -80,7 +83,9 @@ class _Found:
         return union(*sides) if sides else np.zeros(0, np.int64)
 
 
-async def _found(index: Index, embedder: Embedder | None, question: Question, asked: Understood) -> _Found:
+async def _found(
+    index: Index, embedder: Embedder | None, question: Question, asked: Understood, without: str
+) -> _Found:
     """Search by keyword while the question is embedded, then by vector."""
     by_vector, by_keyword = question.shares
     limit = max(CANDIDATES, question.limit)
@@ -89,7 +94,7 @@ async def _found(index: Index, embedder: Embedder | None, question: Question, as
         return await index.keyword(asked.words, question.wanted, limit)
 
     if embedder is None or not by_vector:
-        return _Found(await by_words(), None, (0.0, 1.0), reason="there is no embedding" if by_vector else None)
+        return _Found(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
     if by_keyword:
         keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning))
     else:

@@ -3,6 +3,7 @@ whole columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 QUESTION_MARKS = "?？؟"
 """Of Latin, Chinese and Arabic writing and what took after them."""
 
+_ASKS = re.compile(f"[{QUESTION_MARKS}]").search
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
 _NUMBERS = {"time": TIME, "order": ORDER}
@@ -82,7 +84,7 @@ class Rows:
         whose = zip(columns[AGENT], columns[GROUP], strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
         self.author[at] = self._numbered(columns[AUTHOR])
-        self.asks[at] = [text is not None and any(map(text.__contains__, QUESTION_MARKS)) for text in columns[TEXT]]
+        self.asks[at] = [text is not None and (_ASKS(text) is not None) for text in columns[TEXT]]
         self.alive[at] = True
         self._take(keys)
         if link:
