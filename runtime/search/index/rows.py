@@ -86,6 +86,7 @@ class Rows:
         self.author[at] = self._numbered(columns[AUTHOR])
         self.asks[at] = [text is not None and (_ASKS(text) is not None) for text in columns[TEXT]]
         self.alive[at] = True
+        self.before[at] = self.after[at] = 0
         self._take(keys)
         if link:
             self._link(np.concatenate((touched, self.group[at])))

@@ -1,0 +1,552 @@
+"""What every row of the table of indexes promises, run over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dslc.blocks import Choice, settings_of
+from runtime.errors import UsageError
+from runtime.rows import by_name
+from runtime.search.entry import Filter
+from runtime.search.errors import EmbeddingMismatch, IndexFailed
+from runtime.search.index import INDEXES, Change, Index, IndexRow, IndexStats, Pending, open_index
+from tests.runtime.search.index.entries import (
+    DIMENSION,
+    EVERYTHING,
+    WHEN,
+    embed,
+    entry,
+    everything,
+    ids,
+    near,
+    said,
+    talk,
+    vector,
+    vectors,
+)
+
+
+@pytest.fixture(params=INDEXES.values(), ids=lambda row: row.name)
+def row(request: pytest.FixtureRequest) -> IndexRow:
+    """Every row of the table."""
+    found = request.param
+    assert isinstance(found, IndexRow)
+    return found
+
+
+@pytest.fixture
+async def index(row: IndexRow, tmp_path: Path) -> AsyncIterator[Index]:
+    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", {})
+    yield opened
+    await opened.close()
+
+
+def test_a_row_says_what_it_is_and_what_options_it_takes(row: IndexRow) -> None:
+    assert row.title
+    assert row.doc.endswith(".")
+    assert all(setting.doc for setting in settings_of(row.options))
+
+
+def test_a_row_that_is_there_twice_is_named_at_start(row: IndexRow) -> None:
+    with pytest.raises(ValueError, match=row.name):
+        by_name("index", [row, row])
+
+
+async def test_an_index_or_option_that_there_is_not_is_named(row: IndexRow) -> None:
+    with pytest.raises(UsageError, match="no index nothing") as no_such:
+        await open_index(Choice(name="nothing"), None, {})
+    assert row.name in no_such.value.line()
+    with pytest.raises(UsageError) as unknown:
+        await open_index(Choice(name=row.name), None, {"colour": "red"})
+    assert "colour" in unknown.value.line()
+    assert "red" not in unknown.value.line()
+
+
+async def test_an_index_that_holds_nothing_finds_nothing(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    assert await index.parts() == {}
+    assert (await index.stats())[:4] == (0, 0, None, None)
+    assert await index.authors(EVERYTHING) == []
+    assert await index.pending(10) == []
+    assert await said(index, "anything") == []
+    assert await near(index, "anything") == []
+    assert await index.entries([1, 2**40, 0, -1]) == {}
+    assert await index.drop(["log"]) == 0
+
+
+async def test_an_entry_comes_back_exactly(index: Index) -> None:
+    one = entry(
+        "id-1", "Zwei 日本\n\n\tlines\0", agent="a", user="bob", project="p", type="semantic", source="file:///x?y#1",
+        time=datetime(2023, 5, 8, 13, 56, 1, 123457, UTC), tags=("b", "a", "ü,\""), author="Zoë", group="g", order=-7,
+        part="facts", line=12, rest='{"confidence": 0.5}',
+    )  # fmt: skip
+    other = entry("id-2", "", part="facts", time=datetime(1, 1, 1, tzinfo=UTC))
+    await index.put("facts", "a", "1", [one, other])
+    await index.use_model("m", DIMENSION)
+    await embed(index)
+    assert await everything(index) == {"id-1": one, "id-2": other}
+
+
+async def test_times_are_the_same_in_every_zone(index: Index) -> None:
+    here = WHEN.astimezone(timezone(timedelta(hours=9)))
+    await index.put("log", "reviewer", "1", [entry("e", "word", time=here)])
+    assert await said(index, "word", Filter(since=WHEN)) == ["e"]
+    assert await said(index, "word", Filter(until=WHEN)) == []
+    assert await said(index, "8 May 2023") == ["e"]
+
+
+async def test_putting_a_part_says_what_changed(index: Index) -> None:
+    assert await index.put("log", "reviewer", "1", talk("one", "two", "three")) == Change(3, 0, 0)
+    assert await index.put("log", "reviewer", "2", talk("one", "two", "three")) == Change(0, 3, 0)
+    moved = [replace(one, line=7, order=one.order + 1, rest="x") for one in talk("one", "two", "three")]
+    assert await index.put("log", "reviewer", "3", moved) == Change(0, 3, 0)
+    assert await index.put("log", "reviewer", "4", [moved[0], replace(moved[1], text="zwei", hash="z")]) == (1, 1, 1)
+    assert sorted(await said(index, "one two three zwei")) == ["e0", "e1"]
+    assert await index.parts() == {"log": "4"}
+    assert (await index.stats()).entries == 2
+
+
+async def test_of_two_entries_with_one_id_the_later_counts(index: Index) -> None:
+    assert await index.put("log", "reviewer", "1", [entry("e", "first"), entry("e", "second")]) == Change(1, 0, 0)
+    assert await said(index, "first second") == ["e"]
+    assert await said(index, "first") == []
+
+
+async def test_an_entry_that_is_put_in_another_part_moves_there(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed(index)
+    assert await index.put("facts", "reviewer", "1", [entry("e0", "one", part="facts", group="talk")]) == (0, 1, 0)
+    assert await index.put("more", "reviewer", "1", [entry("e0", "one", part="more", group="talk")]) == (0, 1, 0)
+    assert await index.pending(10) == []
+    assert await index.put("log", "reviewer", "2", talk("two", start=1)) == (0, 1, 0)
+    assert (await everything(index))["e0"].part == "more"
+    assert await index.drop(["log", "facts"]) == 1
+    assert await said(index, "one two") == ["e0"]
+
+
+async def test_a_part_grows_only_from_the_revision_it_has(index: Index) -> None:
+    first, second, third = ([one] for one in talk("one", "two", "three"))
+    assert not await index.grow("log", "reviewer", "1", "2", first)
+    assert await index.grow("log", "reviewer", None, "1", first)
+    assert not await index.grow("log", "reviewer", None, "2", second)
+    assert not await index.grow("log", "reviewer", "0", "2", second)
+    assert await index.parts() == {"log": "1"}
+    assert await index.grow("log", "reviewer", "1", "2", [*second, *third])
+    assert await index.parts() == {"log": "2"}
+    assert await said(index, "two") == ["e1", "e0", "e2"]
+
+
+async def test_parts_are_listed_by_agent(index: Index) -> None:
+    await index.put("a/log", "a", "1", [entry("1", "x", agent="a", part="a/log")])
+    await index.put("b/log", "b", "7", [])
+    assert await index.parts() == {"a/log": "1", "b/log": "7"}
+    assert await index.parts("b") == {"b/log": "7"}
+    assert await index.parts("nobody") == {}
+
+
+async def test_dropped_parts_and_what_was_in_them_are_gone(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await index.put("other", "reviewer", "1", [entry("x", "one more", part="other")])
+    await embed(index)
+    assert await index.drop(["log", "never there"]) == 2
+    assert await index.parts() == {"other": "1"}
+    assert await said(index, "one two") == ["x"]
+    assert await near(index, "one") == ["x"]
+    assert (await index.stats())[:2] == (1, 1)
+
+
+async def test_an_index_that_was_cleared_is_as_new(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed(index)
+    await index.clear()
+    assert await index.parts() == {}
+    assert (await index.stats())[:4] == (0, 0, None, None)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    assert len(await index.pending(10)) == 2
+    assert await said(index, "two") == ["e1", "e0"]
+
+
+async def test_words_are_found_by_their_stem_and_in_any_case_and_accent(index: Index) -> None:
+    await index.put("log", "reviewer", "1", [entry("1", "She RUNS daily at the café"), entry("2", "Walking")])
+    for words in ("running", "run", "Runs", "cafe", "CAFÉ", "daily walks"):
+        assert "1" in await said(index, words)
+    assert await said(index, "runner's swimming") == []
+
+
+async def test_author_and_date_are_searched_too(index: Index) -> None:
+    await index.put("log", "reviewer", "1", [entry("1", "Hello", author="Caroline Miller"), entry("2", "Hello")])
+    assert await said(index, "miller") == ["1"]
+    assert sorted(await said(index, "May")) == ["1", "2"]
+    assert sorted(await said(index, "2023")) == ["1", "2"]
+
+
+async def test_words_of_the_entry_before_and_after_count_for_less(index: Index) -> None:
+    await index.put("log", "reviewer", "1", [*talk("zebra", "alpha", "beta", "gamma"), entry("x", "zebra delta")])
+    assert await said(index, "alpha") == ["e1", "e0", "e2"] or await said(index, "alpha") == ["e1", "e2", "e0"]
+    assert await said(index, "zebra") in (["e0", "x", "e1"], ["x", "e0", "e1"])
+
+
+async def test_the_context_follows_what_is_added_changed_and_removed(index: Index) -> None:
+    one, two, three = talk("alpha", "beta", "gamma")
+    await index.put("log", "reviewer", "1", [one, three])
+    assert sorted(await said(index, "gamma")) == ["e0", "e2"]
+    assert await index.grow("log", "reviewer", "1", "2", [two])
+    assert sorted(await said(index, "gamma")) == ["e1", "e2"]
+    await index.put("log", "reviewer", "3", [one, replace(two, text="delta", hash="d"), three])
+    assert sorted(await said(index, "delta")) == ["e0", "e1", "e2"]
+    assert await said(index, "beta") == []
+    await index.put("log", "reviewer", "4", [one, three])
+    assert sorted(await said(index, "alpha")) == ["e0", "e2"]
+    await index.put("log", "reviewer", "5", [one, replace(three, group="another")])
+    assert await said(index, "alpha") == ["e0"]
+
+
+async def test_the_context_goes_over_parts_but_not_over_agents(index: Index) -> None:
+    one, two, three = talk("alpha", "beta", "gamma")
+    await index.put("a", "reviewer", "1", [one])
+    await index.put("b", "reviewer", "1", [replace(three, part="b")])
+    await index.put("c", "other", "1", [replace(two, agent="other", part="c")])
+    assert sorted(await said(index, "alpha")) == ["e0", "e2"]
+    assert await said(index, "beta") == ["e1"]
+    await index.drop(["a"])
+    assert await said(index, "alpha") == []
+
+
+async def test_what_stands_around_an_entry_is_told_in_order_of_time_then_order(index: Index) -> None:
+    later = WHEN + timedelta(seconds=1)
+    texts = [("b", WHEN, 2), ("c", later, 0), ("a", WHEN, 1), ("d", later, 5)]
+    await index.put("log", "reviewer", "1", [
+        entry(name, f"word {name}", time=time, order=order, group="g", author=None if name == "b" else name.upper())
+        for name, time, order in texts
+    ])  # fmt: skip
+    found = await index.keyword(["word"], EVERYTHING, 10)
+    around = await index.around(found.keys)
+    names = {key: one.id for key, one in (await index.entries(found.keys.tolist())).items()} | {0: None}
+    told = {
+        names[key]: (names[before], names[after])
+        for key, before, after in zip(*(a.tolist() for a in (found.keys, around.before, around.after)), strict=True)
+    }
+    assert told == {"a": (None, "b"), "b": ("a", "c"), "c": ("b", "d"), "d": ("c", None)}
+    authors = [None if number < 0 else around.authors[number] for number in around.author.tolist()]
+    assert authors == [None if names[key] == "b" else str(names[key]).upper() for key in found.keys.tolist()]
+    since = [datetime.fromtimestamp(time / 1e6, UTC) for time in around.time.tolist()]
+    assert since == [WHEN if names[key] in ("a", "b") else later for key in found.keys.tolist()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '"', "'", "text:", "NEAR(", "*", "^one", "one*", "one AND", "OR", "-one", "one) OR (two", "{text about}: one",
+        'one" OR "two', "one; DROP TABLE entries", "\0", "\ud800", "é" * 5000, "a-b" * 3000, "(", "+", "one + two", ":",
+    ],
+)  # fmt: skip
+async def test_any_text_is_only_words(index: Index, words: str) -> None:
+    await index.put("log", "reviewer", "1", [entry("1", "nothing of that kind")])
+    assert (await index.keyword([words], EVERYTHING, 10)).keys.tolist() == []
+    assert (await index.keyword([words, "kind"], EVERYTHING, 10)).keys.size == 1
+
+
+async def test_a_text_that_is_several_words_is_looked_for_as_they_stand_together(index: Index) -> None:
+    texts = ("an e-mail came", "mail with an e", "E MAIL", "e and mail")
+    await index.put("log", "reviewer", "1", [entry(str(n), text) for n, text in enumerate(texts)])
+    assert sorted(await said(index, "e-mail")) == ["0", "2"]
+    assert await said(index, "e-mail-mail") == []
+    assert sorted(await said(index, "with-an came")) == ["0", "1"]
+
+
+async def test_words_without_letters_or_digits_are_skipped(index: Index) -> None:
+    await index.put("log", "reviewer", "1", [entry("1", "something !!! ?")])
+    assert await said(index, "!!! ? …") == []
+    assert (await index.keyword([], EVERYTHING, 10)).scores.tolist() == []
+    assert await said(index, "!!! something") == ["1"]
+
+
+async def test_rarer_words_and_shorter_texts_weigh_more(index: Index) -> None:
+    texts = ["common"] * 20 + ["common rare", "rare and a good many other words beside it"]
+    await index.put("log", "reviewer", "1", [entry(f"{n:02}", text) for n, text in enumerate(texts)])
+    found = await index.keyword(["rare", "common"], EVERYTHING, 10)
+    assert (await ids(index, found))[:2] == ["20", "21"]
+    assert len(found.keys) == 10
+    assert (np.diff(found.scores) <= 0).all()
+    assert (found.scores > 0).all()
+
+
+async def test_what_other_agents_remember_changes_nothing_in_an_agents_search(index: Index) -> None:
+    own = talk("the red house", "the blue house", "a red car by the house")
+    await index.put("log", "reviewer", "1", own)
+    before = await index.keyword(["red", "house"], Filter(agent="reviewer"), 10)
+    others = [entry(f"x{n}", "red " * (n % 5) + "words " * n, agent="other", part="o") for n in range(60)]
+    await index.put("o", "other", "1", others)
+    after = await index.keyword(["red", "house"], Filter(agent="reviewer"), 10)
+    assert await ids(index, after) == await ids(index, before)
+    assert after.scores.tolist() == before.scores.tolist()
+
+
+FILTERS = {
+    "agent": (Filter(agent="other"), ["3"]),
+    "project": (Filter(project="p"), ["1", "2"]),
+    "type": (Filter(type="semantic"), ["2", "3"]),
+    "user": (Filter(user="bob"), ["1"]),
+    "source": (Filter(source="s"), ["2"]),
+    "one of the tags": (Filter(tags_any=frozenset({"a", "c", "none"})), ["1", "2", "3"]),
+    "all of the tags": (Filter(tags_all=frozenset({"a", "b"})), ["1", "2"]),
+    "both kinds of tags": (Filter(tags_all=frozenset({"a"}), tags_any=frozenset({"c"})), ["2"]),
+    "a tag that is not there": (Filter(tags_any=frozenset({"none"})), []),
+    "since": (Filter(since=WHEN + timedelta(days=1)), ["1", "2", "3"]),
+    "until": (Filter(until=WHEN + timedelta(days=1)), ["0"]),
+    "a range of time": (Filter(since=WHEN + timedelta(days=1), until=WHEN + timedelta(days=3)), ["1", "2"]),
+    "several": (Filter(agent="reviewer", project="p", type="episodic"), ["1"]),
+    "what contradicts itself": (Filter(agent="other", user="bob"), []),
+}
+
+
+@pytest.mark.parametrize("case", FILTERS)
+async def test_a_filter_holds_for_words_vectors_and_authors(index: Index, case: str) -> None:
+    wanted, expected = FILTERS[case]
+    entries = [
+        entry("0", "word zero", author="A"),
+        entry("1", "word one", author="B", project="p", user="bob", tags=("a", "b")),
+        entry("2", "word two", author="C", project="p", type="semantic", source="s", tags=("a", "b", "c")),
+        entry("3", "word three", author="D", agent="other", project="q", type="semantic", source="", tags=("c",)),
+    ]
+    entries = [replace(one, time=WHEN + timedelta(days=n)) for n, one in enumerate(entries)]
+    assert [one.id for one in entries if wanted.wants(one)] == expected
+    await index.put("log", "reviewer", "1", entries[:3])
+    await index.put("other", "other", "1", [replace(entries[3], part="other")])
+    await index.use_model("m", DIMENSION)
+    await embed(index)
+    assert sorted(await said(index, "word", wanted)) == expected
+    assert sorted(await near(index, "word", wanted)) == expected
+    assert await index.authors(wanted) == ["ABCD"[int(name)] for name in expected]
+
+
+async def test_the_nearest_are_exactly_those_with_the_highest_cosine(index: Index) -> None:
+    texts = [f"text number {n}" for n in range(300)]
+    await index.put("log", "reviewer", "1", [entry(f"{n}", text) for n, text in enumerate(texts)])
+    await index.use_model("m", DIMENSION)
+    long = [(one, 3 * vector(one.text)) for one in await index.pending(1000)]
+    assert await index.embedded(long) == 300
+    query = vector("a question")
+    cosines = np.stack([vector(text) for text in texts]).astype(float) @ query
+    expected = np.argsort(-cosines)[:20]
+    found = await index.nearest(5 * query, EVERYTHING, 20)
+    assert await ids(index, found) == [str(n) for n in expected]
+    assert found.scores == pytest.approx(cosines[expected], abs=1e-5)
+
+
+async def test_a_limit_of_none_or_of_more_than_there_are_is_kept_to(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "one two", "one three"))
+    await index.use_model("m", DIMENSION)
+    await embed(index)
+    assert [len(await said(index, "one", limit=n)) for n in (0, 1, 2, 3, 50)] == [0, 1, 2, 3, 3]
+    assert [len(await near(index, "one", limit=n)) for n in (0, 1, 2, 3, 50)] == [0, 1, 2, 3, 3]
+    assert len(await index.pending(0)) == 0
+
+
+async def test_entries_without_a_vector_are_found_by_words_and_wait_newest_first(index: Index) -> None:
+    assert await index.pending(10) in ([], ())
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await index.use_model("m", DIMENSION)
+    waiting = await index.pending(2)
+    assert [(one.id, one.text) for one in waiting] == [("e2", "three"), ("e1", "two")]
+    assert await index.embedded(vectors(waiting)) == 2
+    assert [one.id for one in await index.pending(10)] == ["e0"]
+    assert sorted(await near(index, "one")) == ["e1", "e2"]
+    assert "e0" in await said(index, "one")
+    assert (await index.stats())[:4] == (3, 2, "m", DIMENSION)
+    assert (await index.stats("nobody"))[:4] == (0, 0, None, None)
+
+
+async def test_a_vector_for_what_is_gone_or_says_something_else_is_passed_over(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await index.use_model("m", DIMENSION)
+    waiting = await index.pending(10)
+    await index.put("log", "reviewer", "2", talk("one", "zwei"))
+    assert await index.embedded(vectors(waiting)) == 1
+    assert [one.text for one in await index.pending(10)] == ["zwei"]
+    assert await near(index, "one") == ["e0"]
+    assert await index.embedded([(Pending("never", "there", "was"), vector("was"))]) == 0
+
+
+async def test_what_says_what_it_said_keeps_its_vector_and_what_does_not_loses_it(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await embed(index)
+    one, two, _ = talk("one", "two", "three")
+    await index.put("log", "reviewer", "2", [replace(one, line=9, tags=("new",)), replace(two, text="zwei", hash="z")])
+    assert [waiting.id for waiting in await index.pending(10)] == ["e1"]
+    assert await near(index, "one") == ["e0"]
+
+
+async def test_another_model_makes_all_wait_again_while_words_are_found(index: Index) -> None:
+    await index.use_model("small", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed(index)
+    await index.use_model("small", DIMENSION)
+    await index.use_model("small", None)
+    assert await index.pending(10) == []
+    await index.use_model("large", 3)
+    assert len(await index.pending(10)) == 2
+    assert (await index.stats())[:4] == (2, 0, None, None)
+    assert (await index.nearest(vector("one", 3), EVERYTHING, 10)).keys.size == 0
+    assert await said(index, "one") == ["e0", "e1"]
+    assert await index.embedded(vectors(await index.pending(10), 3)) == 2
+    assert (await index.stats())[:4] == (2, 2, "large", 3)
+
+
+async def test_another_dimension_of_the_same_model_makes_all_wait_again(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one"))
+    await embed(index)
+    await index.use_model("m", 4)
+    assert len(await index.pending(10)) == 1
+
+
+async def test_without_a_model_nothing_waits_and_what_is_there_stays(index: Index) -> None:
+    await index.use_model("m", None)
+    await index.put("log", "reviewer", "1", talk("one"))
+    waiting = await index.pending(10)
+    await index.use_model(None, None)
+    assert len(await index.pending(10)) == 0
+    assert await index.embedded(vectors(waiting)) == 0
+    await index.use_model("m", None)
+    assert await embed(index) == 1
+    await index.use_model(None, None)
+    assert (await index.stats()).embedded == 1
+    await index.use_model("m", None)
+    assert await index.pending(10) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.ones(DIMENSION + 1), np.ones(0), np.ones((2, 4)), np.full(DIMENSION, np.nan), np.full(DIMENSION, np.inf)],
+)
+async def test_a_vector_of_another_dimension_or_without_numbers_is_refused(
+    index: Index, wrong: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await index.use_model("m", DIMENSION)
+    one, two = await index.pending(2)
+    with pytest.raises(EmbeddingMismatch):
+        await index.embedded([(one, vector(one.text)), (two, wrong.astype(np.float32))])
+    assert len(await index.pending(10)) == 2
+    assert await embed(index) == 2
+    with pytest.raises(EmbeddingMismatch):
+        await index.nearest(wrong.astype(np.float32), EVERYTHING, 10)
+
+
+async def test_the_first_vector_says_the_dimension_where_nobody_did(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await index.use_model("m", None)
+    one, two = await index.pending(2)
+    assert await index.embedded([(one, vector("one", 5))]) == 1
+    with pytest.raises(EmbeddingMismatch, match="5"):
+        await index.embedded([(two, vector("two", 6))])
+    assert (await index.stats()).dimension == 5
+
+
+async def test_a_vector_of_zeros_is_near_to_nothing(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one"))
+    await index.use_model("m", DIMENSION)
+    await index.embedded([(one, 0 * vector("one")) for one in await index.pending(1)])
+    found = await index.nearest(vector("one"), EVERYTHING, 10)
+    assert found.scores.tolist() == [0]
+    assert (await index.nearest(0 * vector("one"), EVERYTHING, 10)).scores.tolist() == [0]
+
+
+async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", author="A"))
+    stale = (await index.keyword(["one"], EVERYTHING, 10)).keys
+    await index.put("log", "reviewer", "2", [])
+    await index.put("secret", "other", "1", [entry(f"x{n}", "secret", agent="other", part="secret") for n in range(9)])
+    assert await index.entries(stale.tolist()) == {}
+    around = await index.around(stale)
+    assert around.before.tolist() == around.after.tolist() == [0, 0]
+    assert around.author.tolist() == [-1, -1]
+
+
+async def test_all_of_it_is_there_again_when_it_is_opened_again(row: IndexRow, tmp_path: Path) -> None:
+    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", {})
+    await first.use_model("m", None)
+    await first.put("log", "reviewer", "1", talk("one", "two", "three", author="A", tags=("t",)))
+    await first.put("log", "reviewer", "2", [*talk("one", author="A", tags=("t",)), *talk("three", "four", start=2)])
+    await first.embedded(vectors(await first.pending(2)))
+    words, close = await first.keyword(["three"], EVERYTHING, 10), await first.nearest(vector("x"), EVERYTHING, 10)
+    expected = [await ids(first, words), words.scores.tolist(), await ids(first, close), close.scores.tolist()]
+    stats = await first.stats()
+    await first.close()
+    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", {})
+    try:
+        await second.use_model("m", None)
+        words, close = await second.keyword(["three"], EVERYTHING, 10), await second.nearest(vector("x"), EVERYTHING, 9)
+        assert [
+            await ids(second, words),
+            words.scores.tolist(),
+            await ids(second, close),
+            close.scores.tolist(),
+        ] == expected
+        assert await second.parts() == {"log": "2"}
+        assert [one.id for one in await second.pending(10)] == ["e0"]
+        assert await second.authors(EVERYTHING) == ["A"]
+        assert (await second.stats())[:4] == stats[:4]
+        assert await said(second, "one", Filter(tags_all=frozenset({"t"}))) == ["e0"]
+    finally:
+        await second.close()
+
+
+async def test_without_a_file_nothing_is_left_on_disk(
+    row: IndexRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = await open_index(Choice(name=row.name), None, {})
+    await index.use_model("m", None)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    assert await embed(index) == 2
+    assert await said(index, "two") == ["e1", "e0"]
+    assert isinstance(await index.stats(), IndexStats)
+    await index.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_searches_and_writes_at_once_see_one_state_each(index: Index) -> None:
+    """Every state holds `n` entries that all say so; what a search finds is never a mixture of two."""
+    states = [[entry(f"{n}-{i}", f"word number{n}", rest=str(n)) for i in range(n)] for n in range(1, 25)]
+
+    async def write() -> None:
+        for n, state in enumerate(states):
+            await index.put("log", "reviewer", str(n), state)
+
+    async def search() -> None:
+        while len(await index.parts()) == 0 or (await index.parts())["log"] != "23":
+            found = await index.keyword(["word"], EVERYTHING, 100)
+            entries = await index.entries(found.keys.tolist())
+            assert not entries or len({one.rest for one in entries.values()}) == 1
+            if len(entries) == len(found.keys) and entries:
+                assert len(found.keys) == int(next(iter(entries.values())).rest)
+
+    await asyncio.gather(write(), search(), search())
+
+
+async def test_a_closed_index_says_so(index: Index) -> None:
+    await index.close()
+    await index.close()
+    with pytest.raises(IndexFailed, match="closed"):
+        await index.parts()
+
+
+async def test_a_text_that_is_no_unicode_is_refused_and_nothing_is_half_written(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one"))
+    with pytest.raises(IndexFailed):
+        await index.put("log", "reviewer", "2", [*talk("zwei"), entry("bad", "\ud800")])
+    assert await index.parts() == {"log": "1"}
+    assert await said(index, "one zwei") == ["e0"]

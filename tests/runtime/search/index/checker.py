@@ -1,0 +1,34 @@
+"""Whether the tables of an index's file say the same: entries, words, tags, parts and vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+from tests.runtime.search.index.entries import vector
+
+
+def agree(path: Path) -> int:
+    """Raise AssertionError naming what does not agree; how many entries there are. Vectors must be their texts'."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        # With rank 1 the words are compared with the texts that the entries have.
+        connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+        entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, tags, text FROM entries")}
+        assert {key for (key,) in connection.execute("SELECT id FROM words_docsize")} == entries.keys()
+        parts = {key for (key,) in connection.execute("SELECT key FROM parts")}
+        assert {part for part, _, _ in entries.values()} <= parts
+        tags = {(tag, key) for key, (_, told, _) in entries.items() if told for tag in json.loads(told)}
+        assert set(connection.execute("SELECT tag, key FROM tags")) == tags
+        vectors = dict(connection.execute("SELECT key, vector FROM vectors"))
+        assert vectors.keys() <= entries.keys()
+        for key, kept in vectors.items():
+            numbers = np.frombuffer(kept, np.float32)
+            assert np.allclose(numbers, vector(entries[key][2], len(numbers)), atol=1e-6)
+        meta = dict(connection.execute("SELECT name, value FROM meta"))
+        assert not vectors or {4 * meta["dimension"]} == {len(kept) for kept in vectors.values()}
+        return len(entries)

@@ -1,0 +1,89 @@
+"""Entries for tests, and vectors that follow from their texts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import Index, Pending, Scored
+
+WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+DIMENSION = 8
+EVERYTHING = Filter()
+
+
+def entry(identity: str, text: str, **fields: Any) -> Entry:
+    """An entry of the agent `reviewer`, by nobody and with no neighbours unless `fields` say otherwise."""
+    given: dict[str, Any] = {
+        "id": identity,
+        "agent": "reviewer",
+        "user": "owner",
+        "project": None,
+        "type": "episodic",
+        "time": WHEN,
+        "source": None,
+        "tags": (),
+        "text": text,
+        "hash": hashlib.sha256(text.encode(errors="replace")).hexdigest(),
+        "author": None,
+        "group": "",
+        "order": 0,
+        "part": "log",
+        "line": None,
+        "rest": "",
+    }
+    return Entry(**(given | fields))
+
+
+def talk(*texts: str, start: int = 0, **fields: Any) -> list[Entry]:
+    """Entries `e0`, `e1` … of one group, a minute apart."""
+    return [
+        entry(f"e{n}", text, **({"group": "talk", "order": n, "time": WHEN + timedelta(minutes=n)} | fields))
+        for n, text in enumerate(texts, start)
+    ]
+
+
+def vector(text: str, dimension: int = DIMENSION) -> NDArray[np.float32]:
+    """A vector of length 1 that follows from the text alone."""
+    seed = int.from_bytes(hashlib.sha256(text.encode(errors="replace")).digest()[:8], "big")
+    numbers = np.random.default_rng(seed).normal(size=dimension)
+    return (numbers / np.linalg.norm(numbers)).astype(np.float32)
+
+
+def vectors(pending: Sequence[Pending], dimension: int = DIMENSION) -> list[tuple[Pending, NDArray[np.float32]]]:
+    """What `Index.embedded` is given for these."""
+    return [(one, vector(one.text, dimension)) for one in pending]
+
+
+async def embed(index: Index, limit: int = 1000) -> int:
+    """Give every entry that waits for one its vector; how many were kept."""
+    return await index.embedded(vectors(await index.pending(limit)))
+
+
+async def ids(index: Index, found: Scored) -> list[str]:
+    """The ids of what was found, best first."""
+    keys = found.keys.tolist()
+    entries = await index.entries(keys)
+    return [entries[key].id for key in keys]
+
+
+async def said(index: Index, words: str, wanted: Filter = EVERYTHING, limit: int = 100) -> list[str]:
+    """The ids that a search for these words finds, best first."""
+    return await ids(index, await index.keyword(words.split(), wanted, limit))
+
+
+async def near(index: Index, text: str, wanted: Filter = EVERYTHING, limit: int = 100) -> list[str]:
+    """The ids nearest to the vector of this text, best first."""
+    return await ids(index, await index.nearest(vector(text), wanted, limit))
+
+
+async def everything(index: Index, wanted: Filter = EVERYTHING) -> dict[str, Entry]:
+    """All entries that have a vector, by id."""
+    found = await index.nearest(vector("anything"), wanted, 100_000)
+    return {one.id: one for one in (await index.entries(found.keys.tolist())).values()}

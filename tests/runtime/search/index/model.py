@@ -1,0 +1,157 @@
+"""What an index should do, as plain lists and dictionaries; and steps that a test takes on both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+from hypothesis import strategies as st
+
+from runtime.search.entry import Entry, Filter
+from tests.runtime.search.index.entries import WHEN, entry, vector
+
+WORDS = ("alpha", "beta", "gamma", "delta", "zebra")
+AGENTS = ("a", "b")
+PARTS = ("one", "two", "three")
+
+
+@dataclass
+class Plain:
+    """Entries by id, each in the part that it was put in last; revisions of parts; texts that have a vector."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    parts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    embedded: set[str] = field(default_factory=set)
+
+    def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> tuple[int, int, int]:
+        """See `Index.put`."""
+        fresh = {one.id: replace(one, part=part) for one in entries}
+        gone = [one.id for one in self.entries.values() if one.part == part and one.id not in fresh]
+        for identity in gone:
+            self.forget(identity)
+        changed = self.add(part, agent, revision, list(fresh.values()))
+        return changed, len(fresh) - changed, len(gone)
+
+    def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+        """See `Index.grow`."""
+        if before != self.parts.get(part, (None, None))[1]:
+            return False
+        self.add(part, agent, after, [replace(one, part=part) for one in entries])
+        return True
+
+    def add(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> int:
+        """Put these into the part; how many say something else than before."""
+        self.parts[part] = (agent, revision)
+        changed = 0
+        for one in entries:
+            before = self.entries.get(one.id)
+            changed += (
+                before is None or replace(before, part=part, line=one.line, order=one.order, rest=one.rest) != one
+            )
+            if before is None or before.hash != one.hash:
+                self.embedded.discard(one.id)
+            self.entries[one.id] = one
+        return changed
+
+    def drop(self, parts: Sequence[str]) -> int:
+        """See `Index.drop`."""
+        gone = [one.id for one in self.entries.values() if one.part in parts]
+        for identity in gone:
+            self.forget(identity)
+        for part in parts:
+            self.parts.pop(part, None)
+        return len(gone)
+
+    def forget(self, identity: str) -> None:
+        """Forget one entry."""
+        del self.entries[identity]
+        self.embedded.discard(identity)
+
+    def clear(self) -> None:
+        """See `Index.clear`."""
+        self.entries, self.parts, self.embedded = {}, {}, set()
+
+    def group(self, one: Entry) -> list[Entry]:
+        """The entries of its group, in order."""
+        if not one.group:
+            return [one]
+        group = [other for other in self.entries.values() if (other.agent, other.group) == (one.agent, one.group)]
+        return sorted(group, key=lambda other: (other.time, other.order))
+
+    def neighbours(self, one: Entry) -> tuple[str | None, str | None]:
+        """The ids before and after it."""
+        group = [None, *(other.id for other in self.group(one)), None]
+        at = group.index(one.id)
+        return group[at - 1], group[at + 1]
+
+    def keyword(self, word: str, wanted: Filter) -> set[str]:
+        """The ids of all that a word finds."""
+        found = set()
+        for one in self.entries.values():
+            around = [self.entries[other] for other in self.neighbours(one) if other is not None]
+            if wanted.wants(one) and any(word in other.text.split() for other in (one, *around)):
+                found.add(one.id)
+        return found
+
+    def nearest(self, text: str, wanted: Filter, limit: int) -> list[float]:
+        """The highest cosines."""
+        there = [one for one in self.entries.values() if one.id in self.embedded and wanted.wants(one)]
+        return sorted((float(np.dot(vector(one.text), vector(text))) for one in there), reverse=True)[:limit]
+
+    def pending(self) -> list[float]:
+        """The times of what has no vector, newest first."""
+        return sorted(
+            (one.time.timestamp() for one in self.entries.values() if one.id not in self.embedded), reverse=True
+        )
+
+
+texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
+numbers = st.integers(0, 14)
+
+
+@st.composite
+def entries_(draw: st.DrawFn) -> list[Entry]:
+    """Entries of few ids, so that they meet; time and order follow from the id, so no two are the same."""
+    return [
+        entry(
+            f"id{number}",
+            draw(texts),
+            agent=draw(st.sampled_from(AGENTS)),
+            time=WHEN + timedelta(hours=number // 2),
+            order=number % 2,
+            type=draw(st.sampled_from(["episodic", "semantic"])),
+            user=draw(st.sampled_from(["owner", ""])),
+            project=draw(st.sampled_from([None, "", "p"])),
+            source=draw(st.sampled_from([None, "s"])),
+            tags=tuple(draw(st.sets(st.sampled_from(["t", "u"])))),
+            author=draw(st.sampled_from([None, "Ann", "Bob"])),
+            group=draw(st.sampled_from(["", "g", "h"])),
+            line=draw(st.sampled_from([None, 1, 2])),
+        )
+        for number in draw(st.lists(numbers, max_size=6))
+    ]
+
+
+steps = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from(PARTS), st.sampled_from(AGENTS), entries_()),
+    st.tuples(st.just("grow"), st.sampled_from(PARTS), st.booleans(), entries_()),
+    st.tuples(st.just("drop"), st.lists(st.sampled_from(PARTS), max_size=2)),
+    st.tuples(st.just("embed"), st.integers(1, 9)),
+    st.tuples(st.just("open")),
+    st.tuples(st.just("clear")),
+)
+
+filters = st.builds(
+    Filter,
+    agent=st.sampled_from([None, "a", "b"]),
+    project=st.sampled_from([None, None, "", "p"]),
+    type=st.sampled_from([None, None, "semantic"]),
+    user=st.sampled_from([None, None, "", "owner"]),
+    source=st.sampled_from([None, None, "s"]),
+    tags_any=st.frozensets(st.sampled_from(["t", "u", "v"]), max_size=2),
+    tags_all=st.frozensets(st.sampled_from(["t", "u"]), max_size=2),
+    since=st.one_of(st.none(), numbers.map(lambda number: WHEN + timedelta(hours=number))),
+    until=st.one_of(st.none(), numbers.map(lambda number: WHEN + timedelta(hours=number))),
+)

@@ -1,0 +1,78 @@
+"""Scores are those that FTS5 itself gives over a table with text, author and date, and context."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import open_index
+from runtime.search.index.bm25 import ABOUT, CONTEXT, TEXT
+from runtime.search.index.schema import TOKENIZE, about
+from tests.runtime.search.index.entries import EVERYTHING, WHEN, entry
+from tests.runtime.search.index.model import WORDS
+
+texts = st.lists(st.sampled_from((*WORDS, "running", "runs", "May", "e-mail", "e", "Zoë's")), min_size=0, max_size=9)
+
+
+def by_fts5(entries: list[Entry], words: list[str]) -> dict[str, float]:
+    """What FTS5 says of entries that are one group, in this order."""
+    sql = f"CREATE VIRTUAL TABLE t USING fts5 (text, about, context, tokenize = '{TOKENIZE}')"
+    query = " OR ".join(f'"{word}"' for word in words)
+    said = ["", *(one.text for one in entries), ""]
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(sql)
+        for at, one in enumerate(entries):
+            row = (at, one.text, about(one.author, one.time), f"{said[at]}\n{said[at + 2]}")
+            connection.execute("INSERT INTO t (rowid, text, about, context) VALUES (?, ?, ?, ?)", row)
+        scores = f"SELECT rowid, -bm25(t, {TEXT}, {ABOUT}, {CONTEXT}) FROM t WHERE t MATCH ?"
+        return {entries[at].id: score for at, score in connection.execute(scores, (query,))}
+
+
+@settings(max_examples=60)
+@given(
+    said=st.lists(texts, min_size=1, max_size=9),
+    words=st.lists(
+        st.sampled_from((*WORDS, "run", "may", "2023", "Monday", "zoe", "e-mail", "nowhere")),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    ),
+)
+async def test_scores_are_those_of_fts5(said: list[list[str]], words: list[str]) -> None:
+    entries = [
+        entry(f"{n}", " ".join(text), group="g", time=WHEN + timedelta(minutes=n), author="Zoë" if n % 2 else None)
+        for n, text in enumerate(said)
+    ]
+    index = await open_index(None, None, {})
+    try:
+        await index.put("other", "other", "1", [entry(f"x{n}", "alpha beta", agent="other") for n in range(3)])
+        await index.put("log", "reviewer", "1", entries)
+        found = await index.keyword(words, Filter(agent="reviewer"), 100)
+        ids = await index.entries(found.keys.tolist())
+        scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
+        assert scores == pytest.approx(by_fts5(entries, words), rel=1e-4)
+    finally:
+        await index.close()
+
+
+async def test_a_text_of_more_words_than_a_byte_counts_weighs_as_fts5_says() -> None:
+    entries = [
+        entry(f"{n}", "alpha " + "beta " * n, group="g", order=n, author="word " * (n // 20) or None)
+        for n in (0, 1, 120, 127, 128, 300, 20_000, 3)
+    ]
+    entries.sort(key=lambda one: one.order)
+    index = await open_index(None, None, {})
+    try:
+        await index.put("log", "reviewer", "1", entries)
+        found = await index.keyword(["alpha", "word"], EVERYTHING, 100)
+        ids = await index.entries(found.keys.tolist())
+        scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
+        assert scores == pytest.approx(by_fts5(entries, ["alpha", "word"]), rel=1e-3)
+    finally:
+        await index.close()

@@ -1,0 +1,106 @@
+"""Whatever is done to an index, it answers as a plain model of it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runtime.search.entry import Filter
+from runtime.search.index import Index, open_index
+from tests.runtime.search.index.checker import agree
+from tests.runtime.search.index.entries import DIMENSION, everything, ids, vector, vectors
+from tests.runtime.search.index.model import WORDS, Plain, filters, steps
+
+Step = tuple[Any, ...]
+
+
+async def opened(path: Path | None) -> Index:
+    index = await open_index(None, path, {})
+    await index.use_model("m", DIMENSION)
+    return index
+
+
+async def take(step: Step, number: int, index: Index, plain: Plain, path: Path | None) -> Index:
+    match step:
+        case ("put", part, agent, entries):
+            changed = await index.put(part, agent, str(number), entries)
+            assert tuple(changed) == plain.put(part, agent, str(number), entries)
+        case ("grow", part, right, entries):
+            before = plain.parts.get(part, (None, None))[1] if right else "another"
+            done = await index.grow(part, "a", before, str(number), entries)
+            assert done == plain.grow(part, "a", before, str(number), entries)
+        case ("drop", parts):
+            assert await index.drop(parts) == plain.drop(parts)
+        case ("embed", limit):
+            waiting = await index.pending(limit)
+            assert await index.embedded(vectors(waiting)) == len(waiting)
+            plain.embedded.update(one.id for one in waiting)
+        case ("clear",):
+            await index.clear()
+            plain.clear()
+        case ("open",) if path is not None:
+            await index.close()
+            return await opened(path)
+    return index
+
+
+async def compare(index: Index, plain: Plain, wanted: Filter) -> None:
+    for agent in (None, "a", "b"):
+        parts = {name: part[1] for name, part in plain.parts.items() if agent in (None, part[0])}
+        assert await index.parts(agent) == parts
+    for word in (*WORDS[:2], "nowhere"):
+        found = await index.keyword([word], wanted, 100)
+        assert set(await ids(index, found)) == plain.keyword(word, wanted)
+        assert (found.scores > 0).all()
+    nearest = await index.nearest(vector("query"), wanted, 4)
+    assert nearest.scores.tolist() == pytest.approx(plain.nearest("query", wanted, 4), abs=1e-5)
+    there = await everything(index)
+    assert there == {one.id: one for one in plain.entries.values() if one.id in plain.embedded}
+    times = [plain.entries[one.id].time.timestamp() for one in await index.pending(100)]
+    assert times == plain.pending()
+    assert await index.authors(wanted) == sorted(
+        {one.author for one in plain.entries.values() if one.author is not None and wanted.wants(one)}
+    )
+    assert (await index.stats())[:2] == (len(plain.entries), len(plain.embedded))
+    await compare_neighbours(index, plain)
+
+
+async def compare_neighbours(index: Index, plain: Plain) -> None:
+    found = await index.keyword(["May"], Filter(), 100)  # a word of every entry's date
+    entries = await index.entries(found.keys.tolist())
+    assert {one.id: one for one in entries.values()} == plain.entries
+    around = await index.around(found.keys)
+    names = {key: one.id for key, one in entries.items()} | {0: None}
+    for key, before, after in zip(*(a.tolist() for a in (found.keys, around.before, around.after)), strict=True):
+        assert (names[before], names[after]) == plain.neighbours(entries[key])
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(taken=st.lists(steps, max_size=8), wanted=filters)
+async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Step], wanted: Filter, tmp_path: Path) -> None:
+    path = tmp_path / f"{uuid4()}.db"
+    index, plain = await opened(path), Plain()
+    try:
+        for number, step in enumerate(taken):
+            index = await take(step, number, index, plain, path)
+        await compare(index, plain, wanted)
+    finally:
+        await index.close()
+    agree(path)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(taken=st.lists(steps, max_size=8), wanted=filters)
+async def test_an_index_in_memory_does_the_same(taken: list[Step], wanted: Filter) -> None:
+    index, plain = await opened(None), Plain()
+    try:
+        for number, step in enumerate(taken):
+            index = await take(step, number, index, plain, None)
+            await compare(index, plain, wanted)
+    finally:
+        await index.close()
