@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from runtime.clock import SYSTEM
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.records import courier
 from runtime.memory.records.store import RecordsStore
+from runtime.memory.store import Growth
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
     events,
@@ -272,7 +274,7 @@ async def test_a_damaged_record_is_not_sent_and_holds_up_no_other(tmp_path: Path
 
 async def test_sending_changes_nothing_that_the_record_says(tmp_path: Path) -> None:
     async with remote() as there, sending(tmp_path, there) as store:
-        told = []
+        told: list[Growth] = []
         store.on_growth = told.append
         (written,) = await store.append([fact()])
         before = only_record(tmp_path / "reviewer")
@@ -324,7 +326,7 @@ async def test_no_secret_reaches_the_remote_or_what_is_said_of_it(
 async def test_a_remote_that_cannot_be_used_is_off_and_said_and_nothing_is_lost(
     options: dict[str, object], tmp_path: Path
 ) -> None:
-    async with remote() as there, sending(tmp_path, there, **options) as store:
+    async with remote() as there, sending(tmp_path, there, SYSTEM, **options) as store:
         await store.append([fact("Kept")])
         await store.settle(1)
         folder = tmp_path / "reviewer"
