@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -34,19 +34,26 @@ def all_tags_option(name: str) -> Callable[[F], F]:
     return click.option(name, metavar="TAG", multiple=True, help="Only with this tag; again for more, all of them.")
 
 
+NOT_APPLICABLE = "na:"
+
+
 def gate_options(command: F) -> F:
     """`--close-governance` and `--tdd-proof` (second design)."""
-    command = click.option("--tdd-proof", metavar="DONE|NA", help="Closes the gate tdd_proof: done:… or na:REASON.")(
-        command
-    )
+    command = click.option(
+        "--tdd-proof", metavar="PROOF|NA", help="Closes the gate tdd_proof: 'red:TEST green:TEST' or na:REASON."
+    )(command)
     return click.option(
-        "--close-governance", metavar="DONE|NA", help="Closes the gate governance: done:… or na:REASON."
+        "--close-governance", metavar="DONE|NA", help="Closes the gate governance: done:WHAT or na:REASON."
     )(command)
 
 
-def gates(close_governance: str | None, tdd_proof: str | None) -> dict[str, str]:
-    """The gates as a store takes them. Raises UsageError for an empty one."""
-    given = {"governance": close_governance, "tdd_proof": tdd_proof}
+def gates(close_governance: str | None, tdd_proof: str | None, evidence: Sequence[str] = ()) -> dict[str, str]:
+    """How each gate is closed, as a store takes it; of `evidence` what says that none is needed.
+
+    Raises UsageError for an empty one.
+    """
+    reason = next((each for each in evidence if each.startswith(NOT_APPLICABLE)), None)
+    given = {"governance": close_governance, "tdd_proof": tdd_proof, "evidence": reason}
     if "" in given.values():
-        raise UsageError("a gate is closed with done:… or na:REASON, not with nothing")
+        raise UsageError("a gate is not closed with nothing", hint="say done:WHAT or na:REASON")
     return {name: text for name, text in given.items() if text is not None}

@@ -104,6 +104,7 @@ def _written(output: str) -> Iterator[BinaryIO]:
 @click.option("--agent", metavar="NAME", help="Whose it becomes.  [default: the agents' that the lines name]")
 @click.option("--memory", metavar="NAME", help="Where it goes.  [default: the memories that the lines name]")
 @gate_options
+@click.option("--evidence", metavar="NA", multiple=True, help="Closes the gate evidence without files: na:REASON.")
 @root_option
 @json_option
 def import_(
@@ -113,6 +114,7 @@ def import_(
     memory: str | None,
     close_governance: str | None,
     tdd_proof: str | None,
+    evidence: tuple[str, ...],
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,7 +123,7 @@ def import_(
     What is remembered already is passed over. A line that cannot be taken is named with its number, and the others are
     taken all the same; the exit code is 1 then.
     """
-    asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof)}
+    asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof, evidence)}
     done = _Done(source, quiet=as_json)
     with _opened(source) as file, Reach(find_root(root)) as reach, shown_progress("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0

@@ -12,13 +12,12 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.memory_options import TYPES, gate_options, gates
+from runtime.cli.memory_options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.output import json_option, print_json, root_option
 from runtime.cli.progress import unwatched
 from runtime.errors import UsageError
 
 _GIT_SECONDS = 5
-_ADDRESS = "://"
 
 
 @click.command(short_help="Remember something, without the secrets in it.")
@@ -38,7 +37,13 @@ _ADDRESS = "://"
     metavar="COMMIT",
     help="The commit that it is about.  [default: that of the folder you are in, if any]",
 )
-@click.option("--evidence", "sources", metavar="FILE|URL", multiple=True, help="What shows it; again for more.")
+@click.option("--source", "sources", metavar="TEXT", multiple=True, help="What shows it, an address; again for more.")
+@click.option(
+    "--evidence",
+    metavar="FILE|NA",
+    multiple=True,
+    help="A file that shows it, again for more; or na:REASON, for the gate.",
+)
 @gate_options
 @click.option("--user", metavar="NAME", help="Whose it is.  [default: owner]")
 @click.option("--memory", metavar="NAME", help="The memory it goes to.  [default: the one the agent writes to]")
@@ -50,6 +55,7 @@ def write(
     text: str,
     git_commit: str | None,
     sources: tuple[str, ...],
+    evidence: tuple[str, ...],
     tags: tuple[str, ...],
     close_governance: str | None,
     tdd_proof: str | None,
@@ -65,8 +71,8 @@ def write(
         "text": _text(text),
         "tags": list(tags),
         "git_commit": git_commit or _commit(),
-        "sources": _evidence(sources, found.folder),
-        "gates": gates(close_governance, tdd_proof),
+        "sources": [*sources, *_files(evidence)],
+        "gates": gates(close_governance, tdd_proof, evidence),
         "dry_run": dry_run,
     }
     answer = call(found, "memory_write", asked, progress=unwatched)
@@ -104,16 +110,14 @@ def _commit() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _evidence(given: Sequence[str], root: Path) -> list[str]:
-    """Addresses as they are, files by their path below the root, or their whole path. Raises UsageError for a file that
-    is not there."""
+def _files(evidence: Sequence[str]) -> list[str]:
+    """The whole paths of these files, without what only closes a gate. Raises UsageError for one that is not there."""
     found = []
-    for each in given:
-        if _ADDRESS in each:
-            found.append(each)
+    for each in evidence:
+        if each.startswith(NOT_APPLICABLE):
             continue
         path = Path(each).absolute()
         if not path.is_file():
             raise UsageError(f"--evidence {each}: no such file")
-        found.append(str(path.relative_to(root) if path.is_relative_to(root) else path))
+        found.append(str(path))
     return found

@@ -94,7 +94,8 @@ Gates = Annotated[
     dict[_Short, _Long],
     Field(
         max_length=20,
-        description="How each gate of the store is closed, by its name: `done:…`, or `na:` and the reason.",
+        description="How each gate of the store is closed, by its name: `done:…`, or `na:` and the reason; `tdd_proof` "
+        "with `red:… green:…`.",
         examples=[{"governance": "na:read-only", "tdd_proof": "na:docs-only"}],
     ),
 ]

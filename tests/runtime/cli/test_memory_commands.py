@@ -216,6 +216,33 @@ def test_a_write_says_which_commit_it_is_about(daemon: Daemon, tmp_path: Path) -
     assert '"git_commit": "a109d56"' in json.dumps(named)
 
 
+def test_gates_are_closed_with_options_and_named_when_they_are_not(tmp_path: Path) -> None:
+    gated = PROGRAM.replace(
+        "store     records", "store     records { gates [governance tdd_proof evidence risk_tier] }"
+    )
+    write_program(tmp_path, gated)
+    with running(tmp_path, "program") as daemon:
+        write = ("memory", "write", "auditor", "Added a comment", "--type", "pattern")
+        refused(daemon.symbi(*write), 1, "governance", "tdd_proof", "evidence", "risk_tier", "--close-governance")
+        (tmp_path / "shown.json").write_text("{}")
+        closed = ("--close-governance", "na:read-only", "--tdd-proof", "na:docs-only", "--risk-tier", "GREEN")
+        refused(daemon.symbi(*write, *closed), 1, "the gate evidence is not closed", "--evidence")
+        refused(daemon.symbi(*write, *closed, "--dry-run"), 1, "the gate evidence is not closed")
+        good(daemon.symbi(*write, *closed, "--evidence", "shown.json"))
+        good(daemon.symbi(*write, *closed, "--evidence", "na:nothing to show", "--source", "https://example.com/1"))
+        items = json.loads(good(daemon.symbi("memory", "list", "--json")))["items"]
+        assert [item["provenance"]["sources"] for item in items] == [
+            ["https://example.com/1"],
+            [str(tmp_path / "shown.json")],
+        ]
+        exported = good(daemon.symbi("memory", "export"))
+        refused(
+            daemon.symbi("memory", "import", "-", "--agent", "reviewer", "--memory", "audit", input=exported), 1, "gate"
+        )
+        again = ("memory", "import", "-", "--agent", "reviewer", "--memory", "audit", *closed[:4])
+        good(daemon.symbi(*again, "--evidence", "na:imported", input=exported))
+
+
 def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
     good(run("memory", "write", "reviewer", "one"))
     good(run("memory", "write", "reviewer", "two", "--type", "episode"))

@@ -1,0 +1,145 @@
+"""An answer that takes a while: it is told how far it is, and no wait is too long as long as somebody is at it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from runtime.cli import client
+from runtime.daemon import streamed
+from runtime.daemon.streamed import LINES, Work
+from runtime.errors import SymbiontError, UsageError
+from runtime.tools.context import Progress
+
+Told = list[tuple[str, int, int]]
+
+
+@asynccontextmanager
+async def served(folder: Path, work: Work) -> AsyncIterator[str]:
+    """The path of a socket that answers everything with `work`."""
+    application = web.Application()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await streamed.streamed(request, work)
+
+    application.router.add_post("/v1/{operation}", handle)
+    runner = web.AppRunner(application, shutdown_timeout=1)
+    await runner.setup()
+    path = str(folder / "s")
+    await web.UnixSite(runner, path).start()
+    try:
+        yield path
+    finally:
+        await runner.cleanup()
+
+
+async def ask(path: str, told: Told) -> Any:
+    """As a command asks."""
+    return await asyncio.to_thread(client._ask, path, "memory_reindex", {}, lambda *said: told.append(said))
+
+
+def test_both_sides_speak_of_the_same_type() -> None:
+    assert client.LINES == LINES
+
+
+async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -> None:
+    told: Told = []
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        progress("reading", 1, 3)
+        progress("reading", 2, 3)
+        while not told:
+            await asyncio.sleep(0.01)
+        return {"done": True, "error": "is a field like any other"}
+
+    async with served(tmp_path, work) as path:
+        assert await ask(path, told) == {"done": True, "error": "is a field like any other"}
+    assert told[0] == ("reading", 2, 3)
+
+
+async def test_a_work_longer_than_the_clients_patience_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(streamed, "BEAT_SECONDS", 0.1)
+
+    async def work(_: Progress) -> dict[str, Any]:
+        await asyncio.sleep(1.2)
+        return {"done": True}
+
+    async with served(tmp_path, work) as path:
+        assert await ask(path, []) == {"done": True}
+
+
+async def test_what_goes_wrong_is_raised_as_it_was(tmp_path: Path) -> None:
+    async def wrong(_: Progress) -> dict[str, Any]:
+        raise UsageError("no agent is called 'x'", hint="did you mean y?")
+
+    async def broken(_: Progress) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    async with served(tmp_path, wrong) as path:
+        with pytest.raises(UsageError, match="no agent is called 'x'") as raised:
+            await ask(path, [])
+        assert raised.value.hint == "did you mean y?"
+    async with served(tmp_path, broken) as path:
+        with pytest.raises(SymbiontError, match="memory_reindex failed; the daemon's log says why"):
+            await ask(path, [])
+
+
+async def test_a_daemon_that_ends_in_the_middle_is_told(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    ended: list[bool] = []
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        progress("reading", 0, 1)
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append(True)
+            raise
+        return {}
+
+    told: Told = []
+    async with served(tmp_path, work) as path:
+        asked = asyncio.create_task(ask(path, told))
+        await begun.wait()
+        while not told:
+            await asyncio.sleep(0.01)
+    with pytest.raises(SymbiontError, match=r"stopped before it was done|cannot be used"):
+        await asked
+    assert ended == [True]
+
+
+async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
+    finished = asyncio.Event()
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        for number in range(3):
+            progress("reading", number, 3)
+            await asyncio.sleep(0.15)
+        finished.set()
+        return {}
+
+    request = make_mocked_request("POST", "/v1/memory_reindex", match_info={"operation": "memory_reindex"})
+    request.transport.is_closing.return_value = True  # type: ignore[union-attr]
+    written: list[bytes] = []
+
+    async def refuse(_self: web.StreamResponse, data: bytes) -> None:
+        written.append(data)
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(web.StreamResponse, "write", refuse)
+        await streamed.streamed(request, work)
+    assert finished.is_set()
+    assert "result" in json.loads(written[-1])

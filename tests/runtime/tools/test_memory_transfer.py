@@ -1,0 +1,246 @@
+"""Export and import: nothing is lost between stores, nothing is written twice, and a bad item keeps no other out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dslc.blocks import Choice, Memory
+from runtime.database import Database
+from runtime.identity import OWNER_CALLER, Caller
+from runtime.memory import Item
+from runtime.tools import TOOLS, Context
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.api.house import NOTES, House
+
+AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
+BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def opened(folder: Path, *memories: Memory) -> AsyncIterator[House]:
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = ManualClock()
+    database = await Database.open(folder / "symbiont.db", KEY)
+    async with House(database, clock).remembering(folder, *memories or (NOTES, AUDIT)) as house:
+        yield house
+    await database.close()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with opened(tmp_path) as house:
+        yield house
+
+
+async def call(house: House, tool: str, caller: Caller = OWNER_CALLER, **given_: Any) -> Any:
+    return (await TOOLS[tool].call(Context(caller, house), given_)).model_dump(mode="json")
+
+
+async def exported(house: House, page: int = 500, caller: Caller = OWNER_CALLER, **wanted: Any) -> list[dict[str, Any]]:
+    """Every item, a page at a time."""
+    items: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        answer = await call(house, "memory_export", caller, limit=page, **wanted, **cursor)
+        assert len(answer["items"]) <= page
+        assert answer["problems"] == []
+        items += answer["items"]
+        if answer["next_cursor"] is None:
+            return items
+        cursor = {"cursor": answer["next_cursor"]}
+
+
+def bare(items: list[dict[str, Any]], *also: str) -> list[dict[str, Any]]:
+    """Without what a store gives."""
+    return [{k: v for k, v in item.items() if k not in {"memory_id", "memory", *also}} for item in items]
+
+
+def of_type(items: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        kind: [each for each in items if each["memory_type"] == kind] for kind in ("episodic", "semantic", "procedural")
+    }
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\n\t#-*<>`"), min_size=1, max_size=60)
+NAME = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
+PROVENANCE = st.fixed_dictionaries(
+    {},
+    optional={
+        "author": NAME,
+        "session_id": NAME,
+        "task": TEXT,
+        "confidence": st.floats(0, 1),
+        "risk_tier": st.sampled_from(["GREEN", "YELLOW", "RED"]),
+        "git_commit": st.just("a109d56"),
+        "sources": st.lists(NAME, max_size=3),
+    },
+)
+ITEMS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "agent_id": st.sampled_from(["reviewer", "planner"]),
+            "memory_type": st.sampled_from(["episodic", "semantic", "procedural"]),
+            "text": TEXT.filter(lambda text: bool(text.strip())),
+        },
+        optional={
+            "user_id": NAME,
+            "project_id": NAME,
+            "source_uri": NAME.map(lambda name: f"https://example.com/{name}"),
+            "tags": st.lists(NAME, max_size=3),
+            "source_memory_ids": st.lists(st.uuids().map(str), max_size=2),
+            "provenance": PROVENANCE,
+        },
+    ),
+    max_size=12,
+)
+
+
+def timed(items: list[dict[str, Any]], steps: list[int]) -> list[dict[str, Any]]:
+    """One after the other, some of them at the same moment."""
+    at, found = BEGIN, []
+    for item, step in zip(items, steps, strict=True):
+        at += timedelta(microseconds=step)
+        found.append({**item, "timestamp": at.isoformat()})
+    return found
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_nothing_is_lost_from_markdown_to_records_and_back(data: st.DataObject, tmp_path_factory: Any) -> None:
+    import asyncio
+
+    items = data.draw(ITEMS)
+    steps = data.draw(st.lists(st.sampled_from([0, 1, 700_000, 61_000_000]), min_size=len(items), max_size=len(items)))
+    page = data.draw(st.integers(1, 5))
+    asyncio.run(_there_and_back(timed(items, steps), page, tmp_path_factory.mktemp("transfer")))
+
+
+async def _there_and_back(given_items: list[dict[str, Any]], page: int, folder: Path) -> None:
+    async with opened(folder / "a") as one, opened(folder / "b") as two:
+        answer = await call(one, "memory_import", items=given_items, memory="notes")
+        assert answer["refused"] == 0, answer
+        first = await exported(one, page, memory="notes")
+        assert len(first) == answer["stored"]
+        # From markdown to records, and from those to markdown elsewhere.
+        assert (await call(one, "memory_import", items=first, memory="audit"))["stored"] == len(first)
+        second = await exported(one, page, memory="audit")
+        assert (await call(two, "memory_import", items=second, memory="notes"))["stored"] == len(first)
+        third = await exported(two, page, memory="notes")
+        for agent in ("reviewer", "planner"):
+            kept = [of_type(bare(each, "copy_number")) for each in _of(agent, first, second, third)]
+            assert kept[0] == kept[1] == kept[2]
+        # And again: nothing changes.
+        for house, memory, items in ((one, "notes", first), (one, "audit", first), (two, "notes", second)):
+            again = await call(house, "memory_import", items=items, memory=memory)
+            assert (again["stored"], again["there"], again["refused"]) == (0, len(items), 0), again
+        assert await exported(two, page, memory="notes") == third
+
+
+def _of(agent: str, *exports: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    return [[item for item in items if item["agent_id"] == agent] for items in exports]
+
+
+async def test_two_entries_that_are_alike_stay_two_and_do_not_become_four(house: House) -> None:
+    entry = {"agent_id": "reviewer", "memory_type": "episodic", "text": "ping", "timestamp": "2026-02-01T10:00:00Z"}
+    for memory in ("notes", "audit"):
+        first = await call(house, "memory_import", items=[entry, {**entry, "copy_number": 1}], memory=memory)
+        assert first["stored"] == 2
+        items = await exported(house, 1, memory=memory)
+        assert [item["copy_number"] for item in items] == [0, 1]
+        # One after the other too, as pages of a large file are.
+        for item in items:
+            assert (await call(house, "memory_import", items=[item], memory=memory))["there"] == 1
+        assert (await call(house, "memory_import", items=[entry, entry], memory=memory))["there"] == 2
+        assert len(await exported(house, memory=memory)) == 2
+
+
+async def test_each_bad_item_is_named_and_the_others_are_kept(house: House) -> None:
+    good = {"agent_id": "reviewer", "memory_type": "semantic", "text": "fine", "timestamp": "2026-02-01T10:00:00Z"}
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({}, "text: Field required"),
+        ({**good, "timestamp": "2026-02-01T10:00:00"}, "timestamp"),
+        ({**good, "timestamp": "soon"}, "timestamp"),
+        ({**good, "memory_type": "fact"}, "memory_type"),
+        ({**good, "text": " "}, "text: there is none"),
+        ({**good, "text": "x" * 2_000_000}, "2,000,000 characters are too many"),
+        ({**good, "chunk_hash": "0" * 64}, "chunk_hash is not the hash of text"),
+        ({**good, "agent_id": "../../etc"}, "is no name of an agent"),
+        ({**good, "memory": "nots"}, "no memory is called 'nots' (did you mean notes?)"),
+        ({**good, "colour": "red"}, "colour"),
+        ({**good, "provenance": {"confidence": 2}}, "provenance.confidence"),
+        ({**good, "copy_number": -1}, "copy_number"),
+    ]
+    items = [each for item, _ in bad for each in (item, {**good, "text": f"fine {len(json.dumps(item))}"})]
+    answer = await call(house, "memory_import", items=items)
+    assert (answer["refused"], answer["stored"]) == (len(bad), len(bad))
+    for line, (_, said) in zip(answer["lines"][::2], bad, strict=True):
+        assert line["outcome"] == "refused"
+        assert said in line["reason"]
+    assert Counter(line["outcome"] for line in answer["lines"][1::2]) == {"stored": len(bad)}
+
+
+async def test_a_user_imports_what_is_its_own_and_nothing_else(house: House) -> None:
+    bob = Caller("bob", frozenset({"write"}))
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
+    items = [
+        {**fact, "user_id": "bob"},
+        {**fact, "user_id": "ada"},
+        fact,
+        {**fact, "user_id": "bob", "agent_id": "nobody"},
+        {**fact, "user_id": "bob", "source_uri": "symbiont:delivery/1"},
+    ]
+    answer = await call(house, "memory_import", bob, items=items)
+    assert [line["outcome"] for line in answer["lines"]] == ["stored", *["refused"] * 4]
+    reasons = [line["reason"] for line in answer["lines"]]
+    assert "it is ada's" in reasons[1]
+    assert "no agent is called 'nobody'" in reasons[3]
+    assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob"]
+
+
+async def test_an_agent_that_the_program_lost_can_be_brought_back(house: House) -> None:
+    item = {"agent_id": "old-one", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
+    assert (await call(house, "memory_import", items=[item]))["stored"] == 1
+    assert [each["agent_id"] for each in await exported(house, agent="old-one")] == ["old-one"]
+
+
+async def test_what_is_exported_holds_no_secret_and_importing_one_twice_keeps_it_once(house: House) -> None:
+    text = "the key is AKIAIOSFODNN7EXAMPLE"
+    item = {"agent_id": "reviewer", "memory_type": "episodic", "text": text, "timestamp": "2026-02-01T10:00:00Z"}
+    for outcome in ("stored", "there"):
+        assert (await call(house, "memory_import", items=[item]))[outcome] == 1
+    (kept,) = await exported(house)
+    assert "AKIA" not in json.dumps(kept)
+
+
+async def test_an_export_goes_on_where_it_was_when_something_was_added_or_taken_away(house: House) -> None:
+    at = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}
+    await call(house, "memory_import", items=[{**at, "text": f"fact {n}"} for n in range(6)], memory="notes")
+    page = await call(house, "memory_export", limit=3)
+    store = house.memories["notes"].store
+    await store.delete(page["items"][0]["memory_id"], agent_id="reviewer")
+    await store.append([Item(**{**at, "text": "fact 6"})])
+    rest = await call(house, "memory_export", cursor=page["next_cursor"])
+    assert [item["text"] for item in rest["items"]] == ["fact 3", "fact 4", "fact 5", "fact 6"]
+
+
+async def test_a_page_is_full_before_it_is_too_large(house: House) -> None:
+    at = {"agent_id": "reviewer", "memory_type": "episodic", "timestamp": "2026-02-01T10:00:00Z"}
+    await call(house, "memory_import", items=[{**at, "text": f"{n}" * 1_000_000} for n in range(6)], memory="notes")
+    pages = []
+    cursor: dict[str, str] = {}
+    while not pages or cursor:
+        answer = await call(house, "memory_export", **cursor)
+        pages.append([item["text"][0] for item in answer["items"]])
+        cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else {}
+    assert pages == [["0", "1", "2", "3"], ["4", "5"]]
