@@ -146,12 +146,15 @@ def _parts(
 
     from runtime.search import fusion
 
-    sides = dict(zip(("vector", "keyword"), zip(found.shares, (found.vector, found.keyword), strict=True), strict=True))
-    parts = {
-        name: np.float32(share) * fusion.scaled(fusion.spread(keys, *scored))
-        for name, (share, scored) in sides.items()
-        if scored is not None
-    }
+    by_vector, by_keyword = found.shares
+    parts: dict[str, NDArray[np.float32]] = {}
+    weighs = np.full(len(keys), by_keyword, np.float32)
+    if found.vector is not None:
+        parts["vector"] = np.float32(by_vector) * fusion.scaled(fusion.spread(keys, *found.vector))
+        # What has no vector yet is weighed by its words alone, as everything is where there is no embedding.
+        weighs[~np.isin(keys, found.vector.keys)] = 1.0
+    if found.keyword is not None:
+        parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, *found.keyword))
     both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
     before, after = fusion.places(keys, around.before), fusion.places(keys, around.after)
     parts["neighbours"] = fusion.from_neighbours(both, before, after, around.asks)

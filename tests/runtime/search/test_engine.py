@@ -1,0 +1,351 @@
+"""The engine over a real index; vectors are made of what words mean to this file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from numpy.typing import NDArray
+
+from runtime.errors import UsageError
+from runtime.search import fusion
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.engine import Answer, search
+from runtime.search.entry import Entry, Filter
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.index import Index, open_index
+from runtime.search.question import Question
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+HARBOUR_DAY = datetime(2026, 9, 2, 9, tzinfo=UTC)
+
+SAID: list[tuple[str, str, str, int]] = [
+    ("a1", "Ada", "Morning! What did you buy at the harbour?", 0),
+    ("b1", "Ben", "A little vessel with a red sail, cheap too.", 0),
+    ("a2", "Ada", "Lovely. I have planted the tomatoes behind the shed.", 0),
+    ("b2", "Ben", "My oven is broken, so there is no bread.", 0),
+    ("a3", "Ada", "I painted my boat green last night.", 40),
+    ("b3", "Ben", "I painted my boat blue, with white letters.", 40),
+    ("a4", "Ada", "The dentist took out a tooth.", 40),
+    ("b4", "Ben", "We should bake a cake.", 40),
+]
+"""Who said what on which day after the first."""
+
+MEANINGS = [
+    {"boat", "vessel", "sail", "ship", "harbour"},
+    {"bread", "oven", "bake", "cake", "loaf"},
+    {"tomatoes", "planted", "garden", "vegetables"},
+    {"dentist", "tooth", "teeth"},
+    {"painted", "green", "blue", "red", "colour"},
+]
+
+
+class Concepts(Embedder):
+    """An embedder that knows a handful of meanings, and what it was asked."""
+
+    name, model = "concepts", "concepts-1"
+
+    def __init__(self, error: Exception | None = None, size: int = len(MEANINGS)) -> None:
+        self.error = error
+        self.size = size
+        self.asked: list[str] = []
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        await asyncio.sleep(0)
+        self.asked.extend(texts)
+        if self.error is not None:
+            raise self.error
+        rows = np.full((len(texts), self.size), 0.01, np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            words = set(text.lower().replace("?", "").replace(".", "").replace(",", "").split())
+            for at, meaning in enumerate(MEANINGS[: self.size]):
+                row[at] += len(words & meaning)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
+
+
+def entry(number: int, id_: str, author: str | None, text: str, day: int, **more: Any) -> Entry:
+    time = HARBOUR_DAY + timedelta(days=day, minutes=number)
+    fields: dict[str, Any] = {
+        "id": id_,
+        "agent": "keeper",
+        "user": "owner",
+        "project": None,
+        "type": "episodic",
+        "time": time,
+        "source": None,
+        "tags": (),
+        "text": text,
+        "hash": id_,
+        "author": author,
+        "group": f"keeper/{day}",
+        "order": number,
+        "part": "log",
+    }
+    return Entry(**(fields | more))
+
+
+@pytest_asyncio.fixture
+async def index() -> AsyncIterator[Index]:
+    """The dialogue, with vectors."""
+    opened = await open_index(None, None, {})
+    await opened.use_model(Concepts.model, len(MEANINGS))
+    await opened.put("log", "keeper", "1", [entry(number, *said) for number, said in enumerate(SAID)])
+    await embed_all(opened)
+    yield opened
+    await opened.close()
+
+
+async def embed_all(index: Index) -> None:
+    waiting = await index.pending(1000)
+    vectors = await Concepts().embed([each.text for each in waiting])
+    await index.embedded(list(zip(waiting, vectors, strict=True)))
+
+
+def question(text: str, **more: Any) -> Question:
+    fields: dict[str, Any] = {"text": text, "now": NOW}
+    return Question(**(fields | more))
+
+
+def ids(answer: Answer) -> list[str]:
+    return [hit.entry.id for hit in answer.hits]
+
+
+async def test_what_is_meant_is_found_in_other_words(index: Index) -> None:
+    assert ids(await search(index, Concepts(), question("vegetables")))[0] == "a2"
+
+
+async def test_what_is_said_is_found_by_its_words(index: Index) -> None:
+    assert ids(await search(index, None, question("broken")))[0] == "b2"
+
+
+async def test_the_best_comes_first_and_no_more_than_were_asked_for(index: Index) -> None:
+    answer = await search(index, Concepts(), question("painted boat", limit=3))
+    scores = [hit.score for hit in answer.hits]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_more_can_be_asked_for_than_there_is(index: Index) -> None:
+    answer = await search(index, Concepts(), question("boat", limit=5000))
+    assert sorted(ids(answer)) == sorted(id_ for id_, *_ in SAID)
+
+
+async def test_the_parts_of_a_score_add_up_to_it(index: Index) -> None:
+    answer = await search(index, Concepts(), question("What did Ada say of the boat in October 2026?"))
+    assert {part for hit in answer.hits for part in hit.parts} == {"vector", "keyword", "neighbours", "author", "date"}
+    for hit in answer.hits:
+        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-6)
+        assert all(hit.parts.values())
+
+
+async def test_weights_say_how_much_each_side_can_add(index: Index) -> None:
+    answer = await search(index, Concepts(), question("green boat", vector_weight=0.7, keyword_weight=0.3))
+    assert max(hit.parts.get("vector", 0) for hit in answer.hits) == pytest.approx(0.7)
+    assert max(hit.parts.get("keyword", 0) for hit in answer.hits) == pytest.approx(0.3)
+
+
+async def test_without_weight_for_vectors_only_words_count(index: Index) -> None:
+    embedder = Concepts()
+    answer = await search(index, embedder, question("vegetables shed", vector_weight=0, keyword_weight=1))
+    assert ids(answer)[0] == "a2"
+    assert not embedder.asked
+    assert not any("vector" in hit.parts for hit in answer.hits)
+    assert answer.notes == ()
+
+
+async def test_without_weight_for_keywords_only_meaning_counts(index: Index) -> None:
+    answer = await search(index, Concepts(), question("loaf painted", vector_weight=1, keyword_weight=0))
+    assert not any("keyword" in hit.parts for hit in answer.hits)
+    assert {hit.parts["vector"] for hit in answer.hits[:1]} == {1.0}
+
+
+async def test_who_is_named_comes_first(index: Index) -> None:
+    for name, first in (("Ada", "a3"), ("Ben", "b3")):
+        answer = await search(index, Concepts(), question(f"What did {name}'s boat look like, painted?"))
+        assert answer.hits[0].entry.id == first
+        assert answer.hits[0].parts["author"] == pytest.approx(fusion.AUTHOR)
+        assert not any("author" in hit.parts for hit in answer.hits if hit.entry.author != name)
+
+
+async def test_names_are_not_embedded(index: Index) -> None:
+    embedder = Concepts()
+    await search(index, embedder, question("What did Ada paint?"))
+    assert embedder.asked == ["What did paint?"]
+
+
+async def test_where_two_are_named_neither_is_preferred(index: Index) -> None:
+    answer = await search(index, Concepts(), question("Did Ada and Ben paint a boat?"))
+    assert not any("author" in hit.parts for hit in answer.hits)
+
+
+async def test_authors_of_what_is_not_wanted_are_no_names(index: Index) -> None:
+    other = entry(0, "c1", "Painted", "Nothing.", 0, agent="other", group="other/0", part="other")
+    await index.put("other", "other", "1", [other])
+    answer = await search(index, None, question("painted", wanted=Filter(agent="keeper")))
+    assert set(ids(answer)[:2]) == {"a3", "b3"}
+
+
+async def test_what_answers_a_question_is_found_by_it(index: Index) -> None:
+    answer = await search(index, None, question("buy harbour"))
+    assert ids(answer)[:2] == ["a1", "b1"]
+    reply = answer.hits[1]
+    assert reply.parts["neighbours"] == pytest.approx(fusion.ANSWER * answer.hits[0].parts["keyword"], rel=0.3)
+
+
+async def test_neighbours_of_another_conversation_are_none(index: Index) -> None:
+    answer = await search(index, None, question("oven bread"))
+    assert "a3" not in ids(answer), "the next conversation"
+    assert "a2" in ids(answer), "beside it"
+
+
+async def test_a_time_that_is_asked_about_is_preferred_and_nothing_left_out(index: Index) -> None:
+    for text, first in (("boat in September 2026", "b1"), ("boat in October 2026", "a3")):
+        answer = await search(index, Concepts(), question(text, vector_weight=1, keyword_weight=0))
+        dates = {hit.entry.id: hit.parts["date"] for hit in answer.hits if "date" in hit.parts}
+        assert max(dates, key=dates.__getitem__)[1] in {"1", "2", "3", "4"}
+        assert dates[first] == pytest.approx(fusion.DATE)
+        assert len(answer.hits) == len(SAID)
+
+
+async def test_the_same_question_finds_what_is_nearer_to_its_time(index: Index) -> None:
+    await index.put(
+        "notes",
+        "keeper",
+        "1",
+        [
+            entry(0, "old", None, "Rent was paid.", -400, group="", part="notes"),
+            entry(0, "new", None, "Rent was paid.", 74, group="", part="notes"),
+        ],
+    )
+    assert ids(await search(index, None, question("rent paid last week")))[0] == "new"
+    assert ids(await search(index, None, question("rent paid in July 2025")))[0] == "old"
+
+
+async def test_only_what_is_wanted_is_found(index: Index) -> None:
+    since = HARBOUR_DAY + timedelta(days=10)
+    answer = await search(index, Concepts(), question("boat", wanted=Filter(since=since)))
+    assert {hit.entry.id for hit in answer.hits} == {"a3", "b3", "a4", "b4"}
+    assert (await search(index, Concepts(), question("boat", wanted=Filter(agent="nobody")))).hits == ()
+
+
+async def test_an_empty_index_answers_nothing() -> None:
+    empty = await open_index(None, None, {})
+    assert await search(empty, None, question("boat", vector_weight=0)) == Answer((), ())
+    assert (await search(empty, Concepts(), question("boat"))).hits == ()
+    await empty.close()
+
+
+async def test_without_an_embedding_words_find_and_a_note_says_so(index: Index) -> None:
+    answer = await search(index, None, question("green boat"))
+    assert ids(answer)[0] == "a3"
+    assert answer.hits[0].parts["keyword"] == pytest.approx(1)
+    assert answer.notes == ("searched by keyword only: there is no embedding",)
+
+
+async def test_why_there_is_no_embedding_is_said(index: Index) -> None:
+    answer = await search(index, None, question("boat"), without="its model changed")
+    assert answer.notes == ("searched by keyword only: its model changed",)
+
+
+@pytest.mark.parametrize(
+    "error", [EmbeddingUnavailable("ollama does not answer"), EmbeddingMismatch("4 numbers, not 5")]
+)
+@pytest.mark.parametrize("weights", [(0.7, 0.3), (1, 0)])
+async def test_an_embedding_that_fails_fails_no_search(
+    index: Index, error: Exception, weights: tuple[float, float]
+) -> None:
+    asked = question("green boat", vector_weight=weights[0], keyword_weight=weights[1])
+    answer = await search(index, Concepts(error), asked)
+    assert ids(answer)[0] == "a3"
+    assert answer.notes == (f"searched by keyword only: {error}",)
+
+
+async def test_vectors_of_another_dimension_fail_no_search(index: Index) -> None:
+    answer = await search(index, Concepts(size=3), question("green boat"))
+    assert ids(answer)[0] == "a3"
+    (note,) = answer.notes
+    assert note.startswith("searched by keyword only: ")
+
+
+async def test_what_has_no_vector_yet_is_found_by_words_and_counted(index: Index) -> None:
+    new = [entry(90 + number, id_, "Ada", f"A kite, {id_}.", 60, part="new") for number, id_ in enumerate(("k1", "k2"))]
+    await index.put("new", "keeper", "1", new)
+    answer = await search(index, Concepts(), question("kite"))
+    assert set(ids(answer)[:2]) == {"k1", "k2"}
+    assert answer.hits[0].parts["keyword"] == pytest.approx(1), "the words count for the meaning too"
+    assert answer.notes == ("2 of 10 items have no vector yet and can be found by keyword only",)
+
+
+async def test_an_index_without_vectors_is_searched_by_words() -> None:
+    bare = await open_index(None, None, {})
+    await bare.put("log", "keeper", "1", [entry(number, *said) for number, said in enumerate(SAID[:1])])
+    for weights in ((0.7, 0.3), (1.0, 0.0)):
+        asked = question("harbour", vector_weight=weights[0], keyword_weight=weights[1])
+        answer = await search(bare, Concepts(), asked)
+        assert ids(answer) == ["a1"]
+        assert answer.hits[0].parts["keyword"] == pytest.approx(1)
+        assert answer.notes == ("1 of 1 item has no vector yet and can be found by keyword only",)
+    await bare.close()
+
+
+async def test_nothing_but_stop_words_is_looked_for_and_said(index: Index) -> None:
+    answer = await search(index, None, question("with there so"))
+    assert set(ids(answer)) >= {"b1", "b2"}
+    assert "the question has nothing but stop words, so they were searched for as they stand" in answer.notes
+
+
+async def test_only_the_beginning_of_a_very_long_question_is_read(index: Index) -> None:
+    embedder = Concepts()
+    answer = await search(index, embedder, question("green boat " + "x" * 5_000_000))
+    assert ids(answer)[0] == "a3"
+    assert len(embedder.asked[0]) <= 2000
+    assert answer.notes == ("only the first 2000 characters of the question were read",)
+
+
+async def test_an_index_that_fails_is_said_to() -> None:
+    closed = await open_index(None, None, {})
+    await closed.close()
+    with pytest.raises(IndexFailed):
+        await search(closed, Concepts(), question("boat"))
+
+
+async def test_what_goes_while_it_is_searched_for_is_left_out(index: Index) -> None:
+    class Going(Concepts):
+        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            vectors = await super().embed(texts)
+            await index.drop(["log"])
+            return vectors
+
+    assert (await search(index, Going(), question("boat"))).hits == ()
+
+
+async def test_searches_beside_each_other_answer_as_alone(index: Index) -> None:
+    texts = ["green boat", "vegetables", "What did Ben bake?", "teeth", "cheap vessel"]
+    alone = [await search(index, Concepts(), question(text)) for text in texts]
+    beside = await asyncio.gather(*(search(index, Concepts(), question(text)) for text in texts))
+    assert list(beside) == alone
+
+
+async def test_candidates_beyond_the_bound_are_weighed_by_their_true_cosine(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = await search(index, Concepts(), question("painted green oven boat", limit=2))
+    monkeypatch.setattr("runtime.search.engine.CANDIDATES", 2)
+    narrow = await search(index, Concepts(), question("painted green oven boat", limit=2))
+    assert ids(narrow) == ids(wide)
+    assert [hit.parts["vector"] for hit in narrow.hits] == pytest.approx([hit.parts["vector"] for hit in wide.hits])
+
+
+async def test_a_question_that_asks_nothing_never_reaches_the_engine() -> None:
+    with pytest.raises(UsageError):
+        question("?")
