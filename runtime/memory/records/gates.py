@@ -26,7 +26,7 @@ _PROOF = re.compile(r"(?=.*\bred:\s*\S)(?=.*\bgreen:\s*\S)", re.DOTALL)
 _HOW: Mapping[Gate, str] = {
     "governance": "governance with done:WHAT or na:REASON (--close-governance)",
     "tdd_proof": "tdd_proof with red:WHAT_FAILED green:WHAT_PASSED or na:REASON (--tdd-proof)",
-    "evidence": "evidence with sources that are files, by their whole paths, or na:REASON (--source, --evidence)",
+    "evidence": "evidence with the whole paths of files among the sources, or na:REASON (--evidence)",
     "risk_tier": "risk_tier with the item's tier, GREEN, YELLOW or RED (--risk-tier)",
 }
 
