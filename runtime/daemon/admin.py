@@ -19,6 +19,7 @@ from runtime.daemon.scrape import Scrape
 from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
+from runtime.tools.context import Progress
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -112,9 +113,9 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
                 raise UsageError("the parameters did not arrive") from None
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
+            if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
+                return await streamed(request, partial(_told, house, operation, parameters))
             async with house.pinned():
-                if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
-                    return await streamed(request, partial(operation, house, parameters))
                 return web.json_response(await operation(house, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
@@ -127,3 +128,8 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
             return web.json_response({"error": answer}, status=500)
 
     return operate
+
+
+async def _told(house: House, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
+    async with house.pinned():
+        return await operation(house, parameters, progress)

@@ -24,6 +24,7 @@ from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
 from runtime.errors import SymbiontError
 from runtime.identity import Tokens
+from runtime.memory import FsyncFailed
 from runtime.memory.indexer import Start
 from runtime.memory.opened import OpenMemory
 from runtime.metrics import Metrics
@@ -56,6 +57,8 @@ class House:
         self.storage_problem: str | None = None
         self.on_queued: Callable[[], None] = lambda: None
         """What to call when an operation queued deliveries."""
+        self.on_fatal: Callable[[str], None] = lambda _reason: None
+        """What to call when the process cannot go on."""
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
         self.made = MadeWebhooks(database, clock)
@@ -87,12 +90,19 @@ class House:
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
-        """Keep what the running generation has open while inside, whatever is loaded meanwhile."""
-        if self.generation is None:
-            yield
-        else:
-            async with self.generation.pinned():
+        """Keep what the running generation has open while inside, whatever is loaded meanwhile.
+
+        An fsync of a memory that fails inside is fatal.
+        """
+        try:
+            if self.generation is None:
                 yield
+            else:
+                async with self.generation.pinned():
+                    yield
+        except FsyncFailed as error:
+            self.on_fatal(str(error))
+            raise
 
     @property
     def agents(self) -> Collection[str]:

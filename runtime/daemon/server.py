@@ -128,6 +128,7 @@ class Daemon:
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
+        house.on_fatal = self._tasks.fail
         database.commits.on_commit = house.metrics.committed
         self._audit = house.audit = Audit(database, clock)
         self._wakeup = Wakeup(database)

@@ -229,7 +229,7 @@ async def test_an_export_goes_on_where_it_was_when_something_was_added_or_taken_
     page = await call(house, "memory_export", limit=3)
     store = house.memories["notes"].store
     await store.delete(page["items"][0]["memory_id"], agent_id="reviewer")
-    await store.append([Item(**{**at, "text": "fact 6"})])
+    await store.append([Item.model_validate({**at, "text": "fact 6"})])
     rest = await call(house, "memory_export", cursor=page["next_cursor"])
     assert [item["text"] for item in rest["items"]] == ["fact 3", "fact 4", "fact 5", "fact 6"]
 
@@ -237,10 +237,10 @@ async def test_an_export_goes_on_where_it_was_when_something_was_added_or_taken_
 async def test_a_page_is_full_before_it_is_too_large(house: House) -> None:
     at = {"agent_id": "reviewer", "memory_type": "episodic", "timestamp": "2026-02-01T10:00:00Z"}
     await call(house, "memory_import", items=[{**at, "text": f"{n}" * 1_000_000} for n in range(6)], memory="notes")
-    pages = []
-    cursor: dict[str, str] = {}
+    pages: list[list[str]] = []
+    cursor: dict[str, Any] = {}
     while not pages or cursor:
-        answer = await call(house, "memory_export", **cursor)
+        answer = await call(house, "memory_export", OWNER_CALLER, **cursor)
         pages.append([item["text"][0] for item in answer["items"]])
         cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else {}
     assert pages == [["0", "1", "2", "3"], ["4", "5"]]

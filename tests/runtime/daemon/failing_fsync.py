@@ -1,0 +1,30 @@
+"""`symbi`, but that no fsync of a memory succeeds as soon as the file `broken-disk` stands in the root."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from runtime.cli import main
+from runtime.memory import folder
+
+
+class _Disk:
+    """`os`, but for what the disk does."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(os, name)
+
+    @staticmethod
+    def fsync(descriptor: int) -> None:
+        if Path("broken-disk").exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        os.fsync(descriptor)
+
+
+def failing() -> None:
+    """The command."""
+    assert folder.os is os
+    folder.os = _Disk()  # type: ignore[assignment]
+    main()
