@@ -54,7 +54,6 @@ class IndexFile:
             with contextlib.suppress(sqlite3.Error):
                 if self.writing.in_transaction:
                     self.writing.execute("ROLLBACK")
-                self.writing.execute("PRAGMA secure_delete = OFF").fetchall()
 
     def changed_by_others(self) -> bool:
         """Whether another process wrote since this was last asked; asked in a transaction."""
@@ -96,10 +95,10 @@ class IndexFile:
             check_same_thread=False,
         )
         self._open.append(connection)
-        # The log is copied by `tidy`, when nobody waits for it.
+        # The log is copied by `tidy`, when nobody waits for it. What is deleted is overwritten.
         for pragma in (
             *("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0", "temp_store = MEMORY"),
-            *("cache_size = -16384", "cell_size_check = ON", "secure_delete = OFF"),
+            *("cache_size = -16384", "cell_size_check = ON", "secure_delete = ON"),
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,8 @@ _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
 _NUMBERS = {"time": TIME, "order": ORDER}
 _EMPTIED = (*_CODED, *_NUMBERS, "author", "group", "before", "after", "text_size", "about_size")
-_HANDLE = 32  # the bits of a handle below those that count how often its key was given
+_HANDLE = 32  # the bits of a handle below those that say when its key was given
+_lives = count(1)
 
 
 class Rows:
@@ -53,8 +55,10 @@ class Rows:
 
     def __init__(self) -> None:
         self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
-        self.author, self.group, self.time, self.order, self.given = (_numbers(_FIRST) for _ in range(5))
+        self.author, self.group, self.time, self.order = (_numbers(_FIRST) for _ in range(4))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
+        # Handles of an index that was thrown away are nobody's in the one that is made in its place.
+        self.given = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)
         self.asks: Mask = np.zeros(_FIRST, np.bool_)

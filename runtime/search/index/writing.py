@@ -181,9 +181,6 @@ def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Row]],
 
 
 def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: Delta) -> None:
-    if gone:
-        # What is forgotten shall not stay legible in the file. It makes writing slower, so only where it matters.
-        connection.execute("PRAGMA secure_delete = ON").fetchall()
     _unindex(connection, gone)
     keys = [(key,) for key, _ in gone]
     connection.executemany("DELETE FROM entries WHERE key = ?", keys)
