@@ -13,10 +13,15 @@ from dslc.blocks.values import As, Duration
 
 
 class Search(Group):
-    """How results by meaning and results by keyword are weighed against each other. The weights add up to 1."""
+    """How results by meaning and results by keyword are weighed against each other. The weights add up to 1.
+
+    Every memory is searched both ways at once. Where nothing makes vectors, or cannot just now, keywords alone decide.
+    """
 
     vector_weight: float = Field(default=0.7, ge=0, le=1, description="Weight of similarity by meaning.")
-    keyword_weight: float = Field(default=0.3, ge=0, le=1, description="Weight of keyword matches.")
+    keyword_weight: float = Field(
+        default=0.3, ge=0, le=1, description="Weight of keyword matches: the question's words, by BM25."
+    )
 
 
 class Memory(Block):
@@ -24,6 +29,10 @@ class Memory(Block):
 
     An agent that names no memory uses the only one; where there are several, or none, it uses the one called
     `default`, which need not be declared. No memory lies inside another.
+
+    Everything that is remembered can be searched at once, and what a person edits in its files is seen within seconds.
+    Once a day, between three and four o'clock UTC, what daily logs hold for the long term is put where it stays, and
+    logs past `retention` are deleted.
 
     ```symbiont
     memory agent-memory {
@@ -52,8 +61,13 @@ class Memory(Block):
     )
     search: Search = Field(default=Search(), description="How search results are ranked. The weights add up to 1.")
     embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
-        default=None, description="What turns text into vectors, with its own options."
+        default=None,
+        description="What turns text into vectors, with its own options. Without it `local` is used where it is "
+        "installed, and searches go by keyword alone where it is not. When it is changed, everything is embedded again "
+        "in the background.",
     )
     index: Annotated[Choice | None, As("variant", family="index")] = Field(
-        default=None, description="Where vectors are kept and searched, with its own options."
+        default=None,
+        description="Where words and vectors are kept and searched, with its own options; `embedded` unless another is "
+        "named. It holds nothing that the store does not: when it is gone it is made again.",
     )

@@ -89,6 +89,7 @@ PARAMETERS = {
     "memory_stats": ("agent", "memory"),
     "memory_verify": ("agent", "memory"),
     "memory_write": ("agent", "text", "type", "source_uri", "gates", "confidence"),
+    "readiness": ("name",),
     "secrets.show": ("name",),
     "tokens.create": ("user", "label", "scopes", "expires"),
     "tokens.list": ("user",),
