@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from heapq import nlargest
 from typing import Any
@@ -14,7 +15,7 @@ from runtime.memory.opened import FoundHit, OpenMemory
 from runtime.search.entry import Filter
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import kept, named, of_user, places, shown, tags_of, user_filter
+from runtime.tools.memory_access import kept, named, of_user, places, sees_all, shown, tags_of, user_filter
 from runtime.tools.memory_types import (
     TYPES,
     Agent,
@@ -89,7 +90,7 @@ async def memory_search(
     for each in await places(context, agent, memory):
         found = await each.search(each.question(query, now=now, limit=limit, wanted=wanted))
         hits += [(each, hit) for hit in found.hits]
-        notes.update(dict.fromkeys(found.notes))
+        notes.update(dict.fromkeys(_shown_notes(context, each, found.notes)))
     best = sorted(hits, key=lambda pair: -pair[1].score)[:limit]
     return MemoryHits(hits=[_hit(context, where, hit) for where, hit in best], notes=list(notes))
 
@@ -195,6 +196,12 @@ def _time(ticks: int) -> datetime:
         return _EPOCH + ticks * _TICK
     except OverflowError:
         raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None
+
+
+def _shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
+    """The notes as the caller may see them: where the files are is the administrator's matter."""
+    for note in notes:
+        yield note if sees_all(context) else note.replace(f"{memory.folder}/", "")
 
 
 def _hit(context: Context, where: OpenMemory, hit: FoundHit) -> MemoryHit:

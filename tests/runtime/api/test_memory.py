@@ -316,6 +316,17 @@ async def test_an_unreadable_memory_is_told_and_the_others_go_on(house: House, t
     assert str(tmp_path) not in refused(reply, 500)["detail"]
 
 
+async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where(house: House, tmp_path: Path) -> None:
+    token, admin = await house.token("ada", "write"), await house.token("root", "admin")
+    await remember(house, token, "ping in a log", type="episode")
+    (tmp_path / "notes" / "reviewer" / "memory.md").mkdir()
+    for asked, whole in ((token, False), (admin, True)):
+        answer = await get(house, asked, "/reviewer/search", query="ping")
+        assert [hit["item"]["text"] for hit in answer["hits"]] == ["ping in a log"]
+        (note,) = [note for note in answer["notes"] if "memory.md" in note]
+        assert (str(tmp_path) in note) == whole
+
+
 async def test_records_are_neither_compacted_nor_purged(house: House, tmp_path: Path) -> None:
     block = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
     admin = await house.token("root", "admin")

@@ -25,6 +25,6 @@ class _Disk:
 
 def failing() -> None:
     """The command."""
-    assert folder.os is os
-    folder.os = _Disk()  # type: ignore[assignment]
+    assert vars(folder)["os"] is os
+    vars(folder)["os"] = _Disk()
     main()

@@ -312,7 +312,8 @@ def test_an_entry_carries_the_whole_of_its_item(found: Item, line: int | None) -
 
 def test_neighbours_are_of_one_session_or_else_of_one_log() -> None:
     part = Part("reviewer/logs/2026-02-14.md", "reviewer", "1")
-    assert group_of(part, item()) == part.name
-    assert group_of(part, item(provenance=Provenance(session_id="s1"))) == "reviewer/s1"
+    assert group_of(part, item()) == f"{part.name}/'owner'"
+    assert group_of(part, item(provenance=Provenance(session_id="s1"))) == "reviewer/'owner'/s1"
+    assert len({group_of(part, item(user_id=user)) for user in ("ada", "bob")}) == 2
     assert group_of(part, fact()) == ""
-    assert group_of(part, fact(provenance=Provenance(session_id="s1"))) == "reviewer/s1"
+    assert group_of(part, fact(provenance=Provenance(session_id="s1"))) == "reviewer/'owner'/s1"
