@@ -30,8 +30,8 @@ class IndexFile:
         self._open: list[sqlite3.Connection] = []
         try:
             self.writing = self._connect()
-            if not self._check():
-                with self.transaction() as commit:
+            with self.transaction() as commit:
+                if not self._check():
                     schema.make(self.writing)
                     commit()
             self.reading = self.writing if path is None else self._connect()

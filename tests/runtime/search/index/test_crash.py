@@ -1,0 +1,129 @@
+"""What a killed process, a full disk or two processes at once leave behind is an index that agrees with itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.search.index import open_index
+from tests.runtime.search.index.checker import agree
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
+from tests.runtime.search.index.worker import content
+
+HERE = Path(__file__).parents[4]
+COMMAND = (sys.executable, "-m", "tests.runtime.search.index.worker")
+ROUNDS = 40 if os.environ.get("SYMBIONT_ATTACKS") else 8
+
+
+async def start(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdout=asyncio.subprocess.PIPE, cwd=HERE)
+
+
+async def holds_what_its_revisions_say(path: Path) -> None:
+    """Every part holds just what it held when it had the revision that the index tells."""
+    agree(path)
+    index = await open_index(None, path, {})
+    try:
+        await index.use_model("m", DIMENSION)
+        while await embed(index):
+            pass
+        there = await everything(index)
+        expected = [one for part, revision in (await index.parts()).items() for one in content(part, revision)]
+        assert there == {one.id: one for one in expected}
+        found = await index.keyword(["monday"], EVERYTHING, 100_000)
+        assert len(found.keys) == len(there)
+    finally:
+        await index.close()
+
+
+async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    for number in range(ROUNDS):
+        worker = await start("work", str(path), "10000", "one", "two", "three")
+        assert worker.stdout is not None
+        for _ in range(1 + 7 * number % 31):
+            assert await worker.stdout.readline()
+        await asyncio.sleep(0.0007 * (number % 9))  # anywhere in a step
+        worker.kill()
+        await worker.communicate()
+        kept = path.stat().st_ino
+        await holds_what_its_revisions_say(path)
+        assert path.stat().st_ino == kept, "it was not made anew"
+
+
+async def test_two_processes_on_one_file_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    workers = []
+    for name in ("a", "b"):
+        workers.append(await start("work", str(path), "60", f"{name}1", f"{name}2"))
+        assert workers[-1].stdout is not None
+        assert await workers[-1].stdout.readline() == b"0\n"
+    for worker in workers:
+        await worker.communicate()
+        assert worker.returncode == 0
+    await holds_what_its_revisions_say(path)
+
+
+def ran_full(*command: str | Path) -> list[str]:
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE)
+    assert ran.stderr == ""
+    assert ran.returncode == 0
+    return ran.stdout.splitlines()
+
+
+async def test_a_file_that_may_not_grow_is_said_and_the_index_goes_on_when_it_may(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
+    path = tmp_path / "memory.db"
+    line, found, parts = ran_full(*COMMAND, "limited", path)
+    assert str(path) in line
+    assert "make room" in line
+    assert int(found) > 0
+    assert {"first", "last"} <= set(parts.split())
+    await holds_what_its_revisions_say(path)
+
+
+def _may_mount() -> bool:
+    command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not _may_mount(), reason="needs to mount a small file system of its own")
+async def test_a_full_disk_is_said_and_the_index_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    small, out = tmp_path / "small", tmp_path / "memory.db"
+    small.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=1m none {small} && head -c 500000 /dev/zero > {small}/ballast"
+        f' && "$@" full {small}/memory.db && cp {small}/memory.db {out}'
+    )
+    line, found, parts = ran_full("unshare", "-rm", "sh", "-c", script, "sh", *COMMAND)
+    assert "full" in line
+    assert "make room on the disk" in line
+    assert int(found) > 0
+    assert {"first", "last"} <= set(parts.split())
+    await holds_what_its_revisions_say(out)
+
+
+@pytest.mark.skipif(not _may_mount(), reason="needs to mount a small file system of its own")
+def test_an_index_that_cannot_even_be_made_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    script = f'mount -t tmpfs -o size=64k none {tmp_path} && head -c 60000 /dev/zero > {tmp_path}/x; exec "$@"'
+    program = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from runtime.errors import SymbiontError\n"
+        "from runtime.search.index import open_index\n"
+        "try:\n    asyncio.run(open_index(None, Path(sys.argv[1]), {}))\n"
+        "except SymbiontError as error:\n    print(error.line())\n"
+    )
+    command = ("unshare", "-rm", "sh", "-c", script, "sh", sys.executable, "-c", program, tmp_path / "memory.db")
+    (line,) = ran_full(*command)
+    assert str(tmp_path / "memory.db") in line
+    assert "room" in line

@@ -1,0 +1,96 @@
+"""`python -m tests.runtime.search.index.worker work PATH STEPS PART… | limited PATH | full PATH`: a process that writes
+an index, to be killed or to run out of room. What a part holds follows from its name and its revision alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import resource
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from runtime.search.entry import Entry
+from runtime.search.errors import IndexFailed
+from runtime.search.index import Index, open_index
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry
+
+WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house", "river", "mountain"]
+
+
+def content(part: str, revision: str) -> list[Entry]:
+    """What the part holds at a revision `GENERATION.LENGTH`: entries of an earlier length are those of a later one."""
+    generation, length = map(int, revision.split("."))
+    chance = random.Random(f"{part} {generation}")
+    return [
+        entry(
+            f"{part}-{generation % 2}-{number}",
+            " ".join(chance.choices(WORDS, k=1 + number % 12)) + f" of{generation}",
+            part=part, group=part, order=number, time=WHEN + timedelta(minutes=number), tags=("t", part),
+        )
+        for number in range(length)
+    ]  # fmt: skip
+
+
+def say(what: object) -> None:
+    """Tell whoever started this process."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+async def step(index: Index, part: str, number: int) -> None:
+    """Put, grow, embed or drop."""
+    revision = (await index.parts()).get(part)
+    if revision is None or number % 4 == 0:
+        revision = f"{number}.{20 + number % 30}"
+        await index.put(part, "reviewer", revision, content(part, revision))
+    else:
+        generation, length = map(int, revision.split("."))
+        after = f"{generation}.{length + 3}"
+        assert await index.grow(part, "reviewer", revision, after, content(part, after)[length:])
+    await embed(index, 25)
+    if number % 11 == 10:
+        await index.drop([part])
+
+
+async def work(path: Path, parts: list[str], steps: int) -> None:
+    """Many steps; each is told when it is done."""
+    index = await open_index(None, path, {})
+    await index.use_model("m", DIMENSION)
+    for number in range(steps):
+        await step(index, parts[number % len(parts)], number)
+        say(number)
+    await index.close()
+
+
+async def fill(path: Path, limited: bool) -> None:
+    """Write until there is no room, then make room (RLIMIT_FSIZE, or a file `ballast` is deleted) and write on."""
+    index = await open_index(None, path, {})
+    await index.use_model("m", DIMENSION)
+    await step(index, "first", 0)
+    if limited:
+        size = sum(Path(f"{path}{suffix}").stat().st_size for suffix in ("", "-wal"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50_000, resource.RLIM_INFINITY))
+    for number in range(1000):
+        try:
+            await index.put(f"p{number}", "reviewer", "1.40", content(f"p{number}", "1.40"))
+            await embed(index)
+        except IndexFailed as error:
+            say(error.line())
+            break
+    found = await index.keyword(["alpha"], EVERYTHING, 10)
+    say(len(found.keys))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    (path.parent / "ballast").unlink(missing_ok=True)
+    await step(index, "last", 0)
+    await embed(index, 100_000)
+    say(" ".join(sorted(await index.parts())))
+    await index.close()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["work", path, steps, *parts]:
+            asyncio.run(work(Path(path), parts, int(steps)))
+        case [how, path]:
+            asyncio.run(fill(Path(path), how == "limited"))
