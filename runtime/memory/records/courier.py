@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -19,13 +19,15 @@ from typing import Any
 import structlog
 
 from runtime.clock import Clock
-from runtime.memory.errors import StoreError
+from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.records.outbox import Note
 from runtime.memory.records.remotes.remote import NotSent, Remote
 from runtime.memory.records.works import Mark
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 """Seconds until a record is tried again: the first time, and at the most."""
+PATIENCE = 2.0
+"""Seconds until what an earlier process left is sent."""
 LONGEST_ERROR = 300
 """Characters of what is kept of an error."""
 
@@ -63,7 +65,10 @@ class Courier:
         self._unmarked: dict[Note, Mark] = {}  # what was sent, and could not be written down yet
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._begin = asyncio.Event()  # what was left by others waits a moment: a command may only want to read
         self._tried = asyncio.Event()
+        self._new: set[Note] = set()
+        self._trying = self._closing = False
         self.remote: Remote | None = None
         self.fault: str | None = None
         """Why the first in the queue could not be sent, None when it was not tried or nothing waits."""
@@ -75,37 +80,54 @@ class Courier:
         """How many records are still to be sent, as far as this process knows."""
         return len(self._known)
 
+    @property
+    def _over(self) -> bool:
+        return self.stopped or self._closing
+
     def use(self, remote: Remote | None) -> None:
         """Send to this remote from now on, or to none."""
         self.remote, self.fault, self.stopped = remote, None, False
-        self._go()
+        self._go(at_once=bool(self._queue))
 
-    def add(self, notes: Sequence[Note]) -> None:
-        """Records that are to be sent, now or when there is a remote."""
+    def add(self, notes: Sequence[Note], *, left: bool = False) -> None:
+        """Records that are to be sent, now or when there is a remote. `left`: by a process before this one."""
         for note in notes:
             if note not in self._known:
                 self._known.add(note)
                 heappush(self._queue, note)
-        self._go()
+                if not left:
+                    self._new.add(note)
+        self._go(at_once=bool(notes) and not left)
 
     async def settle(self, seconds: float) -> None:
         """Wait until all were sent or one could not be, at most so many seconds."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._queue and self.remote is not None and self.fault is None and self._task is not None:
-                    self._tried.clear()
-                    await self._tried.wait()
+        self._go(at_once=True)
+        await self._settled(self._known, seconds)
 
-    async def close(self) -> None:
-        """Stop. What was not sent is sent by whoever opens the store next."""
+    async def close(self, seconds: float) -> None:
+        """Send what this process has added and not tried yet, finish what is being sent, and stop: at most so many
+        seconds each. The rest is sent by whoever opens the store next."""
+        await self._settled(self._new, seconds)
+        self._closing = True
         task, self._task = self._task, None
         if task is not None:
+            if self._trying:
+                await asyncio.wait([task], timeout=seconds)
             task.cancel()
             await asyncio.wait([task])
 
-    def _go(self) -> None:
+    async def _settled(self, notes: Collection[Note], seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while notes and self.remote is not None and self.fault is None and self._task is not None:
+                    self._tried.clear()
+                    await self._tried.wait()
+
+    def _go(self, *, at_once: bool) -> None:
         self._wake.set()
-        if self._task is None and self._queue and self.remote is not None and not self.stopped:
+        if at_once:
+            self._begin.set()
+        if self._task is None and self._queue and self.remote is not None and not self._over:
             self._task = asyncio.create_task(self._run(), name=f"sending records of {self._name}")
             self._task.add_done_callback(self._ended)
 
@@ -114,30 +136,36 @@ class Courier:
             self._task = None
         self._tried.set()
         if not task.cancelled() and task.exception() is not None:
-            self.fault = f"sending ended: {type(task.exception()).__name__}"
+            self.fault, self.stopped = f"sending ended: {task.exception()!r}", True
             _log.error("memory_sending_ended", store=self._name, error=str(task.exception()))
         elif not task.cancelled():
-            self._go()
+            self._go(at_once=False)
 
     async def _run(self) -> None:
         pause = FIRST_PAUSE
-        while self._queue and self.remote is not None and not self.stopped:
+        await self._rest(PATIENCE, self._begin)
+        while self._queue and self.remote is not None and not self._over:
             self._wake.clear()
-            wait = await self._try(self._queue[0], self.remote)
-            self._tried.set()
+            self._trying = True
+            try:
+                wait = await self._try(self._queue[0], self.remote)
+            finally:
+                self._trying = False
+                self._tried.set()
             if wait is None:
                 pause = FIRST_PAUSE
-                continue
-            if not self.stopped:
+            elif not self._over:
                 await self._rest(max(wait, pause))
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _rest(self, seconds: float) -> None:
-        """Let some time pass; a remote that is changed meanwhile is tried at once."""
+    async def _rest(self, seconds: float, enough: asyncio.Event | None = None) -> None:
+        """Let some time pass. A remote that is changed meanwhile ends it, and so does `enough`."""
         before, until = self.remote, self._clock.monotonic() + seconds
         sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             while not sleeping.done() and self.remote is before and self._clock.monotonic() < until:
+                if enough is not None and enough.is_set():
+                    return
                 self._wake.clear()
                 woken = asyncio.ensure_future(self._wake.wait())
                 await asyncio.wait([sleeping, woken], return_when=asyncio.FIRST_COMPLETED)
@@ -150,6 +178,8 @@ class Courier:
         try:
             async with self._claim(note):
                 return await self._handle(note, remote)
+        except FsyncFailed:
+            raise
         except StoreError as error:
             self._failed(note, error.line())
             return FIRST_PAUSE
@@ -204,6 +234,7 @@ class Courier:
     def _done(self, note: Note) -> None:
         self.fault = None
         self._known.discard(note)
+        self._new.discard(note)
         if self._queue and self._queue[0] == note:
             heappop(self._queue)
         elif note in self._queue:

@@ -11,33 +11,12 @@ from runtime.memory.records.courier import Courier
 from runtime.memory.records.evidence import FOLDER as EVIDENCE
 from runtime.memory.records.outbox import FOLDER as OUTBOX
 from runtime.memory.store import Problem
+from runtime.memory.writable import unwritable
 
 
 def problems_of(root: Path, agents: Sequence[str], courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:
     """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
     return (*_folders(root, agents), *_sending(root, courier, remote_off))
-
-
-def unwritable(path: Path) -> str | None:
-    """Why a folder cannot be written to, or cannot be made; None when it can."""
-    there = path
-    while not os.path.lexists(there) and there != there.parent:
-        there = there.parent
-    try:
-        found = there.stat()
-    except OSError as error:
-        return f"it cannot be looked at: {error.strerror}"
-    if not stat.S_ISDIR(found.st_mode):
-        return "there is a file in its place" if there == path else f"{there} is no folder"
-    # access(2) goes by the effective user here, and knows of read-only mounts and of what root may.
-    kind = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
-    if not os.access(there, os.W_OK | os.X_OK | (os.R_OK if there == path else 0), **kind):
-        where = "it" if there == path else str(there)
-        return f"{where} is not writable for the user that runs this, or its file system is mounted read-only"
-    free = os.statvfs(there)
-    if free.f_blocks and not free.f_bavail:
-        return "its disk is full"
-    return None
 
 
 def _folders(root: Path, agents: Sequence[str]) -> Iterator[Problem]:

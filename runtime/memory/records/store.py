@@ -26,7 +26,7 @@ from runtime.memory.records.courier import Courier, Letter
 from runtime.memory.records.letters import hold, read_letter
 from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.outbox import Note
-from runtime.memory.records.readiness import problems_of, unwritable
+from runtime.memory.records.readiness import problems_of
 from runtime.memory.records.reading import Archive
 from runtime.memory.records.record import delivery_id, fields_of, is_id
 from runtime.memory.records.remotes.choice import check, opened, same
@@ -43,6 +43,7 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
+from runtime.memory.writable import unwritable
 
 CLOSING_SECONDS = 10.0
 """How long a store that is closed waits for what was not tried to be sent yet."""
@@ -115,7 +116,7 @@ class RecordsStore(Store):
         """Go on where the last process stopped: finish what it left, and send what it could not."""
         for agent in await self.agents():
             with contextlib.suppress(StoreError):
-                self._courier.add(await self._in_thread(self._archive.notes, agent))
+                self._courier.add(await self._in_thread(self._archive.notes, agent), left=True)
                 await self._group(agent).put(Tidy(recover=True))
 
     # Writing
@@ -324,8 +325,7 @@ class RecordsStore(Store):
         await self._courier.settle(seconds)
 
     async def close(self) -> None:
-        await self._courier.settle(CLOSING_SECONDS)
-        await self._courier.close()
+        await self._courier.close(CLOSING_SECONDS)
         if self._later is not None:
             self._later.cancel()
             await asyncio.wait([self._later])

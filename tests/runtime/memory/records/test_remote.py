@@ -230,6 +230,35 @@ async def test_a_store_that_is_closed_sends_what_was_not_tried_first(tmp_path: P
         assert status(tmp_path / "reviewer")[2] is None
 
 
+async def test_who_only_reads_sends_nothing_and_waits_for_nothing(tmp_path: Path) -> None:
+    async with remote() as there:
+        await there.down()
+        async with sending(tmp_path, there) as store:
+            await store.append([fact()])
+        await there.up()
+        clock = ManualClock()
+        async with sending(tmp_path, there, clock) as store:
+            assert len([one async for one in store.scan()]) == 1
+            assert store.waiting == 1
+        assert there.calls == []
+        async with sending(tmp_path, there, clock) as store:
+            await until(lambda: clock.sleepers == 1)
+            clock.advance(courier.PATIENCE)
+            await until(lambda: store.waiting == 0)
+        assert len(there.calls) == 1
+
+
+async def test_what_is_being_sent_when_the_store_is_closed_is_sent_once(tmp_path: Path) -> None:
+    async with remote([0.3]) as there:
+        async with sending(tmp_path, there) as store:
+            await store.append([fact()])
+            await until(lambda: len(there.calls) == 1)
+        async with sending(tmp_path, there) as store:
+            await store.settle(10)
+        assert len(there.calls) == 1
+        assert status(tmp_path / "reviewer") == ("local+remote", True, None)
+
+
 async def test_a_record_whose_status_says_that_it_was_sent_is_not_sent_again(tmp_path: Path) -> None:
     async with remote() as there:
         async with sending(tmp_path, there) as store:
