@@ -344,6 +344,28 @@ async def test_the_nearest_are_exactly_those_with_the_highest_cosine(index: Inde
     assert found.scores == pytest.approx(cosines[expected], abs=1e-5)
 
 
+async def test_entries_that_are_asked_for_besides_get_their_cosine_too(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", "three", "four"))
+    await index.put("o", "other", "1", [entry("x", "five", agent="other", part="o")])
+    await index.use_model("m", DIMENSION)
+    waiting = [one for one in await index.pending(10) if one.id != "e3"]
+    await index.embedded(vectors(waiting))
+    every = (await index.keyword(["May"], EVERYTHING, 10)).keys
+    found = await index.nearest(vector("two"), Filter(agent="reviewer"), 1, every)
+    assert (await ids(index, found))[0] == "e1"
+    assert sorted(await ids(index, found)) == ["e0", "e1", "e2"]
+    texts = {"e0": "one", "e1": "two", "e2": "three"}
+    cosines = [float(vector(texts[name]) @ vector("two")) for name in await ids(index, found)]
+    assert found.scores.tolist() == pytest.approx(cosines, abs=1e-5)
+
+
+async def test_it_is_told_which_entries_ask_something(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("Why is that? Say it.", "Because", "什么？"))
+    found = await index.keyword(["May"], EVERYTHING, 10)
+    asks = dict(zip(await ids(index, found), (await index.around(found.keys)).asks.tolist(), strict=True))
+    assert asks == {"e0": True, "e1": False, "e2": True}
+
+
 async def test_a_limit_of_none_or_of_more_than_there_are_is_kept_to(index: Index) -> None:
     await index.put("log", "reviewer", "1", talk("one", "one two", "one three"))
     await index.use_model("m", DIMENSION)

@@ -65,12 +65,11 @@ class Rows:
         self.authors: list[str] = []
         self.end = 1
         self._author_numbers: dict[str | None, int] = {None: 0}
-        self._free: list[int] = []
         self._size: Keys | None = None
 
     def new_keys(self, count: int) -> list[int]:
         """Keys that nobody has, the lowest first; they are taken when they are `put`."""
-        free = self._free[: -count - 1 : -1] if count else []
+        free: list[int] = (np.flatnonzero(~self.alive[1 : self.end])[:count] + 1).tolist()
         return [*free, *range(self.end, self.end + count - len(free))]
 
     def put(self, keys: Sequence[int], rows: Sequence[Row], *, link: bool = True) -> None:
@@ -91,7 +90,8 @@ class Rows:
         self.asks[at] = [text is not None and (_ASKS(text) is not None) for text in columns[TEXT]]
         self.alive[at] = True
         self.before[at] = self.after[at] = 0
-        self._take(keys)
+        self.end = max(self.end, int(at.max()) + 1)
+        self._size = None
         if link:
             self._link(np.concatenate((touched, self.group[at])))
 
@@ -115,7 +115,6 @@ class Rows:
             getattr(self, name)[at] = 0
         self.alive[at] = self.embedded[at] = self.asks[at] = False
         self.given[at] += 1
-        self._free = sorted({*self._free, *keys}, reverse=True)
         self._link(touched)
 
     def wanted(self, filters: Filter) -> Mask:
@@ -163,20 +162,13 @@ class Rows:
             known[author] = len(self.authors)
         return [known[author] for author in authors]
 
-    def _take(self, keys: Sequence[int]) -> None:
-        end = max(self.end, max(keys) + 1)
-        if self._free or end - self.end > len(keys):
-            taken = set(keys)
-            self._free = sorted(({*self._free, *range(self.end, end)}) - taken, reverse=True)
-        self.end = end
-        self._size = None
-
     def _reserve(self, key: int) -> None:
         room = len(self.alive)
         if key < room:
             return
         more = max(2 * room, key + 1) - room
-        for name in (*_EMPTIED, "given", "alive", "embedded", "asks"):
+        self.given = np.concatenate((self.given, np.full(more, self.given[0])))
+        for name in (*_EMPTIED, "alive", "embedded", "asks"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 
