@@ -13,7 +13,7 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.memory_items import kind_of, place_of, print_item
 from runtime.cli.memory_options import all_tags_option, memory_option, type_option, user_option
-from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option
+from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option, zoned
 from runtime.cli.progress import unwatched
 
 _LONGEST = 500
@@ -26,8 +26,8 @@ _SHOWN_LETTERS = 200
 @click.option("--agent", metavar="NAME", help="Only this agent's.  [default: every agent's]")
 @type_option
 @all_tags_option("--tag")
-@click.option("--since", metavar="TIME", help="Not older: 7d, 2026-02-14, 2026-02-14T10:30.")
-@click.option("--until", metavar="TIME", help="Older than this.")
+@click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
+@click.option("--until", metavar="7d|DATE", help="Older than this.")
 @user_option
 @memory_option
 @root_option
@@ -35,7 +35,7 @@ _SHOWN_LETTERS = 200
 def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
     """The last N things remembered (10 unless given), newest first, of every agent or of one."""
     found, items, cursor = find_root(root), list[dict[str, Any]](), None
-    wanted["all_tags"] = list(wanted.pop("tag"))
+    wanted |= {"all_tags": list(wanted.pop("tag")), "since": zoned(wanted["since"]), "until": zoned(wanted["until"])}
     while len(items) < count:
         asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
         answer = call(found, "memory_list", asked, progress=unwatched)

@@ -15,7 +15,7 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.memory_items import kind_of, place_of
 from runtime.cli.memory_options import memory_option, type_option, user_option
-from runtime.cli.output import json_option, local, print_json, printable, root_option
+from runtime.cli.output import json_option, local, print_json, printable, root_option, zoned
 from runtime.cli.progress import unwatched
 
 _LINES = 6
@@ -31,8 +31,8 @@ _WORD = re.compile(r"\w+")
 @type_option
 @click.option("--tag", metavar="TAG", multiple=True, help="Only with this tag; again for more, one or more of them.")
 @click.option("--all-tags", metavar="TAG", multiple=True, help="Only with this tag; again for more, all of them.")
-@click.option("--since", metavar="TIME", help="Not older: 7d, 2026-02-14, 2026-02-14T10:30.")
-@click.option("--until", metavar="TIME", help="Older than this.")
+@click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
+@click.option("--until", metavar="7d|DATE", help="Older than this.")
 @click.option("--project", metavar="ID", help="Only of this project.")
 @click.option("--source", metavar="URI", help="Only from there.")
 @user_option
@@ -47,6 +47,8 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     """
     for name in ("tag", "all_tags"):
         wanted[name] = list(wanted[name])
+    for name in ("since", "until"):
+        wanted[name] = zoned(wanted[name])
     asked = {"agent": agent, "query": query, **wanted}
     answer = call(find_root(root), "memory_search", asked, progress=unwatched)
     if as_json:

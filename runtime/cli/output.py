@@ -80,6 +80,17 @@ def local(text: str) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def zoned(text: str | None) -> str | None:
+    """A date or time without an offset as one with this machine's, as the tables show it; anything else as it is."""
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+        return (read if read.tzinfo else read.astimezone()).isoformat()
+    except (ValueError, OverflowError):  # no time, or one at the ends of the calendar that has no other zone
+        return text
+
+
 def style_of(cell: str) -> str:
     """The colour of a word that says how something stands; nothing for any other."""
     match cell:

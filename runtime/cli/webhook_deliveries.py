@@ -6,14 +6,13 @@ import base64
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, ask, json_option, local, print_json, print_table, printable, root_option
+from runtime.cli.output import F, ask, json_option, local, print_json, print_table, printable, root_option, zoned
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -244,14 +243,3 @@ def _tell(queued: list[str], refused: list[dict[str, str]]) -> None:
         for delivery_id in queued:
             click.echo(f"queued      {delivery_id}")
     click.echo(f"{len(queued):,} of {len(queued) + len(refused):,} queued")
-
-
-def zoned(text: str | None) -> str | None:
-    """A date or time without an offset as one with this machine's, as the tables show it; anything else as it is."""
-    if text is None:
-        return None
-    try:
-        read = datetime.fromisoformat(text)
-        return (read if read.tzinfo else read.astimezone()).isoformat()
-    except (ValueError, OverflowError):  # no time, or one at the ends of the calendar that has no other zone
-        return text

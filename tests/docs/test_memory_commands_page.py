@@ -1,0 +1,58 @@
+"""The page of memory commands: every example on it runs, one after the other, and every command and type is on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import click
+
+from runtime.cli.memory import memory
+from runtime.cli.memory_options import TYPES
+from tests.runtime.daemon.process import BIN, environment, running, write_program
+
+PAGE = (Path(__file__).parents[2] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)
+
+
+def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
+    (program,) = re.findall(r"^```symbiont\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    # The page's own embedding may be a model: here it is the one for tests.
+    write_program(tmp_path, re.sub(r"^( +path .*)$", r"\1\n    embedding hashing", program, flags=re.MULTILINE))
+    (tmp_path / "notes.txt").write_text("Stand-up\nNothing new.\n")
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    assert len(COMMANDS) > 20
+    with running(tmp_path, "program"):
+        for command in COMMANDS:
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=environment(PATH=path),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+            assert "AKIA" not in done.stdout
+
+
+def test_every_command_has_an_example_or_is_explained() -> None:
+    names = set(memory.list_commands(click.Context(memory)))
+    assert {command.split()[2] for command in COMMANDS} | {"show"} == names
+    assert "`show ID`" in PAGE
+
+
+def test_every_type_is_on_the_page() -> None:
+    rows = re.findall(r"^\| (`.*?) \| ", PAGE, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(TYPES)
+
+
+def test_every_option_on_the_page_is_one() -> None:
+    known = {"--root", "--json"}
+    for name in memory.list_commands(click.Context(memory)):
+        command = memory.get_command(click.Context(memory), name)
+        assert command is not None
+        known |= {option for parameter in command.params for option in parameter.opts}
+    assert set(re.findall(r"(--[a-z][a-z-]*)", PAGE)) <= known
