@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from math import log2
 from pathlib import Path
 
@@ -66,7 +67,7 @@ class Conversation(BaseModel):
     items: list[Turn]
     queries: list[Query]
 
-    @property
+    @cached_property
     def now(self) -> datetime:
         """When its questions are asked: a day after the last turn."""
         return max(turn.time for turn in self.items) + timedelta(days=1)
@@ -140,4 +141,4 @@ def _recall(ranking: Sequence[str], evidence: set[str]) -> float:
 
 def _ndcg(ranking: Sequence[str], evidence: set[str]) -> float:
     gained = sum(1 / log2(place + 1) for place, turn in enumerate(ranking, 1) if turn in evidence)
-    return gained / sum(1 / log2(place + 1) for place in range(1, min(len(evidence), len(ranking) or 1, 10) + 1))
+    return gained / sum(1 / log2(place + 1) for place in range(1, min(len(evidence), 10) + 1))

@@ -99,18 +99,18 @@ async def _found(
         keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning))
     else:
         keyword, vector = None, await _embedded(embedder, asked.meaning)
-    stats = await index.stats(question.wanted.agent)
-    reason = None
     if isinstance(vector, Exception):
-        reason = str(vector)
-    elif stats.embedded:
-        try:
-            also = None if keyword is None else keyword.keys
-            nearest = await index.nearest(vector, question.wanted, limit, also)
-            return _Found(keyword, nearest, (by_vector, by_keyword), stats)
-        except EmbeddingMismatch as error:
-            reason = str(error)
-    return _Found(keyword or await by_words(), None, (0.0, 1.0), None if reason else stats, reason)
+        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(vector))
+    also = None if keyword is None else keyword.keys
+    try:
+        stats, nearest = await asyncio.gather(
+            index.stats(question.wanted.agent), index.nearest(vector, question.wanted, limit, also)
+        )
+    except EmbeddingMismatch as error:
+        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(error))
+    if not stats.embedded:
+        return _Found(keyword or await by_words(), None, (0.0, 1.0), stats)
+    return _Found(keyword, nearest, (by_vector, by_keyword), stats)
 
 
 async def _embedded(embedder: Embedder, text: str) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
