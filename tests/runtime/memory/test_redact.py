@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,14 +107,80 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
-def test_every_pattern_of_the_table_has_a_secret_here_that_it_finds() -> None:
-    found = {pattern.type for pattern in PATTERNS if any(f"[REDACTED:{pattern.type}]" in clean for _, clean in SECRETS)}
-    assert found == {pattern.type for pattern in PATTERNS}
+def corpus(name: str) -> list[str]:
+    """The texts of a data file (its first line says how it is written), as one string each with its marks."""
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return [line.replace("⏎", "\n").replace("·", "") for line in lines if line and not line.startswith("## ")]
+
+
+_MARKED = re.compile(r"⟦(\w+)\|([^⟧]*)⟧")
+MARKED = corpus("secrets.txt")
+STAY = corpus("look_alikes.txt")
+TEXTS = [_MARKED.sub(r"\2", text) for text in MARKED]
+
+
+def test_the_corpus_is_large_enough_to_say_something() -> None:
+    assert len(_MARKED.findall("".join(MARKED))) >= 150
+    assert len(STAY) >= 150
+
+
+@pytest.mark.parametrize("marked", MARKED)
+def test_every_secret_of_the_corpus_goes_and_nothing_round_it_does(marked: str) -> None:
+    assert redact(_MARKED.sub(r"\2", marked)) == _MARKED.sub(r"[REDACTED:\1]", marked)
+
+
+@pytest.mark.parametrize("text", STAY)
+def test_every_look_alike_of_the_corpus_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_every_pattern_of_the_table_has_a_secret_in_the_corpus_that_it_finds() -> None:
+    assert {kind for text in MARKED for kind, _ in _MARKED.findall(text)} == {pattern.type for pattern in PATTERNS}
+
+
+@pytest.mark.parametrize("end", ["", ".", ",", "\n", " and so on", ")"])
+def test_a_secret_goes_wherever_it_stands_in_a_line(end: str) -> None:
+    for text in (_GITHUB, _OPENAI, _JWT, "postgres://a:hunter2@b", "https://bob:hunter2@example.com/"):
+        for begin in ("", "(", '"', "see ", "- ", "| ", "日本"):
+            clean = redact(f"{begin}{text}{end}")
+            assert "REDACTED" in clean
+            assert not any(secret in clean for secret in (_GITHUB, _OPENAI, _JWT, "hunter2"))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from([*zip(TEXTS, MARKED, strict=True), *zip(STAY, STAY, strict=True)]), max_size=6))
+def test_texts_below_one_another_are_redacted_as_each_alone(texts: list[tuple[str, str]]) -> None:
+    together = redact("\n\n".join(text for text, _ in texts))
+    secrets = [secret for _, marked in texts for _, secret in _MARKED.findall(marked) if len(secret) > 12]
+    assert not [secret for secret in secrets if secret in together]
+
+
+def test_a_text_whose_redaction_is_as_long_as_the_text_is_redacted() -> None:
+    assert redact("x db_password=hunter2") == "x db_password=[REDACTED:password]"
+    assert len("[REDACTED:password]") == len("12345678-abcdefghij")
+    assert redact("password=12345678-abcdefghij") == "password=[REDACTED:password]"
+    for length in range(1, 60):
+        assert "s3cret" not in redact(f"password=s3cret{'x' * length}")
+
+
+def test_redaction_is_the_same_in_every_process() -> None:
+    program = "import sys; from runtime.memory.redact import redact; sys.stdout.write(redact(sys.stdin.read()))"
+    text = "\n\n".join(TEXTS)
+    clean = {
+        subprocess.run(
+            [sys.executable, "-c", program], input=text, capture_output=True, text=True, check=True,
+            cwd=Path(__file__).parents[3], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert clean == {redact(text)}
 
 
 _PIECES = [
     *(text for text, _ in SECRETS),
     *LOOK_ALIKES,
+    *TEXTS,
+    *STAY,
     " ",
     "\n",
     "=",
@@ -132,30 +204,16 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     assert redact(clean) == clean
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "eyJ",
-        "password=",
-        'token="',
-        "-----BEGIN PRIVATE KEY-----",
-        "http://a:",
-        "A_",
-        "sk-",
-        "AKIA",
-        "eyJaaaaaaaa.",
-        "SG.",
-        "a-",
-        '"',
-        "-----BEGIN PRIVATE KEY-----\nA: b\n",
-        "_KEY=",
-        "authorization:",
-        "hooks.slack.com/services/",
-        "ghp_",
-        "password='\\",
-        "[REDACTED:",
-    ],
-)
-def test_a_megabyte_made_to_be_slow_is_redacted_all_the_same(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+_SLOW = [
+    "eyJ", "password=", "-----BEGIN PRIVATE KEY-----", "http://a:", "A_", "sk-", "AKIA", "SG.", "a-", '"',
+    "-----BEGIN PRIVATE KEY-----\nA: b\n", "_KEY=", "authorization:", "hooks.slack.com/services/", "ghp_", "[REDACTED:",
+    "curl -u ", "?sv=&sig=", "PuTTY-User-Key-File-2:\nPrivate-Lines: 1\n", "aToken", "x: str = ", "glpat-a_", "v1.0-",
+    "<secret>", "--token ", "1/", "token=KEY_", "password=a.b", "password=(", "{",
+]  # fmt: skip
+_OFTEN = ['token="', "password='\\", "password: a ", "password: {", "https://a:b@", "curl -u a:b ", "token=a;"]
+
+
+@pytest.mark.parametrize(("piece", "size"), [*((one, 1_000_000) for one in _SLOW), *((one, 100_000) for one in _OFTEN)])
+def test_a_long_text_made_to_be_slow_is_redacted_all_the_same(piece: str, size: int) -> None:
+    text = piece * (size // len(piece))
     assert "hunter2" not in redact(f"{text} db_password=hunter2")

@@ -1,0 +1,183 @@
+"""Secrets that can be told by what they are called: the second design's `*_KEY`, `*_TOKEN`, `*_SECRET`, `*_PASSWORD`,
+`password=`, `api_key=`, `token=`, and the same in JSON, YAML, code, headers, flags and XML.
+
+A name is not enough: prose says "password: required", code says `token = request.token`, an example says `<your key>`.
+What is assigned with `=` or quoted is a secret unless it is plainly one of those; behind a colon it must also look made
+up. Who wants a secret kept out for certain writes it with `=`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from runtime.memory.redaction.pattern import DONE, Found, Pattern
+from runtime.memory.redaction.placeholders import (
+    is_code,
+    is_quantity,
+    is_reference,
+    is_sentence,
+    is_word,
+    stands_in,
+)
+
+_MADE_UP = re.compile(rb"[0-9!$%^*_+=#@/\\]")
+_GOES_ON = re.compile(rb"[@\\#|]")
+_ENDS = re.compile(rb"[\"'`,;)}\]\s]*(?:#.*)?")
+_NAME = re.compile(rb"[\w.-]+")
+_SHOUTED = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_PASSWORD = re.compile(rb"[a-z0-9_.-]*pass(?:word|wd|phrase)")
+_PLAIN = re.compile(rb"[\w.-]+")
+_CONSTANT = re.compile(rb"(?:[A-Z0-9]*_)+(?:KEY|TOKEN|PAT)")
+_GUARDED = re.compile(rb"SECRET|API|AUTH_|ACCESS|PRIVATE|ENCRYPTION|SIGNING|PASS")
+_NO_SECRET = re.compile(
+    rb"(?:public|publishable|pub|primary|foreign|sort|partition|cache|idempotency|hot|object|row|index|unique|dedup"
+    rb"|routing|translation|site|surrogate|natural|composite|shard|group|registry|host)[_.-]?key"
+    rb"|(?:next|page|continuation|cursor|max|min|eos|bos|pad|unk|mask|stop|num|total|prompt|completion|input|output"
+    rb"|sync|cancellation|invalidation|start|end|first|last|special|per|cls|sep|design|class|symbol|lexer|parser|public)"
+    rb"[_.-]?token|(?:1|one)password$",
+    re.IGNORECASE,
+)
+"""Names that end as a secret's does and are none."""
+
+
+def _echo(kind: bytes, camel: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    variable = rb"&?\*?(?:[A-Za-z]+_)*(?i:" + kind + rb")s?(?:_[a-z]+)?|[a-z]+(?:[A-Z][a-z]+)*(?:" + camel + rb")s?"
+    return re.compile(rb"(?:" + kind + rb")s?$", re.IGNORECASE), re.compile(variable)
+
+
+_ECHOES = (
+    _echo(rb"pass(?:word|wd|phrase)?|pwd", rb"Pass(?:word|wd|phrase)?|Pwd"),
+    _echo(rb"token", rb"Token"),
+    _echo(rb"key", rb"Key"),
+    _echo(rb"secret", rb"Secret"),
+)
+
+
+def _is_echo(name: bytes, value: bytes) -> bool:
+    """`password=user_password`, `token: accessToken`: a variable of the same kind, not what it holds."""
+    own = next((variable for kind, variable in _ECHOES if kind.search(name)), None)
+    return own is not None and len(value) < 100 and own.fullmatch(value) is not None
+
+
+def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
+    """`ITERABLE_KEY = "items"`: what code calls a key or a token and is a word."""
+    shouted = _CONSTANT.fullmatch(name) is not None and _GUARDED.search(name) is None
+    return shouted and b" = " in sign and is_word(value)
+
+
+def _is_setting(found: Found) -> bool:
+    value = found.value
+    done = DONE.match(value)
+    if done is not None:  # with more behind it, it was a piece of what is set
+        return _GOES_ON.match(value, done.end()) is None
+    start = _NAME.match(found.before_value)
+    assert start is not None
+    name, sign = start[0], found.before_value[start.end() :]
+    if stands_in(value) or _NO_SECRET.search(name):
+        return False
+    assigned = b"=" in sign or b"%3" in sign
+    if sign.endswith((b'"', b"'", b"`")):
+        certain = assigned or not sign.endswith(b"`")
+        return not is_sentence(value) and not _is_constant(name, sign, value) and (certain or _is_made_up(found))
+    if _is_echo(name, value.partition(b")")[0]) or is_code(value):
+        return False
+    return assigned or _is_made_up(found) or _is_alone(found, name)
+
+
+def _is_made_up(found: Found) -> bool:
+    """Behind a colon prose may stand; a number, a date, a person or an issue is no secret either."""
+    value, ends = found.value, _ENDS.fullmatch(found.after) is not None
+    if _MADE_UP.search(value) is None or is_reference(value) or (is_quantity(value) and not ends):
+        return False
+    return len(value) >= 6 or ends
+
+
+def _is_alone(found: Found, name: bytes) -> bool:
+    """`DB_PASSWORD: opensesame`, or `password: opensesame` in a line of its own, as YAML has it."""
+    yaml = _PASSWORD.fullmatch(name) is not None and not found.before.strip(b" ")
+    if not (yaml or _SHOUTED.fullmatch(name)) or _ENDS.fullmatch(found.after) is None:
+        return False
+    return len(found.value) >= 6 and _PLAIN.fullmatch(found.value) is not None and not is_reference(found.value)
+
+
+# Quoted (as far as the quote or the line goes), in a JSON string's own JSON, or bare; what closes a sentence or a
+# bracket after a bare one is no part of it. Between a name and a quoted value code may say a type.
+_VALUE = (
+    rb"""(?:\\?["'`]\]?|\*\*)?(?:[ \t]*:[ \t]*&?[A-Za-z_][\w.\[\]|<>]{0,30}[ \t]*=[ \t]*[bfru]?["']([^"'\\\n]+)["']"""
+    rb"""|[ \t]*(?:=>|:=|[=:]|%3[Dd])(?:\*\*)?[ \t]*"""
+    rb"""(?:[bfruBFRU]{0,2}"((?:[^"\\\n]|\\[^\n])+)|[bfruBFRU]{0,2}'((?:[^'\\\n]|\\[^\n])+)|`([^`\n]+)"""
+    rb"""|\\"([^"\\\n]+)|([^\s"'`&=;](?:[^\s"'`&;]*[^\s"'`&.,;:)}>])?)))"""
+)
+
+
+def _setting(shouted: bytes, spoken: bytes) -> bytes:
+    """A setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken` ones."""
+    return rb"(?:\b[A-Za-z0-9_]*_(?:" + shouted + rb")|\b(?i:" + spoken + rb"))" + _VALUE
+
+
+_ANY_PREFIX = rb"[a-z0-9_.-]*"
+_OWN_PREFIX = rb"(?:[a-z0-9_.-]*[_.-])?"
+_CAMEL = rb"(?-i:[a-z][A-Za-z0-9]*)"
+_SPOKEN_KEY = (
+    rb"(?:api|secret|access|private|encryption|signing|master|auth|account|storage|service|admin|session|hmac)"
+)
+_TAG = rb"(?i:password|passwd|passphrase|secret|api[_-]?key|(?:access|auth)[_-]?token|client[_-]?secret)"
+
+
+def _flag(names: bytes) -> bytes:
+    return rb"--(?:[a-z-]+-)?(?:" + names + rb")[ \t]+[\"']?([^\s\"'`$<>{}\[\]|;&-][^\s\"'`;&|]*)"
+
+
+def _is_flag(found: Found) -> bool:
+    return not stands_in(found.value) and _MADE_UP.search(found.value) is not None
+
+
+def _is_content(found: Found) -> bool:
+    return not stands_in(found.value)
+
+
+SETTINGS: tuple[Pattern, ...] = (
+    Pattern(
+        "key",
+        _setting(
+            rb"KEY",
+            _OWN_PREFIX
+            + _SPOKEN_KEY
+            + rb"[_-]?(?:access[_-]?)?key|"
+            + _CAMEL
+            + rb"(?-i:(?:Api|API|Secret|Access|Private|Encryption|Signing)Key)",
+        ),
+        _is_setting,
+    ),
+    Pattern(
+        "token",
+        _setting(
+            rb"TOKEN|PAT",
+            _OWN_PREFIX + rb"token|(?:access|auth|api|refresh|session|id|bot|bearer)token|" + _CAMEL + rb"(?-i:Token)",
+        ),
+        _is_setting,
+    ),
+    Pattern(
+        "secret",
+        _setting(
+            rb"SECRET|CREDENTIAL|CREDENTIALS",
+            _OWN_PREFIX + rb"secret|(?:client|shared|signing|webhook|app|consumer)secret|" + _CAMEL + rb"(?-i:Secret)",
+        ),
+        _is_setting,
+    ),
+    Pattern(
+        "password",
+        _setting(
+            rb"PASSWORD|PASSWD|PASS|PASSPHRASE|PWD",
+            _ANY_PREFIX + rb"(?:password|passwd|passphrase)|" + _OWN_PREFIX + rb"(?:pwd|passwort|sshpass)",
+        ),
+        _is_setting,
+    ),
+    Pattern("key", _flag(rb"(?:api|access|secret|auth)-?key"), _is_flag),
+    Pattern("token", _flag(rb"token"), _is_flag),
+    Pattern("secret", _flag(rb"secret"), _is_flag),
+    Pattern("password", _flag(rb"password|passwd|passphrase"), _is_flag),
+    Pattern("secret", rb"<(?:[A-Za-z]+:)?" + _TAG + rb"(?:[ \t][^<>\n]*)?>[ \t]*([^<>\s][^<>\n]*)</", _is_content),
+    Pattern("password", rb"(?i:\bmachine[ \t]+\S+[ \t\n]+login[ \t]+\S+[ \t\n]+password[ \t]+)(\S+)", _is_content),
+)
+"""In the order in which they are tried."""
