@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -23,6 +26,8 @@ _LONGEST = 8 * 1024
 """Characters that the tokenizer is given: more than 256 tokens have, and few enough for the moment that it stops all
 other threads (it holds the interpreter's lock)."""
 
+_NICENESS = 10
+
 
 class LocalOptions(Group):
     """There is nothing to set."""
@@ -39,7 +44,7 @@ class _Shared:
     def thread(self) -> ThreadPoolExecutor:
         """The thread that `embed` is to run in."""
         if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding local")
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_stand_back)
         return self._thread
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -59,6 +64,15 @@ class _Shared:
         """End the thread when it has done what it was given."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
+
+
+def _stand_back() -> None:
+    """Let whoever answers requests go first. On Linux each thread has a niceness of its own (setpriority(2), "C
+    library/kernel differences"); elsewhere that would be the whole process's."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            thread = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICENESS)
 
 
 _shared = _Shared()
