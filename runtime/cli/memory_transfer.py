@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -41,13 +41,14 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     asked = {"agent": agent, "user": user, "memory": memory, "limit": PAGE}
     found = find_root(root)
     count, problems, cursor = 0, list[dict[str, str]](), None
+    on_terminal = output == "-" and sys.stdout.isatty()
     # The file is begun when the first page is there: who mistypes a name leaves none behind.
-    with Reach(found) as reach, shown_progress("exporting") as progress:
+    with Reach(found) as reach, nullcontext(unwatched) if on_terminal else shown_progress("exporting") as progress:
         answer = reach.ask("memory_export", asked, progress=unwatched)
         with _written(output) as file:
             while True:
                 for item in answer["items"]:
-                    file.write(_line(item))
+                    file.write(_line(item, ascii_only=on_terminal))
                 count += len(answer["items"])
                 problems += answer["problems"]
                 progress("", count, answer["total"] or 0)
@@ -62,10 +63,11 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
         sys.exit(1)
 
 
-def _line(item: dict[str, Any]) -> bytes:
+def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:
+    """`ascii_only`: nothing that a terminal would listen to."""
     if not item["copy_number"]:
         del item["copy_number"]
-    return json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(item, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_no_line_of_the_log_is_the_senders(daemon: Daemon, written: str) -> None
     [
         *(("webhook", "logs"), ("webhook", "deliveries"), ("webhook", "show", "@"), ("webhook", "list")),
         *(("memory", "inspect", "reviewer"), ("memory", "list"), ("memory", "search", "reviewer", "thing opened")),
-        *(("memory", "stats"), ("memory", "verify"), ("token", "list"), ("user", "list")),
+        *(("memory", "stats"), ("memory", "export"), ("token", "list"), ("user", "list")),
     ],
     ids=" ".join,
 )
