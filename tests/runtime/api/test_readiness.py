@@ -1,0 +1,135 @@
+"""What readiness makes of what it finds, where a whole daemon would be hard to bring into that state."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dslc.blocks import Choice, Memory
+from runtime.api.house import House
+from runtime.api.readiness import LITTLE_ROOM, NO_ROOM, readiness
+from runtime.clock import Clock
+from runtime.database import Database
+from runtime.memory.opened import OpenMemory, open_memory
+from runtime.search import embedding
+from runtime.search.errors import IndexFailed
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.memory.texts import fact
+
+
+class Looked:
+    """A house with a database and one memory, in which everything is as it should be."""
+
+    def __init__(self, state: Path, database: Database, memories: Mapping[str, OpenMemory], clock: Clock) -> None:
+        self.state, self.database, self.memories, self.clock = state, database, memories, clock
+        self.addresses = {"public": "127.0.0.1:8080"}
+        self.mounts: Mapping[str, Any] = {}
+        self.agents = ("reviewer",)
+        self.key_from = "secret://env/KEY"
+        self.storage_problem: str | None = None
+        self.reload_problem: str | None = None
+        self.missing_secrets: list[str] = []
+        self.kept_secrets: list[str] = []
+
+    async def probe_storage(self) -> None:
+        self.storage_problem = None
+
+    async def row(self, check: str) -> tuple[str, str]:
+        answer = await readiness(cast("House", self), {})
+        (found,) = [row for row in answer["checks"] if row["check"] == check]
+        return found["status"], found["text"]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "symbiont.db", KEY)
+    yield opened
+    await opened.close()
+
+
+async def look(tmp_path: Path, database: Database, clock: ManualClock, choice: Choice | None) -> Looked:
+    memory = await open_memory(Memory(name="notes", embedding=choice), tmp_path, index_folder=None, clock=clock)
+    return Looked(tmp_path, database, {"notes": memory}, clock)
+
+
+@pytest.fixture
+async def house(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Looked]:
+    made = await look(tmp_path, database, clock, Choice(name="hashing"))
+    yield made
+    await made.memories["notes"].close()
+
+
+async def test_without_any_embedding_it_says_that_searches_go_by_keyword(
+    tmp_path: Path, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "default_embedding", lambda: None)
+    house = await look(tmp_path, database, clock, None)
+    level, text = await house.row("embedding of notes")
+    assert level == "YELLOW"
+    assert "searches go by keyword" in text
+    assert "symbiont[local]" in text
+    await house.memories["notes"].close()
+
+
+async def test_what_waits_for_its_vector_is_counted_and_is_well(house: Looked) -> None:
+    await house.memories["notes"].store.append([fact("One"), fact("Two")])
+    await house.memories["notes"].sync()
+    assert await house.row("index of notes") == ("GREEN", "2 entries, 2 without a vector yet")
+    await house.memories["notes"].embed(1)
+    assert await house.row("index of notes") == ("GREEN", "2 entries, 1 without a vector yet")
+    await house.memories["notes"].embed()
+    assert await house.row("index of notes") == ("GREEN", "2 entries")
+
+
+async def test_an_index_that_cannot_be_read_is_red(house: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failed(_agent: str | None = None) -> None:
+        raise IndexFailed("the index cannot be read", hint="look at the disk")
+
+    monkeypatch.setattr(house.memories["notes"].indexer.index, "stats", failed)
+    level, text = await house.row("index of notes")
+    assert level == "RED"
+    assert "look at the disk" in text
+
+
+@pytest.mark.parametrize(
+    ("free", "level"), [(LITTLE_ROOM, "GREEN"), (LITTLE_ROOM - 1, "YELLOW"), (NO_ROOM, "YELLOW"), (NO_ROOM - 1, "RED")]
+)
+async def test_a_disk_with_little_room_is_said_before_writes_fail(
+    house: Looked, monkeypatch: pytest.MonkeyPatch, free: int, level: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=free))
+    assert (await house.row("disk"))[0] == level
+
+
+async def test_a_state_folder_that_takes_no_files_is_red(house: Looked) -> None:
+    house.state = house.state / "gone"
+    level, text = await house.row("state folder")
+    assert level == "RED"
+    assert str(house.state) in text
+
+
+async def test_a_database_that_was_replaced_or_is_away_is_red(
+    house: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.storage_problem = "the disk is full"
+    assert (await house.row("database"))[0] == "GREEN", "it can be written to again"
+    assert house.storage_problem is None
+    (tmp_path / "symbiont.db").rename(tmp_path / "away.db")
+    level, text = await house.row("database")
+    assert level == "RED"
+    assert "removed or replaced" in text
+
+
+async def test_many_reasons_are_not_all_listed(house: Looked) -> None:
+    house.kept_secrets = [f"env KEY_{number} is not set" for number in range(9)]
+    level, text = await house.row("secrets")
+    assert level == "YELLOW"
+    assert "KEY_4" in text
+    assert "KEY_5" not in text
+    assert text.endswith("and 4 more")
