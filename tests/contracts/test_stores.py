@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,13 +11,16 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dslc.blocks import Choice, Memory, settings_of
 from runtime.errors import UsageError
 from runtime.memory import (
     STORES,
+    Growth,
     Item,
     NoSuchItem,
+    Provenance,
     RefusedItem,
     Scan,
     Store,
@@ -28,6 +32,7 @@ from runtime.memory import (
 )
 from runtime.memory.store import LARGEST_TEXT
 from runtime.rows import by_name
+from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -99,6 +104,19 @@ async def test_what_is_appended_is_what_a_scan_yields(store: Store) -> None:
     assert all(one.memory_id for one in written)
 
 
+ABOUT = Provenance(
+    author="ann", session_id="s1", task="Review", confidence=0.75, risk_tier="YELLOW", git_commit="a109d56",
+    sources=("src/a.py", "https://example.com/1"),
+)  # fmt: skip
+
+
+async def test_how_something_came_to_be_remembered_is_kept_with_it(store: Store) -> None:
+    given_items = [item(provenance=ABOUT), fact(provenance=ABOUT), fact("Only this", provenance=Provenance(author="b"))]
+    await store.append(given_items)
+    found = {plain(one).text: plain(one) for one in await everything(store)}
+    assert found == {one.text: one for one in given_items}
+
+
 async def test_a_store_that_is_opened_again_remembers(memory: Memory, tmp_path: Path) -> None:
     first = await open_store(memory, tmp_path)
     written = await first.append([item(), fact()])
@@ -121,13 +139,20 @@ async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, memory
         await store.close()
 
 
+def leaking() -> list[Item]:
+    """Items with a secret in every text they have."""
+    about = Provenance(author=SECRET, session_id=SECRET, task=SECRET, git_commit=SECRET, sources=(SECRET,))
+    fields = {"project_id": SECRET, "user_id": SECRET, "source_memory_ids": (SECRET,), "provenance": about}
+    return [
+        item(f"Title {SECRET}\n- {SECRET}", tags=(SECRET,), source_uri=f"https://bob:{SECRET}@example.com/", **fields),
+        fact(f"The token is {SECRET}", **fields),
+    ]
+
+
 async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: Path) -> None:
-    await store.append(
-        [
-            item(f"Title {SECRET}\n- {SECRET}", tags=(SECRET,), source_uri=f"https://bob:{SECRET}@example.com/"),
-            fact(f"The token is {SECRET}"),
-        ]
-    )
+    written = await store.append(leaking())
+    assert SECRET not in repr(written)
+    assert written[0].provenance.author == written[0].user_id == written[0].tags[0] == "[REDACTED:github_token]"
     if "edit" in store.capabilities:
         await store.edit((await everything(store))[0].memory_id, f"now {SECRET}")
     assert SECRET not in repr(await everything(store))
@@ -135,13 +160,26 @@ async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: 
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
 
 
+async def test_a_preview_says_what_would_be_kept_and_keeps_nothing(store: Store) -> None:
+    shown = await store.preview([*leaking(), fact("Known")])
+    assert len(shown) == 3
+    assert SECRET not in json.dumps(shown)
+    assert "[REDACTED:github_token]" in json.dumps(shown)
+    assert await everything(store) == []
+    assert await store.parts() == ()
+    for refused in (fact("x" * (LARGEST_TEXT + 1)), fact(agent_id="../up")):
+        with pytest.raises(RefusedItem):
+            await store.preview([refused])
+
+
 async def test_an_item_that_cannot_be_redacted_is_not_stored(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: str) -> str:
         raise RuntimeError("broken")
 
     monkeypatch.setattr("runtime.memory.store.redact", fail)
-    with pytest.raises(RefusedItem, match="redacted"):
-        await store.append([fact()])
+    for write in (store.append, store.preview):
+        with pytest.raises(RefusedItem, match="redacted"):
+            await write([fact()])
     assert await everything(store) == []
 
 
@@ -261,6 +299,137 @@ async def test_an_item_that_is_too_large_is_refused_and_said_to_be(store: Store)
     assert await everything(store) == []
     large = fact("x" * LARGEST_TEXT)
     assert [plain(one) for one in await store.append([large])] == [large]
+
+
+async def in_parts(store: Store, agent_id: str | None = None) -> dict[str, Item]:
+    return {one.memory_id: one for part in await store.parts(agent_id) for one, _ in await store.read(part)}
+
+
+async def test_what_the_parts_hold_is_what_a_scan_yields(store: Store) -> None:
+    await store.append([item(), fact(), item("Later", timestamp=WHEN + timedelta(days=1)), fact("b", agent_id="other")])
+    assert await in_parts(store) == {one.memory_id: one for one in await everything(store)}
+    own = await everything(store, Scan(agent_id="reviewer"))
+    assert await in_parts(store, "reviewer") == {one.memory_id: one for one in own}
+    assert await in_parts(store, "nobody") == {}
+    parts = await store.parts()
+    assert len({part.name for part in parts}) == len(parts)
+    assert {part.agent_id for part in parts} == {"reviewer", "other"}
+
+
+async def test_a_part_says_where_each_of_its_items_stands(store: Store) -> None:
+    await store.append([item(), item("Another"), fact()])
+    for part in await store.parts():
+        for one, place in await store.read(part):
+            assert one.agent_id == part.agent_id
+            assert (await store.locate([one]))[one.memory_id] == place
+
+
+async def test_the_revision_of_a_part_changes_when_what_it_holds_does_and_not_otherwise(store: Store) -> None:
+    await store.append([item(), fact(agent_id="other")])
+    first = {part.name: part for part in await store.parts()}
+    assert {part.name: part for part in await store.parts()} == first
+    await everything(store)
+    assert {part.name: part for part in await store.parts()} == first
+    await store.append([item("Another")])
+    changed = [part for part in await store.parts() if first.get(part.name) != part]
+    assert {part.agent_id for part in changed} == {"reviewer"}
+    assert "Another" in [one.text for part in changed for one, _ in await store.read(part)]
+
+
+async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store: Store) -> None:
+    known: dict[str, tuple[str, dict[str, Item]]] = {}
+
+    def grow(growth: Growth) -> None:
+        revision, held = known.get(growth.part.name, (None, {}))
+        if revision == growth.before:
+            known[growth.part.name] = growth.part.revision, held | {one.memory_id: one for one in growth.items}
+
+    store.on_growth = grow
+    for number in range(4):
+        await store.append([item(f"Entry {number}"), item("Same"), fact(f"Fact {number}")])
+    if "delete" in store.capabilities:
+        await store.delete((await everything(store, Scan(memory_type="episodic")))[0].memory_id)
+    await asyncio.gather(*(store.append([item(f"At once {number}")]) for number in range(10)))
+    for part in await store.parts():
+        held = {one.memory_id: one for one, _ in await store.read(part)}
+        if known.get(part.name, ("", {}))[0] == part.revision:
+            assert known[part.name][1] == held
+
+
+async def test_a_part_of_an_agent_that_was_removed_is_gone(store: Store) -> None:
+    if "remove" not in store.capabilities:
+        pytest.skip("the store forgets nothing")
+    await store.append([item(), fact(), fact(agent_id="other")])
+    parts = await store.parts("reviewer")
+    assert await store.remove("reviewer")
+    assert [await store.read(part) for part in parts] == [[] for _ in parts]
+    assert {part.agent_id for part in await store.parts()} == {"other"}
+    assert not await store.remove("reviewer")
+    assert len(await store.append([item()])) == 1
+
+
+async def test_compacting_keeps_what_lasts_once_and_forgets_old_entries(
+    memory: Memory, tmp_path: Path, clock: ManualClock
+) -> None:
+    store = await open_store(memory, tmp_path, clock=clock)
+    if "compact" not in store.capabilities:
+        await store.close()
+        pytest.skip("the store compacts nothing")
+    today = WHEN.date()
+    for back in (0, 2, 100):
+        noted = f"Day {back}\n- [fact] of every day\n- [procedure] of {back}\n- [pattern] of {back}\n- no more"
+        await store.append([item(noted, timestamp=WHEN - timedelta(days=back), provenance=ABOUT)])
+    await store.append([fact("Known before"), item("Of another\n- [fact] not this", agent_id="other")])
+    done = await store.compact("reviewer", older_than=today - timedelta(days=90))
+    assert (done.flushed, done.deleted, done.problems) == (7, 1, ())
+    mine = await everything(store, Scan(agent_id="reviewer"))
+    lasting = {(one.memory_type, one.tags, one.text) for one in mine if one.memory_type != "episodic"}
+    assert lasting == {
+        ("semantic", (), "of every day"), ("semantic", (), "Known before"),
+        *(("procedural", (), f"of {back}") for back in (0, 2, 100)),
+        *(("semantic", ("pattern",), f"of {back}") for back in (0, 2, 100)),
+    }  # fmt: skip
+    first = next(one for one in mine if one.text == "of every day")
+    assert (first.timestamp, first.provenance) == (WHEN - timedelta(days=100), ABOUT)
+    assert [one.text[:6] for one in mine if one.memory_type == "episodic"] == ["Day 2\n", "Day 0\n"]
+    assert await store.compact("reviewer", older_than=today - timedelta(days=90)) == (0, 0, ())
+    assert (await store.compact("reviewer", older_than=today + timedelta(days=9))).deleted == 1
+    left = [one.text[:5] for one in await everything(store, Scan(agent_id="reviewer", memory_type="episodic"))]
+    assert left == ["Day 0"]
+    assert [one.text for one in await everything(store, Scan(agent_id="other"))] == ["Of another\n- [fact] not this"]
+    await store.close()
+
+
+async def test_what_compacting_kept_and_was_then_deleted_does_not_come_back(
+    memory: Memory, tmp_path: Path, clock: ManualClock
+) -> None:
+    store = await open_store(memory, tmp_path, clock=clock)
+    if not {"compact", "delete"} <= store.capabilities:
+        await store.close()
+        pytest.skip("the store compacts nothing")
+    await store.append([item("Day\n- [fact] wrong\n- [fact] right", timestamp=WHEN - timedelta(days=2))])
+    await store.compact("reviewer", older_than=WHEN.date() - timedelta(days=90))
+    (wrong,) = [one for one in await everything(store) if one.text == "wrong"]
+    await store.delete(wrong.memory_id)
+    await store.compact("reviewer", older_than=WHEN.date())
+    assert [one.text for one in await everything(store)] == ["right"]
+    await store.close()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(many=st.lists(items(), max_size=4))
+async def test_what_is_exported_as_json_and_imported_elsewhere_is_the_same(
+    many: list[Item], memory: Memory, tmp_path: Path
+) -> None:
+    first, second = [await open_store(memory, tmp_path / str(uuid4())) for _ in range(2)]
+    await first.append(many)
+    exported = [json.dumps(one.model_dump(mode="json")) for one in await everything(first)]
+    await second.append([Item.model_validate(json.loads(line)) for line in exported])
+    assert sorted(map(repr, map(plain, await everything(second)))) == sorted(
+        repr(plain(one)) for one in await everything(first)
+    )
+    await first.close()
+    await second.close()
 
 
 async def test_every_item_can_be_located(store: Store) -> None:

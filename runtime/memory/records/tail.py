@@ -51,4 +51,4 @@ class Tail:
 
 def part_of(agent_id: str, day: date, revision: str) -> Part:
     """The part that a day's records are."""
-    return Part(day.isoformat(), agent_id, revision)
+    return Part(f"{agent_id}/{day.isoformat()}", agent_id, revision)
