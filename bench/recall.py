@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bench import search as latency
 from bench.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from dslc.blocks import Choice, Memory
 from runtime.cli.progress import shown_progress
@@ -257,10 +258,13 @@ def main(given: Sequence[str] | None = None) -> int:
     except SymbiontError as error:
         print(f"bench.recall: {error.line()}", file=sys.stderr)
         return 2
+    took = asyncio.run(latency.measure(latency.ITEMS)) if options.latency else None
     if options.json:
-        print(json.dumps(as_json(embedding, runs), indent=2))
+        print(json.dumps(as_json(embedding, runs) | ({"latency": took} if took else {}), indent=2, default=vars))
     else:
         show(embedding, runs)
+        if took:
+            print("", latency.table(took), sep="\n")
     return 0
 
 

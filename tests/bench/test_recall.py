@@ -14,6 +14,7 @@ from bench import recall
 from bench.dialogues import ORIGIN, Query, read, score
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding
+from runtime.search.engine import CANDIDATES
 
 DATA = os.environ.get("SYMBIONT_DATA")
 here = pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the dialogues are not here")
@@ -132,6 +133,16 @@ def test_the_table_names_whose_the_dialogues_are(file: Path, capsys: pytest.Capt
     shown = capsys.readouterr().out
     assert "LoCoMo" in shown
     assert "CC BY-NC 4.0" in shown
+
+
+def test_how_long_searches_take_is_measured_beside_it(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, few in (("ITEMS", CANDIDATES + 1), ("QUERIES", 2), ("ROUNDS", 1)):
+        monkeypatch.setattr(f"bench.search.{name}", few)
+    report = measured(file, capsys, "--embedding", "none", "--latency")
+    assert {"embedding", "rows_ms", "ratios"} <= report["latency"].keys()
+    assert any("hybrid p95" in ratio["name"] for ratio in report["latency"]["ratios"])
 
 
 @pytest.mark.parametrize(
