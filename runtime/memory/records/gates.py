@@ -46,7 +46,7 @@ def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dic
     """
     unknown = sorted(set(given) - set(GATES))
     if unknown:
-        raise GateOpen(f"there is no gate {unknown[0][:40]!r}", gates=(), hint=f"there are {', '.join(GATES)}")
+        raise GateOpen(f"there is no gate {_shown(unknown[0][:40])}", gates=(), hint=f"there are {', '.join(GATES)}")
     closed: dict[str, str] = {}
     faults: dict[Gate, str] = {}
     for gate in GATES:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date
 from pathlib import Path
 from threading import Lock
@@ -22,8 +22,8 @@ from runtime.memory.records.shelf import Shelf
 from runtime.memory.records.tail import part_of
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
 
-BATCH = 128
-"""Records that are read at a time."""
+BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
+"""Records that are read at a time, and their bytes."""
 
 _AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OWN = frozenset({folder_index.NAME, state.NAME})
@@ -99,7 +99,7 @@ class Archive:
                 if (since is None or day >= since) and (until is None or day <= until)
                 for name in shelf.days[day]
             ]
-        return _batches(names[::-1] if wanted.newest_first else names)
+            return _batches(names[::-1] if wanted.newest_first else names, shelf.sizes)
 
     def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, Place]]:
         """The items of these records by their time, and where each stands; without those that are damaged."""
@@ -221,13 +221,17 @@ def load(folder: Folder, agent_id: str, name: str) -> Record:
         raise Damaged(error.line()) from error
 
 
-def _batches(names: Sequence[str]) -> list[list[str]]:
+def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
     """`names` in pieces that never part two of one second, within which times alone tell the order."""
     found: list[list[str]] = []
+    size = 0
     for name in names:
-        if not found or (len(found[-1]) >= BATCH and found[-1][-1][:15] != name[:15]):
+        full = not found or len(found[-1]) >= BATCH or size >= BATCH_BYTES
+        if full and (not found or found[-1][-1][:15] != name[:15]):
             found.append([])
+            size = 0
         found[-1].append(name)
+        size += sizes[name]
     return found
 
 

@@ -16,7 +16,7 @@ import structlog
 
 from dslc.blocks import Choice, Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
-from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.markdown import legal
@@ -50,6 +50,12 @@ CLOSING_SECONDS = 10.0
 INDEX_SECONDS = 1.0
 """How long `index.json` of a large folder may be behind what is in it."""
 
+_INSTEAD: Mapping[Capability, str] = {
+    "edit": "write a new one that says what is right",
+    "delete": "a record that must go is a file to delete by hand, and `symbi memory verify` will say that it is gone",
+    "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
+    "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
+}
 _THREADS = 8
 _CABINETS = 256  # agents whose folders are remembered
 _log = structlog.get_logger(__name__)
@@ -118,6 +124,9 @@ class RecordsStore(Store):
             with contextlib.suppress(StoreError):
                 self._courier.add(await self._in_thread(self._archive.notes, agent), left=True)
                 await self._group(agent).put(Tidy(recover=True))
+
+    def _must_be_able_to(self, capability: Capability) -> None:
+        raise Unsupported(f"records stay as they are: {self.root} has no {capability}", hint=_INSTEAD[capability])
 
     # Writing
 
