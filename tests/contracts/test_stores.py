@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -142,7 +143,12 @@ async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, memory
 def leaking() -> list[Item]:
     """Items with a secret in every text they have."""
     about = Provenance(author=SECRET, session_id=SECRET, task=SECRET, git_commit=SECRET, sources=(SECRET,))
-    fields = {"project_id": SECRET, "user_id": SECRET, "source_memory_ids": (SECRET,), "provenance": about}
+    fields: dict[str, Any] = {
+        "project_id": SECRET,
+        "user_id": SECRET,
+        "source_memory_ids": (SECRET,),
+        "provenance": about,
+    }
     return [
         item(f"Title {SECRET}\n- {SECRET}", tags=(SECRET,), source_uri=f"https://bob:{SECRET}@example.com/", **fields),
         fact(f"The token is {SECRET}", **fields),
