@@ -13,8 +13,9 @@ from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import STORES, Store, identity_of, open_store, path_of
+from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
-from runtime.memory.opened import OpenMemory, no_embedding, open_indexer
+from runtime.memory.opened import OpenMemory, no_embedding
 from runtime.memory.secret_options import (
     embedding_options,
     embedding_secrets,

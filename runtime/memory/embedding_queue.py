@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 import structlog
 
 from runtime.clock import SYSTEM, Clock
+from runtime.memory.progress import Progress
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index.index import Index
@@ -65,7 +65,7 @@ class EmbeddingQueue:
             self._fail(error.line())  # It is told again before the next batch.
         self._more.set()
 
-    async def embed(self, limit: int | None = None, progress: Callable[[str, int, int], None] | None = None) -> int:
+    async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed up to `limit` entries that have no vector; how many were. Raises EmbeddingUnavailable,
         EmbeddingMismatch, IndexFailed."""
         if self._embedder is None:

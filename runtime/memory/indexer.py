@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import structlog
@@ -20,6 +20,7 @@ from runtime.memory.entries import entries_of
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
 from runtime.memory.handed_over import HandedOver
 from runtime.memory.item import Item
+from runtime.memory.progress import Progress, Reading, SyncReport
 from runtime.memory.store import Growth, Part, Place, Store
 from runtime.search.entry import Entry
 from runtime.search.errors import IndexFailed
@@ -27,8 +28,6 @@ from runtime.search.index.index import Index
 
 log = structlog.get_logger("symbiont.memory")
 
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done (`reading`, `embedding`), how much of it is done, and how much there is."""
 Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Runs a background task under a name."""
 
@@ -38,32 +37,6 @@ DROPPED_AT_ONCE: Final = 500
 LOOKS: Final = 5
 """How often a part that grows just now is looked at again before it is read whole."""
 LOOK_SECONDS: Final = 0.02
-
-
-class SyncReport(NamedTuple):
-    """What bringing the index up to date did.
-
-    `parts` that there are, and how many of them were `read`; entries that were `changed` (new ones among them),
-    `removed` and `embedded`; one line for each part that could not be read and for what the index could not do.
-    """
-
-    parts: int = 0
-    read: int = 0
-    changed: int = 0
-    removed: int = 0
-    embedded: int = 0
-    problems: tuple[str, ...] = ()
-
-    def plus(self, other: SyncReport) -> SyncReport:
-        """Both together."""
-        return SyncReport(
-            self.parts + other.parts,
-            self.read + other.read,
-            self.changed + other.changed,
-            self.removed + other.removed,
-            self.embedded + other.embedded,
-            (*self.problems, *other.problems),
-        )
 
 
 class Indexer:
@@ -146,7 +119,10 @@ class Indexer:
         if self.store.on_growth == self._hand_over:
             self.store.on_growth = None
         await self.settle()
-        await self.index.close()
+        try:
+            await self.index.close()
+        except IndexFailed as error:
+            log.warning("an index was not closed well; what it lacks is put at the next start", reason=error.line())
 
     def touched(self, agents: Iterable[str]) -> None:
         """The parts of these agents may have changed: the background looks at them."""
@@ -328,22 +304,6 @@ class Indexer:
         if self._failure is not None:
             log.info("the index is kept in step again", store=self.store.identity)
             self._failure = None
-
-
-class Reading:
-    """One progress over the parts of several agents."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._before = 0
-
-    def told(self, what: str, done: int, of: int) -> None:
-        """What the reading of one agent's parts says."""
-        if self._progress is not None:
-            self._progress(what, min(self._before + done, self._total), self._total)
-        if done == of:
-            self._before += of
 
 
 async def _entries(part: Part, items: Sequence[tuple[Item, Place]]) -> list[Entry]:

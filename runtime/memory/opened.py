@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,10 @@ from runtime.errors import SymbiontError
 from runtime.memory import open_store, path_of
 from runtime.memory.entries import item_of, place_of
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
-from runtime.memory.indexer import Indexer, Progress, Start, SyncReport
+from runtime.memory.index_file import open_indexer
+from runtime.memory.indexer import Indexer, Start
 from runtime.memory.item import Item
+from runtime.memory.progress import Progress, SyncReport
 from runtime.memory.store import Compaction, Place, Store
 from runtime.memory.upkeep import works
 from runtime.search.embedding import default_embedding, open_embedding
@@ -26,7 +27,6 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.search.index import open_index
 from runtime.search.index.index import IndexStats
 from runtime.search.question import EVERYTHING, Question
 
@@ -319,36 +319,6 @@ async def open_memory(
     )
     await memory.activate()
     return memory
-
-
-async def open_indexer(
-    store: Store,
-    choice: Choice | None,
-    folder: Path | None,
-    clock: Clock,
-    options: Mapping[str, object] | None = None,
-) -> Indexer:
-    """The index over a store, in a file of its own in `folder`. One that cannot be made is kept in memory instead, and
-    a problem. Raises UsageError."""
-    given = _options(choice, options)
-    if folder is None:
-        return Indexer(store, await open_index(choice, None, given), clock)
-    try:
-        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        return Indexer(store, await open_index(choice, index_file(store, folder), given), clock)
-    except IndexFailed as error:
-        reason = error.line()
-    except OSError as error:
-        reason = f"{folder}: {(error.strerror or str(error)).lower()}"
-    log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
-    problem = f"the index is kept in memory until the next start: {reason}"
-    return Indexer(store, await open_index(choice, None, given), clock, problem=problem)
-
-
-def index_file(store: Store, folder: Path) -> Path:
-    """The file of a store's index: named for what the store physically is."""
-    row, _, _ = store.identity.partition(":")
-    return folder / f"{row}-{hashlib.sha256(store.identity.encode()).hexdigest()[:16]}.db"
 
 
 def no_embedding(name: str | None, error: SymbiontError) -> str:
