@@ -107,16 +107,18 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
     async def around(self, keys: NDArray[np.int64]) -> Around:
-        return await self._access.read(lambda loaded: loaded.around(keys))
+        return await self._access.glance(lambda loaded: loaded.around(keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
         return await self._access.read(lambda loaded: loaded.entries(keys))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
-        return await self._access.read(lambda loaded: loaded.authors(wanted))
+        tagged = wanted.tags_any or wanted.tags_all  # which entries are stands in the file
+        look = self._access.read if tagged else self._access.glance
+        return await look(lambda loaded: loaded.authors(wanted))
 
     async def stats(self, agent: str | None = None) -> IndexStats:
-        return await self._access.read(lambda loaded: loaded.stats(agent))
+        return await self._access.glance(lambda loaded: loaded.stats(agent))
 
     async def close(self) -> None:
         await self._access.close()
