@@ -31,7 +31,19 @@ from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreErr
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
-from runtime.memory.store import Capability, Compaction, Growth, Inspection, Part, Place, Scan, Store, StoreStats
+from runtime.memory.store import (
+    Capability,
+    Compaction,
+    Growth,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    Store,
+    StoreStats,
+)
+from runtime.memory.writable import unwritable
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _THREADS = 8
@@ -131,6 +143,16 @@ class MarkdownStore(Store):
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
+
+    async def ready(self) -> tuple[Problem, ...]:
+        if self._fatal is not None:
+            return (Problem(str(self.root), self._fatal.line()),)
+        return await self._in_thread(self._unwritable)
+
+    def _unwritable(self) -> tuple[Problem, ...]:
+        agents = () if unwritable(self.root) else self._archive.agents()
+        faults = ((folder, unwritable(folder)) for folder in (self.root, *(self.root / agent for agent in agents)))
+        return tuple(Problem(str(folder), f"it cannot be written to: {fault}") for folder, fault in faults if fault)
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         agents = await self.agents() if agent_id is None else (legal(agent_id),)

@@ -29,7 +29,6 @@ def works(name: str, indexer: Indexer, folder: Path, clock: Clock) -> list[tuple
         (f"index of {name}", keep_index(indexer, watch, clock)),
         (f"edits in {name}", watch.run()),
         (f"embedding of {name}", indexer.queue.keep()),
-        (f"store of {name}", indexer.store.upkeep()),
     ]
 
 
