@@ -19,11 +19,11 @@ from runtime.memory.annotation import Annotation, annotation_of
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder, revision, sync
-from runtime.memory.item import chunk_hash
 from runtime.memory.lasting import Lasting, lasting
 from runtime.memory.lines import unreadable_line
 from runtime.memory.log import Log, days
 from runtime.memory.notebook import LOGS, MEMORY, Notebook
+from runtime.memory.reading import long_term_items
 from runtime.memory.store import Compaction, Problem, redacted_item
 
 
@@ -108,14 +108,16 @@ def _put(notebook: Notebook, folder: Folder, readings: Mapping[date, _Reading]) 
 
     def add(document: Document) -> Document:
         nonlocal count
-        there = {(section.name, chunk_hash(bullet.text)) for section, bullet in document.items}
+        items = long_term_items(notebook.agent_id, document, notebook.now())
+        sections = [section.name for section, _ in document.items]
+        there = {(name, item.user_id, item.chunk_hash) for name, item in zip(sections, items, strict=True)}
         known = flushed.read(document)
         said = {day: known.get(day, set()) | {one.key for one in found.lasting} for day, found in readings.items()}
         new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
         for day, found in sorted(readings.items()):
             for one in found.lasting:
                 item = redacted_item(one.item)
-                place = one.section.name, item.chunk_hash
+                place = one.section.name, item.user_id, item.chunk_hash
                 if one.key in known.get(day, ()) or place in there:
                     continue
                 there.add(place)

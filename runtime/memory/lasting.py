@@ -46,12 +46,12 @@ def lasting(agent_id: str, log: Log) -> Iterator[Lasting]:
                 tags=(*(tag for tag in entry.tags if tag != PATTERN), *section.tags),
                 source_uri=entry.source_uri or f"logs/{log.day.isoformat()}.md",
             )
-            yield Lasting(section, item, key(section, text))
+            yield Lasting(section, item, key(section, text, item.user_id))
 
 
-def key(section: Section, text: str) -> str:
-    """What a text is known by that was put into a section: 16 hex digits of a sha256."""
-    return sha256(f"{section.name}\n{chunk_hash(text)}".encode()).hexdigest()[:16]
+def key(section: Section, text: str, user_id: str) -> str:
+    """What a user's text is known by that was put into a section: 16 hex digits of a sha256."""
+    return sha256(f"{section.name}\n{chunk_hash(text)}\n{user_id}".encode()).hexdigest()[:16]
 
 
 def _bullets(text: str) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -142,18 +142,21 @@ class Notebook:
         def add(document: Document) -> Document:
             there = long_term_items(self.agent_id, document, self.now())
             keys = {delivery_key(item.source_uri) for item in there} - {None}
-            known = {(section_of(item), item.chunk_hash) for item in there}
+            # A set for each user: what one knows is not kept from another, nor told by a refusal.
+            known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
+            alike = Counter((section_of(item), item.chunk_hash) for item in there)
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
             for number in numbers:
                 item, section, key = items[number], section_of(items[number]), delivery_key(items[number].source_uri)
                 written[number] = None
-                if key in keys or (section, item.chunk_hash) in known:
+                if key in keys or (section, item.chunk_hash, item.user_id) in known:
                     continue
-                known.add((section, item.chunk_hash))
+                known.add((section, item.chunk_hash, item.user_id))
                 keys |= {key} - {None}
                 tags = tuple(tag for tag in item.tags if tag not in section.tags)
                 new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
-                written[number] = item.identified(section.name, 0)
+                written[number] = item.identified(section.name, alike[section, item.chunk_hash])
+                alike[section, item.chunk_hash] += 1
             return document.stamped(self.agent_id, self.now()).adding(new) if new else document
 
         self.rewrite(folder, add)

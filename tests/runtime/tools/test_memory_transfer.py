@@ -208,6 +208,31 @@ async def test_a_user_imports_what_is_its_own_and_nothing_else(house: House) -> 
     assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob"]
 
 
+@pytest.mark.parametrize("memory", ["notes", "audit"])
+async def test_what_one_user_knows_is_not_kept_from_another(house: House, memory: str) -> None:
+    callers = [Caller(name, frozenset({"write"})) for name in ("ada", "bob")]
+    for caller in callers:
+        answer = await call(house, "memory_write", caller, agent="reviewer", text="the same", memory=memory)
+        assert answer["outcome"] == "stored"
+    for caller in callers:
+        (kept,) = await exported(house, caller=caller)
+        assert (kept["user_id"], kept["copy_number"]) == (caller.user_id, 0)
+        shown = await call(house, "memory_show", caller, memory_id=kept["memory_id"])
+        assert shown["item"]["user_id"] == caller.user_id
+
+
+async def test_compaction_keeps_each_users_own(house: House) -> None:
+    entry = {"agent_id": "reviewer", "memory_type": "episodic", "text": "Talk\n- [fact] the sky is blue"}
+    for user, at in (("ada", "2025-01-01T10:00:00Z"), ("bob", "2025-01-01T10:05:00Z"), ("ada", "2025-01-02T10:00:00Z")):
+        item = {**entry, "user_id": user, "timestamp": at}
+        assert (await call(house, "memory_import", items=[item], memory="notes"))["stored"] == 1
+    done = await call(house, "memory_compact", agent="reviewer", memory="notes")
+    assert [(row["flushed"], row["deleted"]) for row in done["memories"]] == [(2, 2)]
+    kept = await exported(house)
+    assert [(item["user_id"], item["text"]) for item in kept] == [(user, "the sky is blue") for user in ("ada", "bob")]
+    assert (await call(house, "memory_compact", agent="reviewer", memory="notes"))["memories"][0]["flushed"] == 0
+
+
 async def test_an_agent_that_the_program_lost_can_be_brought_back(house: House) -> None:
     item = {"agent_id": "old-one", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
     assert (await call(house, "memory_import", items=[item]))["stored"] == 1
