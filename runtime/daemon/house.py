@@ -298,4 +298,5 @@ class House:
             if memory.indexer not in used:
                 await memory.indexer.rest()
         for memory in generation.memories.values():
+            memory.store.on_fatal = lambda error: self.on_fatal(str(error))
             await memory.activate(self._start)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.memory.errors import RefusedItem, Unsupported
+from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType
 from runtime.memory.redact import redact
 
@@ -132,6 +132,9 @@ class Store(ABC):
     """What is told of everything that was added where the store knows just what was; a call is no promise that it was
     all: `parts` is. It is called on the event loop, before `append` returns, in the order of the writes to a part; it
     returns at once, and what it raises is logged and goes no further."""
+
+    on_fatal: Callable[[FsyncFailed], None] | None = None
+    """What is told of an fsync that failed in the background, where no caller is that it could be raised to."""
 
     @property
     @abstractmethod

@@ -204,6 +204,8 @@ class RecordsStore(Store):
             result = await self._in_thread(cabinet.perform, works)
         except FsyncFailed as error:
             self._fatal = error
+            if self.on_fatal is not None:
+                self.on_fatal(error)
             raise
         for fault in result.faults:
             _log.warning("memory_beside_records", agent=cabinet.agent_id, reason=fault)

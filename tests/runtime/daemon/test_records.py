@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.runtime.daemon.process import GITHUB, Daemon, running, until, write_program
 
+FAILING = "tests.runtime.daemon.failing_fsync:failing"
 KEY = "the-key-of-contextstream"
 PROGRAM = """\
 memory audited {{
@@ -64,6 +65,10 @@ def contextstream(port: int = 0) -> Iterator[Taken]:
         server.server_close()
 
 
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2].partition("/")[0])
+
+
 def push(number: int) -> bytes:
     return json.dumps({"ref": f"refs/heads/b{number}", "repository": {"full_name": "acme/shop"}}).encode()
 
@@ -92,6 +97,20 @@ def test_an_agent_cannot_close_gates_and_its_delivery_is_not_tried_again(tmp_pat
         assert record["gates"] == {"governance": "done:looked at it"}
 
 
+def test_an_fsync_that_fails_while_nobody_waits_for_it_ends_the_daemon(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM.format(gates="") + GITHUB)
+    with contextstream() as taken:
+        url = taken.url
+    with running(tmp_path, "program", command=FAILING, CONTEXTSTREAM_URL=url, CONTEXTSTREAM_API_KEY=KEY) as daemon:
+        done = daemon.symbi("memory", "write", "reviewer", "Sent later")
+        assert done.returncode == 0, done.stderr
+        until(lambda: "1 record waits" in memory_check(daemon)["text"], what="what waits")
+        (tmp_path / "broken-disk").touch()
+        with contextstream(port_of(url)):
+            until(lambda: daemon.process.poll() is not None, what="the end")
+        assert daemon.process.poll() == 1
+
+
 def test_records_of_a_daemon_that_was_killed_reach_a_remote_that_was_away(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM.format(gates="") + GITHUB)
     with contextstream() as taken:
@@ -104,7 +123,7 @@ def test_records_of_a_daemon_that_was_killed_reach_a_remote_that_was_away(tmp_pa
         assert memory_check(daemon)["status"] == "YELLOW"
         daemon.kill()
     with (
-        contextstream(int(url.rpartition(":")[2].partition("/")[0])) as taken,
+        contextstream(port_of(url)) as taken,
         running(tmp_path, "program", CONTEXTSTREAM_URL=url, CONTEXTSTREAM_API_KEY=KEY) as daemon,
     ):
         until(lambda: all(record["remote_store_error"] is None for record in kept(tmp_path)), what="all sent")
