@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime.agents import act
 from runtime.cli import main
-from runtime.daemon import generation, server
+from runtime.daemon import memories, server
 from runtime.memory import STORES
 from runtime.webhooks.dispatcher import Dispatcher
 
@@ -29,7 +29,7 @@ async def slow_act(*given: Any) -> None:
 def share() -> None:
     """Change what has to be changed for that, in this process."""
     stores = {name: replace(row, files=False) for name, row in STORES.items()}
-    for module, name, value in ((generation, "STORES", stores), (server, "act", slow_act)):
+    for module, name, value in ((memories, "STORES", stores), (server, "act", slow_act)):
         assert hasattr(module, name)
         setattr(module, name, value)
     defaults = Dispatcher.__init__.__kwdefaults__
