@@ -10,20 +10,30 @@ from pathlib import Path
 from runtime.memory.records.courier import Courier
 from runtime.memory.records.evidence import FOLDER as EVIDENCE
 from runtime.memory.records.outbox import FOLDER as OUTBOX
+from runtime.memory.records.reading import Archive
 from runtime.memory.store import Problem
 from runtime.memory.writable import unwritable
 
 
-def problems_of(root: Path, agents: Sequence[str], courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:
+def problems_of(archive: Archive, courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:
     """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
-    return (*_folders(root, agents), *_sending(root, courier, remote_off))
+    root = archive.root
+    fault = unwritable(root)
+    if fault is not None:
+        return (Problem(str(root), f"records cannot be written: {fault}"), *_sending(root, courier, remote_off))
+    agents = archive.agents()
+    return (*_folders(root, agents), *_damaged(archive), *_sending(root, courier, remote_off))
+
+
+def _damaged(archive: Archive) -> Iterator[Problem]:
+    """The records that somebody tried to read and could not."""
+    damaged = archive.stats(None).problems
+    if damaged:
+        said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"
+        yield Problem(damaged[0].file, f"{said}, and left out: `symbi memory verify` says why", "warning")
 
 
 def _folders(root: Path, agents: Sequence[str]) -> Iterator[Problem]:
-    fault = unwritable(root)
-    if fault is not None:
-        yield Problem(str(root), f"records cannot be written: {fault}")
-        return
     for agent in agents:
         for folder in (root / agent, root / agent / EVIDENCE, root / agent / OUTBOX):
             if not os.path.lexists(folder):

@@ -17,7 +17,7 @@ from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.item import Item
 from runtime.memory.records import evidence, folder_index, outbox, state
-from runtime.memory.records.record import LARGEST, Damaged, Record, decode, read_name
+from runtime.memory.records.record import LARGEST, Damaged, Record, decode, read_name, type_of
 from runtime.memory.records.shelf import Shelf
 from runtime.memory.records.tail import part_of
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
@@ -236,9 +236,8 @@ def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 def _line(item: Item, place: Place) -> str:
-    kind = "pattern" if "pattern" in item.tags else item.memory_type
     title = item.text.strip().partition("\n")[0]
-    return f"- {item.timestamp:%Y-%m-%d %H:%M} [{kind}] {title} ({Path(place.file).name})"
+    return f"- {item.timestamp:%Y-%m-%d %H:%M} [{type_of(item)}] {title} ({Path(place.file).name})"
 
 
 def _strangers(folder: Folder) -> Iterator[Problem]:

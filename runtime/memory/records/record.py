@@ -89,12 +89,17 @@ def is_id(text: str) -> bool:
         return False
 
 
+def type_of(item: Item) -> str:
+    """`pattern`, `fact`, `procedure` or `episode`."""
+    return "pattern" if item.memory_type == "semantic" and PATTERN in item.tags else _TYPES[item.memory_type]
+
+
 def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str, Any]:
     """The record of an item that has its id. `remote`: whether it is to be sent somewhere."""
     about = item.provenance
     fields: dict[str, Any] = {
         "id": item.memory_id,
-        "type": "pattern" if item.memory_type == "semantic" and PATTERN in item.tags else _TYPES[item.memory_type],
+        "type": type_of(item),
         "summary": item.text,
         "sources": list(about.sources),
         "date": rfc3339(item.timestamp),

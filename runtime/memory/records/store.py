@@ -43,7 +43,6 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
-from runtime.memory.writable import unwritable
 
 CLOSING_SECONDS = 10.0
 """How long a store that is closed waits for what was not tried to be sent yet."""
@@ -308,8 +307,7 @@ class RecordsStore(Store):
     async def ready(self) -> tuple[Problem, ...]:
         if self._fatal is not None:
             return (Problem(str(self.root), self._fatal.line()),)
-        agents = await self.agents() if not unwritable(self.root) else ()
-        return await self._in_thread(problems_of, self.root, agents, self._courier, self._remote_off)
+        return await self._in_thread(problems_of, self._archive, self._courier, self._remote_off)
 
     # Sending
 

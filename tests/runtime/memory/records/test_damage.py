@@ -29,6 +29,8 @@ async def test_a_damaged_record_is_kept_and_reported_and_the_others_go_on(store:
     good = damaged.read_bytes()
     damaged.write_bytes(good[:70])
     assert [one.text for one in await everything(store, Scan(agent_id="reviewer"))] == ["0", "2"]
+    (told,) = await store.ready()
+    assert (told.file, told.severity) == (str(damaged), "warning")
     (problem,) = (await store.stats()).problems
     assert problem.file == str(damaged)
     checked, problems = await store.verify()
@@ -40,6 +42,7 @@ async def test_a_damaged_record_is_kept_and_reported_and_the_others_go_on(store:
     assert len(await everything(store, Scan(agent_id="reviewer"))) == 4
     assert (await store.stats()).problems == ()
     assert (await store.verify())[1] == ()
+    assert await store.ready() == ()
 
 
 async def test_verify_finds_what_was_tampered_with_renamed_taken_away_or_put_there(
