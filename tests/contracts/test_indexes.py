@@ -113,6 +113,14 @@ async def test_putting_a_part_says_what_changed(index: Index) -> None:
     assert (await index.stats()).entries == 2
 
 
+async def test_entries_may_change_in_any_order(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", "three", "four"))
+    zero, one, two, three = talk("null", "eins", "zwei", "drei")
+    assert await index.put("log", "reviewer", "2", [zero, three, one, replace(two, text="three")]) == (4, 0, 0)
+    for word, name in (("null", "e0"), ("eins", "e1"), ("three", "e2"), ("drei", "e3")):
+        assert (await said(index, word))[0] == name
+
+
 async def test_of_two_entries_with_one_id_the_later_counts(index: Index) -> None:
     assert await index.put("log", "reviewer", "1", [entry("e", "first"), entry("e", "second")]) == Change(1, 0, 0)
     assert await said(index, "first second") == ["e"]

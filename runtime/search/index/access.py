@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import structlog
 
 from runtime.search.errors import IndexFailed
@@ -197,7 +198,7 @@ class Access:
     def _judging(self, loaded: Loaded | None) -> Iterator[None]:
         try:
             yield
-        except Damaged as damage:
+        except (Damaged, msgspec.DecodeError) as damage:
             raise _Broken(loaded, str(damage)) from damage
         except sqlite3.Error as error:
             verdict = judged(error, self._name)

@@ -16,20 +16,7 @@ from runtime.search.index.file import IndexFile
 from runtime.search.index.index import Around, IndexStats, Pending, Scored
 from runtime.search.index.matrix import Matrix, best, unit
 from runtime.search.index.rows import QUESTION_MARKS, Rows
-from runtime.search.index.schema import (
-    AGENT,
-    AUTHOR,
-    COLUMNS,
-    GROUP,
-    ORDER,
-    PROJECT,
-    SOURCE,
-    TEXT,
-    TIME,
-    TYPE,
-    USER,
-    entry_of,
-)
+from runtime.search.index.schema import COLUMNS, entry_of, place_of, said_of
 from runtime.search.index.vocabulary import Occurrences, Tokenizer, keys_of
 from runtime.search.index.writing import Delta
 
@@ -37,13 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CHUNK = 10_000
-_IN_MEMORY = {AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, ORDER}
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
-_TAKEN = {at: name for at, name in enumerate(COLUMNS) if at in _IN_MEMORY} | {
-    TEXT: f"CASE WHEN {_ASKS} THEN '{QUESTION_MARKS[0]}' END"
-}
-_ROWS = f"""SELECT key, {", ".join(_TAKEN.get(at, "NULL") for at in range(len(COLUMNS)))}
-    FROM entries ORDER BY key"""  # noqa: S608 - names of ours
+_ROWS = f"SELECT key, said, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
 
@@ -58,12 +40,22 @@ class Loaded:
         self.load()
 
     def load(self) -> None:
-        """Read everything into memory anew. Raises Damaged when the tables do not agree."""
+        """Read everything into memory anew. Raises Damaged when the tables do not agree, or are others than ours."""
+        try:
+            self._load()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+                raise Damaged(str(error)) from error
+            raise
+
+    def _load(self) -> None:
         self.rows = Rows()
         self.occurrences = Occurrences()
         connection = self.file.writing
         for chunk in _chunks(connection.execute(_ROWS)):
-            self.rows.put([row[0] for row in chunk], [row[1:] for row in chunk], link=False)
+            keys, said, places, asking = zip(*chunk, strict=True)
+            orders = [order for _, order, _ in map(place_of, places)]
+            self.rows.put(keys, list(map(said_of, said)), orders, list(map(bool, asking)), link=False)
         self.rows.link_all()
         counted = 0
         for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):
@@ -77,18 +69,16 @@ class Loaded:
         self.dimension: int | None = meta.get("dimension")
         self.matrix: Matrix | None = None
         for vectors in _chunks(connection.execute("SELECT key, vector FROM vectors ORDER BY key")):
-            keys = [key for key, _ in vectors]
-            self._alive(keys, "vectors")
+            embedded = [key for key, _ in vectors]
+            self._alive(embedded, "vectors")
             if not self.dimension or {len(vector) for _, vector in vectors} != {4 * self.dimension}:
                 raise Damaged("there are vectors of another dimension")
             read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
-            self.embed(np.array(keys, np.int64), read.reshape(-1, self.dimension), self.model)
+            self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
 
     def apply(self, delta: Delta) -> None:
         """Do in memory what a transaction did in the file."""
-        self.rows.remove(delta.removed)
-        self.rows.put(delta.keys, delta.rows)
-        self.rows.embedded[delta.unembedded] = False
+        delta.apply(self.rows)
         self._measure(delta.sizes)
         if delta.rewritten:
             self.occurrences.forget()

@@ -3,7 +3,6 @@ whole columns."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING
@@ -11,20 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runtime.search.entry import Filter
-from runtime.search.index.schema import (
-    AGENT,
-    AUTHOR,
-    GROUP,
-    ORDER,
-    PROJECT,
-    SOURCE,
-    TEXT,
-    TIME,
-    TYPE,
-    USER,
-    Row,
-    microseconds,
-)
+from runtime.search.index.schema import AGENT, AUTHOR, GROUP, PROJECT, SOURCE, TIME, TYPE, USER, Said, microseconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,11 +21,9 @@ if TYPE_CHECKING:
 QUESTION_MARKS = "?？؟"
 """Of Latin, Chinese and Arabic writing and what took after them."""
 
-_ASKS = re.compile(f"[{QUESTION_MARKS}]").search
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
-_NUMBERS = {"time": TIME, "order": ORDER}
-_EMPTIED = (*_CODED, *_NUMBERS, "author", "group", "before", "after", "text_size", "about_size")
+_EMPTIED = (*_CODED, "time", "order", "author", "group", "before", "after", "text_size", "about_size")
 _HANDLE = 32  # the bits of a handle below those that say when its key was given
 _lives = count(1)
 
@@ -72,22 +56,29 @@ class Rows:
         free: list[int] = (np.flatnonzero(~self.alive[1 : self.end])[:count] + 1).tolist()
         return [*free, *range(self.end, self.end + count - len(free))]
 
-    def put(self, keys: Sequence[int], rows: Sequence[Row], *, link: bool = True) -> None:
-        """These rows stand at these keys now. Without `link`, who is whose neighbour is left for `link_all` to say."""
+    def put(
+        self,
+        keys: Sequence[int],
+        said: Sequence[Said],
+        orders: Sequence[int],
+        asking: Sequence[bool],
+        *,
+        link: bool = True,
+    ) -> None:
+        """Entries that say this stand at these keys now. Without `link`, who is whose neighbour is left for `link_all`
+        to say."""
         if not keys:
             return
         at = np.array(keys, np.int64)
         self._reserve(int(at.max()))
-        columns = list(zip(*rows, strict=True))
+        columns = list(zip(*said, strict=True))
         touched = self.group[at]
         for name, column in _CODED.items():
             getattr(self, name)[at] = list(map(hash, columns[column]))
-        for name, column in _NUMBERS.items():
-            getattr(self, name)[at] = columns[column]
+        self.time[at], self.order[at], self.asks[at] = columns[TIME], orders, asking
         whose = zip(columns[AGENT], columns[GROUP], strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
         self.author[at] = self._numbered(columns[AUTHOR])
-        self.asks[at] = [text is not None and (_ASKS(text) is not None) for text in columns[TEXT]]
         self.alive[at] = True
         self.before[at] = self.after[at] = 0
         self.end = max(self.end, int(at.max()) + 1)
@@ -185,6 +176,12 @@ class Rows:
         self.before[keys] = self.after[keys] = 0
         self.before[keys[1:]] = np.where(together, keys[:-1], 0)
         self.after[keys[:-1]] = np.where(together, keys[1:], 0)
+
+
+def asks(text: str) -> bool:
+    """Whether there is a question mark in it."""
+    # Much quicker than a pattern.
+    return "?" in text or (not text.isascii() and any(mark in text for mark in QUESTION_MARKS))
 
 
 def _numbers(count: int) -> Keys:

@@ -12,7 +12,7 @@ import msgspec
 
 from runtime.search.entry import Entry
 
-VERSION = 1
+VERSION = 2
 """Kept in the file as `user_version`: a file of another one is made anew."""
 
 TOKENIZE = "porter unicode61"
@@ -23,10 +23,8 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
 CREATE TABLE parts (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, revision TEXT NOT NULL);
 CREATE INDEX parts_of_agent ON parts (agent);
 CREATE TABLE entries (
-    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, part INTEGER NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
-    project TEXT, type TEXT NOT NULL, time INTEGER NOT NULL, source TEXT, author TEXT, grp TEXT NOT NULL,
-    ord INTEGER NOT NULL, line INTEGER, tags TEXT NOT NULL, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
-    rest TEXT NOT NULL
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
+    said BLOB NOT NULL, part INTEGER NOT NULL, place BLOB NOT NULL
 );
 CREATE INDEX entries_of_part ON entries (part);
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
@@ -47,21 +45,26 @@ NAMES = frozenset(
 )
 """Tables that every file of this version has."""
 
-SAID = (
-    *("id", "agent", "user", "project", "type", "time", "source", "author", "grp", "tags", "hash", "about"),
-    "text",
-)
-"""What an entry says: when all of it is as it was, the entry is."""
-PLACE = ("part", "line", "ord", "rest")
-"""What may change while an entry stays."""
-COLUMNS = (*SAID, *PLACE)
+COLUMNS = ("id", "hash", "about", "text", "said", "part", "place")
+SAYING = 5
+"""How many of them say what the entry says. The others may change while it stays."""
 
 Row = tuple[Any, ...]
 """The values of COLUMNS."""
+ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
-ID, AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, TAGS, HASH, ABOUT, TEXT, PART, LINE, ORDER, REST = range(
-    len(COLUMNS)
-)
+Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...]]
+"""An entry's agent, user, project, type, time in microseconds, source, author, group and, last, tags. In the file they are
+one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is in it."""
+AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
+Place = tuple[int | None, int, str]
+"""Its line, its order and the rest, as one column too."""
+
+packed = msgspec.msgpack.Encoder().encode
+said_of = msgspec.msgpack.Decoder(Said).decode
+"""What the column `said` says. Raises msgspec.DecodeError."""
+place_of = msgspec.msgpack.Decoder(Place).decode
+"""What the column `place` says. Raises msgspec.DecodeError."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -77,54 +80,43 @@ def microseconds(time: datetime) -> int:
     return (time - EPOCH) // _MICROSECOND
 
 
-def row_of(entry: Entry, part: int) -> Row:
-    """The row of an entry in the part of that key."""
+def said_by(entry: Entry) -> Said:
+    """What an entry says besides its text."""
+    time = microseconds(entry.time)
     return (
-        entry.id,
-        entry.agent,
-        entry.user,
-        entry.project,
-        entry.type,
-        microseconds(entry.time),
-        entry.source,
-        entry.author,
-        entry.group,
-        msgspec.json.encode(entry.tags).decode() if entry.tags else "",
-        entry.hash,
-        about(entry.author, entry.time),
-        entry.text,
-        part,
-        entry.line,
-        entry.order,
-        entry.rest,
+        *(entry.agent, entry.user, entry.project, entry.type, time, entry.source, entry.author, entry.group),
+        entry.tags,
     )
+
+
+def row_of(entry: Entry, said: Said, part: int) -> Row:
+    """The row of an entry in the part of that key."""
+    place = packed((entry.line, entry.order, entry.rest))
+    return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(said), part, place
 
 
 def entry_of(row: Sequence[Any], part: str) -> Entry:
     """The entry that a row is, in the part of that name."""
+    agent, user, project, kind, time, source, author, group, tags = said_of(row[SAID])
+    line, order, rest = place_of(row[PLACE])
     return Entry(
         id=row[ID],
-        agent=row[AGENT],
-        user=row[USER],
-        project=row[PROJECT],
-        type=row[TYPE],
-        time=EPOCH + timedelta(microseconds=row[TIME]),
-        source=row[SOURCE],
-        tags=tags_of(row[TAGS]),
+        agent=agent,
+        user=user,
+        project=project,
+        type=kind,
+        time=EPOCH + timedelta(microseconds=time),
+        source=source,
+        tags=tags,
         text=row[TEXT],
         hash=row[HASH],
-        author=row[AUTHOR],
-        group=row[GROUP],
-        order=row[ORDER],
+        author=author,
+        group=group,
+        order=order,
         part=part,
-        line=row[LINE],
-        rest=row[REST],
+        line=line,
+        rest=rest,
     )
-
-
-def tags_of(column: str) -> tuple[str, ...]:
-    """The tags that the column `tags` says."""
-    return msgspec.json.decode(column, type=tuple[str, ...]) if column else ()
 
 
 def about(author: str | None, time: datetime) -> str:

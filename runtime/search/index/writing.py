@@ -13,8 +13,21 @@ import numpy as np
 from runtime.search.entry import Entry
 from runtime.search.index.index import Change, Pending
 from runtime.search.index.matrix import unit
-from runtime.search.index.rows import Rows
-from runtime.search.index.schema import ABOUT, COLUMNS, HASH, ID, SAID, TAGS, TEXT, Row, row_of, tags_of
+from runtime.search.index.rows import Rows, asks
+from runtime.search.index.schema import (
+    ABOUT,
+    COLUMNS,
+    HASH,
+    ID,
+    SAID,
+    SAYING,
+    TEXT,
+    Row,
+    Said,
+    row_of,
+    said_by,
+    said_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +41,8 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 
 Kept = dict[str, tuple[int, Row]]
 """Rows that are there, by id, with their keys."""
+Fresh = tuple[Row, Said, int]
+"""A row to be written, what it says, and its order."""
 
 
 @dataclass
@@ -35,17 +50,24 @@ class Delta:
     """What a transaction changed: rows put and removed, vectors forgotten, by key; and words of texts counted anew."""
 
     keys: list[int] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    fresh: list[Fresh] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
     unembedded: list[int] = field(default_factory=list)
     sizes: list[tuple[int, bytes]] = field(default_factory=list)
     rewritten: bool = False
     """Whether any word stands elsewhere than before."""
 
-    def put(self, keys: Iterable[int], rows: Iterable[Row]) -> None:
-        """These rows stand at these keys now."""
+    def put(self, keys: Iterable[int], fresh: Iterable[Fresh]) -> None:
+        """These stand at these keys now."""
         self.keys += keys
-        self.rows += rows
+        self.fresh += fresh
+
+    def apply(self, rows: Rows) -> None:
+        """Do the same to the rows in memory."""
+        rows.remove(self.removed)
+        asking = [asks(row[TEXT]) for row, _, _ in self.fresh]
+        rows.put(self.keys, [said for _, said, _ in self.fresh], [order for _, _, order in self.fresh], asking)
+        rows.embedded[self.unembedded] = False
 
 
 def put(
@@ -54,7 +76,7 @@ def put(
     """Make `entries` all that the part holds."""
     delta = Delta()
     key = _part(connection, part, agent, revision)
-    fresh = {entry.id: row_of(entry, key) for entry in entries}
+    fresh = _fresh(entries, key)
     there = _found(connection.execute(f"{_SELECT} part = ?", (key,)))
     gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
     _remove(connection, list(gone.values()), delta)
@@ -77,7 +99,7 @@ def grow(
     if before != (None if found is None else found[0]):
         return False, delta
     key = _part(connection, part, agent, after)
-    _merge(connection, rows, {entry.id: row_of(entry, key) for entry in entries}, {}, delta)
+    _merge(connection, rows, _fresh(entries, key), {}, delta)
     return True, delta
 
 
@@ -133,49 +155,53 @@ def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) 
     return int(connection.execute(sql, (name, agent, revision)).fetchall()[0][0])
 
 
+def _fresh(entries: Sequence[Entry], part: int) -> dict[str, Fresh]:
+    return {entry.id: (row_of(entry, said := said_by(entry), part), said, entry.order) for entry in entries}
+
+
 def _found(rows: Iterable[Row]) -> Kept:
     return {row[1 + ID]: (row[0], row[1:]) for row in rows}
 
 
 def _merge(
-    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, Row], there: Kept, delta: Delta
+    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, Fresh], there: Kept, delta: Delta
 ) -> tuple[int, int]:
     """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
     unknown = fresh.keys() - there.keys()
     if unknown and rows.end > 1:
         there = {**there, **_found(connection.execute(f"{_SELECT} id {_LISTED}", (_json(list(unknown)),)))}
-    new: list[Row] = []
-    changed: list[tuple[int, Row, Row]] = []
-    moved: list[tuple[int, Row]] = []
-    for identity, row in fresh.items():
+    new: list[Fresh] = []
+    changed: list[tuple[int, Row, Fresh]] = []
+    moved: list[tuple[int, Fresh]] = []
+    for identity, one in fresh.items():
         found = there.get(identity)
         if found is None:
-            new.append(row)
-        elif found[1][: len(SAID)] != row[: len(SAID)]:
-            changed.append((*found, row))
-        elif found[1] != row:
-            moved.append((found[0], row))
+            new.append(one)
+        elif found[1][:SAYING] != one[0][:SAYING]:
+            changed.append((*found, one))
+        elif found[1] != one[0]:
+            moved.append((found[0], one))
     _insert(connection, rows, new, delta)
     _change(connection, changed, delta)
-    connection.executemany(_UPDATE, ((*row, key) for key, row in moved))
-    delta.put((key for key, _ in moved), (row for _, row in moved))
+    connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in moved))
+    delta.put((key for key, _ in moved), (one for _, one in moved))
     return len(new) + len(changed), len(fresh) - len(new) - len(changed)
 
 
-def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Row], delta: Delta) -> None:
+def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Fresh], delta: Delta) -> None:
     keys = rows.new_keys(len(new))
-    connection.executemany(_INSERT, ((*row, key) for key, row in zip(keys, new, strict=True)))
+    connection.executemany(_INSERT, ((*row, key) for key, (row, _, _) in zip(keys, new, strict=True)))
     _index(connection, keys, new, delta)
     delta.put(keys, new)
 
 
-def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Row]], delta: Delta) -> None:
-    keys, new = [key for key, _, _ in changed], [row for _, _, row in changed]
+def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Fresh]], delta: Delta) -> None:
+    keys, new = [key for key, _, _ in changed], [one for _, _, one in changed]
     _unindex(connection, [(key, row) for key, row, _ in changed])
-    connection.executemany(_UPDATE, ((*row, key) for key, row in zip(keys, new, strict=True)))
+    connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in zip(keys, new, strict=True)))
     _index(connection, keys, new, delta)
     delta.put(keys, new)
-    stale = [key for key, before, after in changed if before[HASH] != after[HASH]]
+    stale = [key for key, before, (after, _, _) in changed if before[HASH] != after[HASH]]
     connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in stale))
     delta.unembedded += stale
 
@@ -189,13 +215,13 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: 
     delta.rewritten |= bool(gone)
 
 
-def _index(connection: sqlite3.Connection, keys: list[int], rows: list[Row], delta: Delta) -> None:
+def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[Fresh], delta: Delta) -> None:
     """Index what stands in `entries` at these keys by now."""
     if not keys:
         return
     which, values = _among(keys)
     connection.execute(f"{_INDEX} {which}", values)
-    tags = [(tag, key) for key, row in zip(keys, rows, strict=True) if row[TAGS] for tag in set(tags_of(row[TAGS]))]
+    tags = [(tag, key) for key, (_, said, _) in zip(keys, fresh, strict=True) if said[-1] for tag in set(said[-1])]
     connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
     delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
     delta.rewritten = True
@@ -203,14 +229,14 @@ def _index(connection: sqlite3.Connection, keys: list[int], rows: list[Row], del
 
 def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
     """SQL that says that a number is one of these keys, and its values."""
-    if keys[-1] - keys[0] == len(keys) - 1:
+    if keys == list(range(keys[0], keys[0] + len(keys))):
         return "BETWEEN ? AND ?", (keys[0], keys[-1])
     return _LISTED, (_json(keys),)
 
 
 def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> None:
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
-    tags = ((tag, key) for key, row in rows if row[TAGS] for tag in set(tags_of(row[TAGS])))
+    tags = ((tag, key) for key, row in rows for tag in set(said_of(row[SAID])[-1]))
     connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)
 
 

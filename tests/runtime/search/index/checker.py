@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from tests.runtime.search.index.entries import vector
@@ -18,11 +18,11 @@ def agree(path: Path) -> int:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         # With rank 1 the words are compared with the texts that the entries have.
         connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
-        entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, tags, text FROM entries")}
+        entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, said, text FROM entries")}
         assert {key for (key,) in connection.execute("SELECT id FROM words_docsize")} == entries.keys()
         parts = {key for (key,) in connection.execute("SELECT key FROM parts")}
         assert {part for part, _, _ in entries.values()} <= parts
-        tags = {(tag, key) for key, (_, told, _) in entries.items() if told for tag in json.loads(told)}
+        tags = {(tag, key) for key, (_, said, _) in entries.items() for tag in msgspec.msgpack.decode(said)[-1]}
         assert set(connection.execute("SELECT tag, key FROM tags")) == tags
         vectors = dict(connection.execute("SELECT key, vector FROM vectors"))
         assert vectors.keys() <= entries.keys()
