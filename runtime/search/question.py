@@ -21,6 +21,7 @@ KEYWORD_WEIGHT = 0.3
 LONGEST = 2_000
 """Characters of a question that are read."""
 
+_LONGEST_NAME = 6  # words
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
@@ -104,6 +105,7 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
     )
 
 
+@lru_cache(maxsize=16_384)
 def folded(author: str) -> str:
     """An author's name as names are compared: words in lower case."""
     return " ".join(_WORD.findall(author.lower()))
@@ -112,7 +114,8 @@ def folded(author: str) -> str:
 @lru_cache(maxsize=64)
 def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
     """What authors are called: the whole name, or the first name where it is one author's only (else None)."""
-    whole = {tuple(folded(author).split()): folded(author) for author in authors}
+    names = {folded(author): tuple(folded(author).split()) for author in authors}
+    whole = {words: name for name, words in names.items() if len(words) <= _LONGEST_NAME}
     first: dict[tuple[str, ...], str | None] = {}
     for name, author in whole.items():
         if len(name) > 1 and name[0].isalpha() and len(name[0]) > 1:
