@@ -59,7 +59,11 @@ class Memory(Block):
     retention: Duration = Field(
         default=timedelta(days=90), description="How long daily logs are kept before they are compacted and deleted."
     )
-    search: Search = Field(default=Search(), description="How search results are ranked. The weights add up to 1.")
+    search: Search = Field(
+        default=Search(),
+        description="How search results are ranked. The weights add up to 1; with the embedding `local`, 0.6 and 0.4 are "
+        "recommended.",
+    )
     embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
         default=None,
         description="What turns text into vectors, with its own options. Without it `local` is used where it is "

@@ -78,8 +78,10 @@ class Watch:
                     return
 
     def _wanted(self, _change: Change, path: str) -> bool:
-        """Not what we write on the way to the file that is meant, nor locks."""
-        return not any(part.startswith(".") for part in Path(path).relative_to(self._folder).parts)
+        """Not what we write on the way to the file that is meant, nor locks; nor the folder itself, which is looked at
+        anyhow."""
+        parts = Path(path).relative_to(self._folder).parts
+        return bool(parts) and not any(part.startswith(".") for part in parts)
 
     def _agent(self, path: str) -> str:
         """Every store has a folder for each agent."""
