@@ -68,7 +68,7 @@ async def open_records(
     check(memory)
     store = RecordsStore(path, clock)
     store.configure(memory.store.options if options is None else options)
-    await store.take_up()
+    store.begin()
     return store
 
 
@@ -90,6 +90,7 @@ class RecordsStore(Store):
         self._remote_off: str | None = None
         self._behind: set[str] = set()
         self._later: asyncio.Task[None] | None = None
+        self._taking: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._fatal: FsyncFailed | None = None
 
@@ -117,9 +118,16 @@ class RecordsStore(Store):
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
+    def begin(self) -> None:
+        """Take up in the background what the last process left: nobody who only reads waits for it."""
+        self._taking = asyncio.create_task(self.take_up(), name=f"taking up {self.identity}")
+
     async def take_up(self) -> None:
         """Go on where the last process stopped: finish what it left, and send what it could not."""
-        for agent in await self.agents():
+        agents: tuple[str, ...] = ()
+        with contextlib.suppress(StoreError):  # `ready` tells of it
+            agents = await self.agents()
+        for agent in agents:
             with contextlib.suppress(StoreError):
                 self._courier.add(await self._in_thread(self._archive.notes, agent), left=True)
                 await self._group(agent).put(Tidy(recover=True))
@@ -304,7 +312,12 @@ class RecordsStore(Store):
             problems += found
         return checked, tuple(problems)
 
+    async def _taken_up(self) -> None:
+        if self._taking is not None:
+            await asyncio.wait([self._taking])
+
     async def ready(self) -> tuple[Problem, ...]:
+        await self._taken_up()
         if self._fatal is not None:
             return (Problem(str(self.root), self._fatal.line()),)
         return await self._in_thread(problems_of, self._archive, self._courier, self._remote_off)
@@ -330,10 +343,14 @@ class RecordsStore(Store):
         await self._group(mark.note.agent_id).put(mark)
 
     async def settle(self, seconds: float) -> None:
+        await self._taken_up()
         await self._write_indexes()
         await self._courier.settle(seconds)
 
     async def close(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.wait([self._taking])
         await self._courier.close(CLOSING_SECONDS)
         if self._later is not None:
             self._later.cancel()

@@ -128,3 +128,24 @@ async def test_options_that_are_wrong_are_named(options: dict[str, object], name
     with pytest.raises(UsageError) as caught:
         await open_store(Memory(name="m", store=Choice(name="records", options=options)), tmp_path)
     assert named in caught.value.line()
+
+
+async def test_an_opened_store_takes_up_what_was_left(tmp_path: Path) -> None:
+    memory = Memory(name="m", store=Choice(name="records"))
+    store = await open_store(memory, tmp_path)
+    await store.append([fact()])
+    await store.close()
+    index = tmp_path / "data/agents/reviewer/index.json"
+    index.unlink()
+    again = await open_store(memory, tmp_path)
+    assert await again.ready() == ()
+    assert index.exists()
+    await again.close()
+
+
+async def test_a_store_that_cannot_be_read_is_opened_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("mine")
+    store = await open_store(Memory(name="m", store=Choice(name="records")), tmp_path)
+    (problem,) = await store.ready()
+    assert problem.severity == "error"
+    await store.close()
