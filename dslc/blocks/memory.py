@@ -61,8 +61,8 @@ class Memory(Block):
     )
     search: Search = Field(
         default=Search(),
-        description="How search results are ranked. The weights add up to 1; with the embedding `local`, 0.6 and 0.4 are "
-        "recommended.",
+        description="How search results are ranked. The weights add up to 1; with the embedding `local`, 0.6 and 0.4 "
+        "are recommended.",
     )
     embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
         default=None,
