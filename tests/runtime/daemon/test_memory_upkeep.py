@@ -225,6 +225,24 @@ def test_old_logs_are_compacted_at_the_start_when_their_time_passed_meanwhile(tm
         assert old.exists(), "it was done today"
 
 
+def test_a_memory_that_comes_with_a_reload_is_kept_like_the_others(tmp_path: Path) -> None:
+    program = write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program") as daemon:
+        assert indexed(daemon) == "0 entries"
+        program.write_text(PROGRAM.replace("embedding", 'path "elsewhere"\n    embedding'))
+        until(lambda: daemon.readyz().json()["generation"] == 2)
+        folder = tmp_path / "elsewhere/reviewer"
+        folder.mkdir(parents=True)
+        (folder / "memory.md").write_text(f"{BY_HAND}- One\n")
+        until(lambda: indexed(daemon) == "1 entry", what="the index of the new folder")
+        program.write_text(PROGRAM.replace("embedding", "store records\n    embedding"))
+        until(lambda: daemon.readyz().json()["generation"] == 3)
+        assert daemon.github(push("carousel"), "1").status == 202
+        until(lambda: indexed(daemon) == "1 entry", what="the index of the records")
+        assert "carousel" in texts(daemon, "carousel")[0]
+        assert len(list((tmp_path / ".symbi/index").glob("*.db"))) == 3
+
+
 def test_nothing_that_is_found_is_readable_by_others(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program"):
