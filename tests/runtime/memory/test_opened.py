@@ -290,6 +290,31 @@ async def test_the_real_model_finds_what_is_meant(tmp_path: Path, clock: ManualC
     await opened.close()
 
 
+async def test_a_search_does_not_wait_long_for_an_index_that_is_being_built(
+    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.store.append([fact("The walnut")])
+    await ask(memory, "walnut")
+    await memory.store.append([fact("The hazel")])
+    monkeypatch.setattr(module, "CATCH_UP_SECONDS", 0.05)
+    monkeypatch.setattr(memory.indexer, "attended", True)
+    go_on = asyncio.Event()
+    put = memory.indexer.index.put
+
+    async def slow(*given: Any) -> Any:
+        await go_on.wait()
+        return await put(*given)
+
+    monkeypatch.setattr(memory.indexer.index, "put", slow)
+    found = await ask(memory, "walnut")
+    assert texts(found) == ["The walnut"]
+    assert "still being built" in found.notes[0]
+    go_on.set()
+    await memory.finish()
+    assert texts(await ask(memory, "hazel"))[0] == "The hazel"
+    monkeypatch.undo()
+
+
 async def test_searches_at_the_same_time_all_see_what_was_written_before_them(memory: OpenMemory) -> None:
     async def write_and_ask(number: int) -> bool:
         (saved,) = await memory.store.append([_entry(number)])
