@@ -53,7 +53,8 @@ def _replace(pattern: Pattern, regex: Any, data: bytes) -> bytes:
     for match in regex.finditer(data):
         group = next((number for number in range(1, regex.groups + 1) if match.group(number) is not None), 0)
         start, end = match.span(group)
-        if DONE.fullmatch(data, start, end) or not pattern.holds(Found(data, match.start(), start, end)):
+        done = DONE.match(data, start)
+        if (done is not None and done.end() >= end) or not pattern.holds(Found(data, match.start(), start, end)):
             continue
         pieces += [data[at:start], b"[REDACTED:%s]" % pattern.type.encode()]
         at = end

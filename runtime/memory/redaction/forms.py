@@ -29,9 +29,8 @@ def _is_mixed(found: Found) -> bool:
 
 def _is_bearer(found: Found) -> bool:
     value = found.value
-    return _DIGIT.search(value) is not None or (
-        len(value) >= 20 and (_UPPER.search(value) is not None and _LOWER.search(value) is not None)
-    )
+    both = _UPPER.search(value) is not None and _LOWER.search(value) is not None
+    return _DIGIT.search(value) is not None or (both and len(value) >= 20) or len(value.partition(b"-")[0]) >= 24
 
 
 def _is_credential(found: Found) -> bool:
@@ -173,6 +172,8 @@ FORMS: tuple[Pattern, ...] = (
         rb"([^\s\"',;\\]+)",
         _is_credential,
     ),
+    Pattern("authorization", rb"\b_auth[ \t]*=[ \t]*[\"']?([A-Za-z0-9+/]{8,}={0,2})"),
+    Pattern("presigned_url", rb"(?i:\bX-(?:Amz|Goog)-Signature=)([0-9a-fA-F]{64,})"),
     Pattern("bearer", rb"\b(?i:bearer)[ \t]+([A-Za-z0-9._~+/-]{16,}=*)", _is_bearer),
     Pattern(
         "session_cookie",

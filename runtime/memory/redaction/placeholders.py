@@ -22,7 +22,8 @@ _WORDS = frozenset(
 )
 _STAND_IN = re.compile(
     rb"""secret://.*|//.*|\$\{.*|\$\(.*|\$[A-Z_][A-Z0-9_.]*|\#\{.*|%[A-Z_]+%|%\(?[a-z_]*\)?s|@@?[a-z_]+@?@?|<[^>]*>?
-    |[*]+|[x]{3,}|[\[\](){}<>*.,;:|\\/+=_?!#@ -]+|(?:[a-z _:/.-]*\{+[^{}]*\}+)+[a-z _:/.-]*|:[a-z_]+|[0-9]{1,2}
+    |[*]+|[x]{3,}|\{+[a-z_][^{}]*|[\[\](){}<>*.,;:|\\/+=_?!#@ -]+|(?:[a-z _:/.-]*\{+[^{}]*\}+)+[a-z _:/.-]*
+    |:[a-z_]+|[0-9]{1,2}
     |.{0,12}(?:[*]{3,}|[.]{3}|\xe2\x80\xa6)\W*|os\.environ.*|process\.env.*|import\.meta\.env.*|secrets\..*|vars\..*
     |(?:your|insert|enter|put|add)[ _-].*|.*[ _-]here|change[ _-]?(?:me|it|this).*|replace[ _-].*|place[ _-]holder
     |(?:my|the|some|a)[ _-](?:own[ _-])?(?:api[ _-]?)?(?:key|token|secret|password)|n/a|\(?(?:empty|unset|not\ set)\)?
@@ -50,10 +51,12 @@ _QUANTITY = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    rb"#[0-9]+|@[A-Za-z][\w-]*|[0-9]{1,5}-?[a-z]+|v?[0-9]+(?:\.[0-9]+)+|[A-Za-z_][\w.-]*=.*", re.DOTALL
+    rb"#[0-9]+|@[A-Za-z][\w-]*|v?[0-9]+(?:\.[0-9]+)+|[A-Za-z_][\w.-]*=.*"
+    rb"|[0-9]{1,5}-?(?:bits?|bytes?|char(?:acter)?s?|days?|hours?|min(?:ute)?s?|[dhmsxk]|rd|th|st)",
+    re.DOTALL,
 )
 _PATH = re.compile(
-    rb"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]?[\w.@-]+(?:[/\\][\w.@*-]+)+[/\\]?"
+    rb"(?:(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.@-]+|[A-Za-z_][\w.@-]+)(?:[/\\][\w.@*-]+)+[/\\]?"
     rb"|\.?[\w-]+\.(?:pem|key|crt|json|ya?ml|toml|txt|md|env|py|js|ts|go|rs)"
 )
 _MIXED = tuple(re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))

@@ -21,11 +21,13 @@ from runtime.memory.redaction.placeholders import (
 )
 
 _MADE_UP = re.compile(rb"[0-9!$%^*_+=#@/\\]")
+_MIXED = tuple(re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))
 _GOES_ON = re.compile(rb"[@\\#|]")
 _ENDS = re.compile(rb"[\"'`,;)}\]\s]*(?:#.*)?")
 _NAME = re.compile(rb"[\w.-]+")
 _SHOUTED = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _PASSWORD = re.compile(rb"[a-z0-9_.-]*pass(?:word|wd|phrase)")
+_LOWER = re.compile(rb"[a-z][a-z0-9_-]*")
 _PLAIN = re.compile(rb"[\w.-]+")
 _CONSTANT = re.compile(rb"(?:[A-Z0-9]*_)+(?:KEY|TOKEN|PAT)")
 _GUARDED = re.compile(rb"SECRET|API|AUTH_|ACCESS|PRIVATE|ENCRYPTION|SIGNING|PASS")
@@ -67,9 +69,9 @@ def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
 
 def _is_setting(found: Found) -> bool:
     value = found.value
-    done = DONE.match(value)
+    done = DONE.match(found.data, found.begin)
     if done is not None:  # with more behind it, it was a piece of what is set
-        return _GOES_ON.match(value, done.end()) is None
+        return done.end() < found.end and _GOES_ON.match(value, done.end() - found.begin) is None
     start = _NAME.match(found.before_value)
     assert start is not None
     name, sign = start[0], found.before_value[start.end() :]
@@ -84,6 +86,12 @@ def _is_setting(found: Found) -> bool:
     return assigned or _is_made_up(found) or _is_alone(found, name)
 
 
+def _is_mixed_setting(found: Found) -> bool:
+    """`stripe_key=…`: many things are called a key, so the value must look like one."""
+    value = found.value
+    return len(value) >= 20 and all(kind.search(value) for kind in _MIXED) and _is_setting(found)
+
+
 def _is_made_up(found: Found) -> bool:
     """Behind a colon prose may stand; a number, a date, a person or an issue is no secret either."""
     value, ends = found.value, _ENDS.fullmatch(found.after) is not None
@@ -94,25 +102,39 @@ def _is_made_up(found: Found) -> bool:
 
 def _is_alone(found: Found, name: bytes) -> bool:
     """`DB_PASSWORD: opensesame`, or `password: opensesame` in a line of its own, as YAML has it."""
-    yaml = _PASSWORD.fullmatch(name) is not None and not found.before.strip(b" ")
+    yaml = not found.before.strip(b" ") and (
+        _PASSWORD.fullmatch(name) is not None or (b"_" in name and _LOWER.fullmatch(found.value) is not None)
+    )
     if not (yaml or _SHOUTED.fullmatch(name)) or _ENDS.fullmatch(found.after) is None:
         return False
     return len(found.value) >= 6 and _PLAIN.fullmatch(found.value) is not None and not is_reference(found.value)
 
 
 # Quoted (as far as the quote or the line goes), in a JSON string's own JSON, or bare; what closes a sentence or a
-# bracket after a bare one is no part of it. Between a name and a quoted value code may say a type.
-_VALUE = (
-    rb"""(?:\\?["'`]\]?|\*\*)?(?:[ \t]*:[ \t]*&?[A-Za-z_][\w.\[\]|<>]{0,30}[ \t]*=[ \t]*[bfru]?["']([^"'\\\n]+)["']"""
-    rb"""|[ \t]*(?:=>|:=|[=:]|%3[Dd])(?:\*\*)?[ \t]*"""
-    rb"""(?:[bfruBFRU]{0,2}"((?:[^"\\\n]|\\[^\n])+)|[bfruBFRU]{0,2}'((?:[^'\\\n]|\\[^\n])+)|`([^`\n]+)"""
-    rb"""|\\"([^"\\\n]+)|([^\s"'`&=;](?:[^\s"'`&;]*[^\s"'`&.,;:)}>])?)))"""
+# bracket after a bare one is no part of it, and `&` only of those that cannot stand in an address. Between a name and
+# a quoted value code may say a type.
+_ASSIGNED, _ANY_SIGN = rb"(?:=>|:=|=|%3[Dd])", rb"(?:=>|:=|[=:]|%3[Dd])"
+_QUOTED = (
+    rb"""[ \t]*:[ \t]*&?[A-Za-z_][\w.\[\]|<>]{0,30}[ \t]*=[ \t]*[bfru]?["']([^"'\\\n]+)["']"""
+    rb"""|[ \t]*""" + _ANY_SIGN + rb"""(?:\*\*)?[ \t]*(?:[bfruBFRU]{0,2}"((?:[^"\\\n]|\\[^\n])+)"""
+    rb"""|[bfruBFRU]{0,2}'((?:[^'\\\n]|\\[^\n])+)|`([^`\n]+)|\\"([^"\\\n]+))"""
 )
+
+
+def _bare(sign: bytes, without: bytes) -> bytes:
+    inner = rb"[^\s\"'`;" + without + rb"]"
+    return (
+        rb"[ \t]*" + sign + rb"(?:\*\*)?[ \t]*"
+        rb"([^\s\"'`=;" + without + rb"](?:" + inner + rb"*[^\s\"'`.,;:)}>&\]])?)"
+    )
 
 
 def _setting(shouted: bytes, spoken: bytes) -> bytes:
     """A setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken` ones."""
-    return rb"(?:\b[A-Za-z0-9_]*_(?:" + shouted + rb")|\b(?i:" + spoken + rb"))" + _VALUE
+    closed = rb"(?:\\?[\"'`]\]?|\*\*)?"
+    of_shouted = closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ANY_SIGN, b"") + rb")"
+    of_spoken = closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ASSIGNED, b"&") + rb"|" + _bare(b":", b"") + rb")"
+    return rb"\b[A-Za-z0-9_]*_(?:" + shouted + rb")" + of_shouted + rb"|\b(?i:" + spoken + rb")" + of_spoken
 
 
 _ANY_PREFIX = rb"[a-z0-9_.-]*"
@@ -121,6 +143,7 @@ _CAMEL = rb"(?-i:[a-z][A-Za-z0-9]*)"
 _SPOKEN_KEY = (
     rb"(?:api|secret|access|private|encryption|signing|master|auth|account|storage|service|admin|session|hmac)"
 )
+_WHOSE = rb"(?:db|database|smtp|mail|email|user|root|admin|mysql|postgres|pg|redis|ftp|ldap|proxy|auth|login|sudo|app)"
 _TAG = rb"(?i:password|passwd|passphrase|secret|api[_-]?key|(?:access|auth)[_-]?token|client[_-]?secret)"
 
 
@@ -130,6 +153,15 @@ def _flag(names: bytes) -> bytes:
 
 def _is_flag(found: Found) -> bool:
     return not stands_in(found.value) and _MADE_UP.search(found.value) is not None
+
+
+def _told(name: bytes) -> bytes:
+    """`the password is "hunter2"`."""
+    return rb"\b(?i:" + name + rb")[ \t]+(?i:is|was|to|as|=)[ \t]+(?:now[ \t]+)?[\"'`]([^\s\"'`]{6,})[\"'`]"
+
+
+def _is_told(found: Found) -> bool:
+    return not stands_in(found.value) and not is_code(found.value) and _is_made_up(found)
 
 
 def _is_content(found: Found) -> bool:
@@ -169,14 +201,28 @@ SETTINGS: tuple[Pattern, ...] = (
         "password",
         _setting(
             rb"PASSWORD|PASSWD|PASS|PASSPHRASE|PWD",
-            _ANY_PREFIX + rb"(?:password|passwd|passphrase)|" + _OWN_PREFIX + rb"(?:pwd|passwort|sshpass)",
+            _ANY_PREFIX
+            + rb"(?:password|passwd|passphrase)|"
+            + _OWN_PREFIX
+            + rb"(?:pwd|passwort|sshpass|"
+            + _WHOSE
+            + rb"[_-]?pass)",
         ),
         _is_setting,
     ),
+    Pattern("key", _setting(rb"KEY", rb"[a-z][a-z0-9_-]*[_-]key"), _is_mixed_setting),
+    Pattern("password", _told(rb"pass(?:word|phrase|wd)"), _is_told),
+    Pattern("token", _told(rb"token"), _is_told),
+    Pattern("key", _told(rb"(?:api|access|secret|private|encryption)[ -]key"), _is_told),
+    Pattern("secret", _told(rb"secret"), _is_told),
     Pattern("key", _flag(rb"(?:api|access|secret|auth)-?key"), _is_flag),
     Pattern("token", _flag(rb"token"), _is_flag),
     Pattern("secret", _flag(rb"secret"), _is_flag),
     Pattern("password", _flag(rb"password|passwd|passphrase"), _is_flag),
+    Pattern("password", rb"\bmysql(?:dump|admin)?\b[^\n|;]*?[ \t]-p([^\s'\"-][^\s'\"]*)", _is_flag),
+    Pattern("password", rb"\bsshpass[ \t]+-p[ \t]*[\"']?([^\s'\"]+)", _is_flag),
+    Pattern("password", rb"\bredis-cli\b[^\n|;]*?[ \t]-a[ \t]+[\"']?([^\s'\"]+)", _is_flag),
+    Pattern("password", rb"\bdocker[ \t]+login\b[^\n|;]*?[ \t]-p[ \t]+[\"']?([^\s'\"]+)", _is_flag),
     Pattern("secret", rb"<(?:[A-Za-z]+:)?" + _TAG + rb"(?:[ \t][^<>\n]*)?>[ \t]*([^<>\s][^<>\n]*)</", _is_content),
     Pattern("password", rb"(?i:\bmachine[ \t]+\S+[ \t\n]+login[ \t]+\S+[ \t\n]+password[ \t]+)(\S+)", _is_content),
 )

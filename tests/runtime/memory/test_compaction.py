@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 from datetime import UTC, date, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.memory import Compaction, Item, Provenance, RefusedItem, StoreBusy, StoreError
+from runtime.memory import Compaction, FsyncFailed, Item, Provenance, RefusedItem, StoreBusy, StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.markdown import MarkdownStore
 from tests.clocks import ManualClock
@@ -304,6 +305,23 @@ async def test_a_log_that_a_person_changes_after_it_was_read_is_not_deleted(
         assert await store.compact("reviewer", older_than=TODAY) == Compaction(1, 0)
     assert await store.compact("reviewer", older_than=TODAY) == Compaction(1, 1)
     assert await known(store) == ["a", "b"]
+
+
+async def test_a_failed_fsync_while_compacting_is_fatal_and_deletes_nothing(
+    store: MarkdownStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(folder, ago(3), "[fact] a")
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("runtime.memory.folder.os.fsync", fail)
+        with pytest.raises(FsyncFailed, match=r"memory\.md"):
+            await store.compact("reviewer", older_than=TODAY)
+    assert log.exists()
+    with pytest.raises(FsyncFailed):
+        await store.compact("reviewer", older_than=TODAY)
 
 
 async def test_a_memory_that_never_stops_changing_is_given_up_and_no_log_goes(
