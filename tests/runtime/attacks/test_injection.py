@@ -152,6 +152,11 @@ def test_no_parameter_of_v1_is_more_than_a_value(daemon: Daemon, token: str) -> 
         raw = quote(text, safe="", errors="surrogatepass")
         for path in (f"/v1/webhooks/{raw}", f"/v1/webhooks/{raw}/audit", f"/v1/webhooks?cursor={raw}", f"/v1/{raw}"):
             assert ask(daemon, token, "GET", path).status in {400, 404, 422}, path
+        for path in (f"/v1/memory/{raw}/items", f"/v1/memory/{raw}/search?query=x", f"/v1/memory/items/{raw}"):
+            assert ask(daemon, token, "GET", path).status in {400, 404, 422}, path
+        for name in ("cursor", "type", "since", "memory", "limit"):
+            assert ask(daemon, token, "GET", f"/v1/memory/items?{name}={raw}").status in {400, 404, 422}, name
+        assert ask(daemon, token, "GET", f"/v1/memory/reviewer/search?query={raw}").status in {200, 400, 422}
         for name in ("limit", "cursor", raw):
             assert ask(daemon, token, "GET", f"/v1/webhooks?{name}={raw}").status in {400, 422}
         for document in (

@@ -254,10 +254,40 @@ def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
     assert good(run("memory", "purge", "reviewer", "--yes")) == "reviewer remembers nothing\n"
 
 
+def test_a_person_says_yes_or_no_to_a_purge(daemon: Daemon) -> None:
+    good(daemon.symbi("memory", "write", "reviewer", "to be purged"))
+    said = terminal(daemon, "memory", "purge", "reviewer", typed="n\n")
+    assert "Delete what reviewer remembers, " in said
+    assert "nothing was deleted" in said
+    assert "to be purged" in good(daemon.symbi("memory", "list"))
+    assert "deleted what reviewer remembered" in terminal(daemon, "memory", "purge", "reviewer", typed="y\n")
+    assert "to be purged" not in good(daemon.symbi("memory", "list"))
+
+
+def test_weights_of_zero_are_answered_and_an_embedding_that_is_away_is_told(root: Path) -> None:
+    program = PROGRAM.replace("embedding hashing\n}", 'embedding ollama { url "http://127.0.0.1:1" }\n}', 1)
+    zero = "    search {\n        vector_weight 0\n        keyword_weight 0\n    }\n    store     records"
+    write_program(root, program.replace("    store     records", zero))
+    good(symbi("memory", "write", "reviewer", "Bluebird flies", root=root))
+    found = symbi("memory", "search", "reviewer", "bluebird", root=root)
+    assert "Bluebird flies" in good(found)
+    assert "note: searched by keyword only: the embedding ollama is not there" in found.stderr
+    good(symbi("memory", "write", "auditor", "Bluebird flies", root=root))
+    refused(symbi("memory", "search", "auditor", "bluebird", root=root), 2, "weights of 0", "nothing can be found")
+
+
+def test_a_damaged_index_is_made_anew_by_the_next_search(run: Symbi, tmp_path: Path) -> None:
+    good(run("memory", "write", "reviewer", "Bluebird flies at dawn"))
+    assert "Bluebird" in good(run("memory", "search", "reviewer", "bluebird"))
+    for file in (tmp_path / ".symbi" / "index").glob("*.db"):
+        file.write_bytes(b"garbage" * 1000)
+    assert "Bluebird" in good(run("memory", "search", "reviewer", "bluebird"))
+
+
 def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
     good(run("memory", "write", "auditor", "kept for good"))
     refused(run("memory", "purge", "auditor", "--yes"), 1, "never deleted")
-    refused(run("memory", "compact", "auditor"), 1, "cannot compact")
+    refused(run("memory", "compact", "auditor"), 1, "records", "compact")
     good(run("memory", "write", "reviewer", "note"))
     done = run("memory", "compact", "--all")
     assert good(done) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"

@@ -11,12 +11,16 @@ from contextlib import suppress
 from tests.runtime.daemon.process import BIN, Daemon, environment
 
 
-def terminal(daemon: Daemon, *arguments: str, shown: str = "", **extra: str) -> str:
-    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment."""
+def terminal(daemon: Daemon, *arguments: str, shown: str = "", typed: str = "", **extra: str) -> str:
+    """What `symbi` writes to a terminal until it ends, or until `shown` has come and nothing more for a moment.
+
+    `typed` is what a person types there.
+    """
     process, master = pty.fork()
     if process == 0:
         os.chdir(daemon.root)
         os.execve(BIN / "symbi", ["symbi", *arguments], {**environment(), "TERM": "xterm", "COLUMNS": "200", **extra})
+    os.write(master, typed.encode())
     end, output = time.monotonic() + 60, b""
     with suppress(OSError):
         while time.monotonic() < end:
