@@ -63,7 +63,7 @@ class EmbeddedIndex(Index):
 
     async def drop(self, parts: Sequence[str]) -> int:
         def work(loaded: Loaded) -> tuple[int, Apply]:
-            gone, delta = writing.drop(loaded.file.writing, parts)
+            gone, delta = writing.drop(loaded.file.writing, loaded.rows, parts)
             return gone, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)

@@ -23,7 +23,7 @@ QUESTION_MARKS = "?？؟"
 
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
-_EMPTIED = (*_CODED, "time", "order", "author", "group", "before", "after", "text_size", "about_size")
+_EMPTIED = (*_CODED, "part", "time", "order", "author", "group", "before", "after", "text_size", "about_size")
 _HANDLE = 32  # the bits of a handle below those that say when its key was given
 _lives = count(1)
 
@@ -39,7 +39,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
-        self.author, self.group, self.time, self.order = (_numbers(_FIRST) for _ in range(4))
+        self.author, self.group, self.part, self.time, self.order = (_numbers(_FIRST) for _ in range(5))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
         # Handles of an index that was thrown away are nobody's in the one that is made in its place.
         self.given = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
@@ -60,6 +60,7 @@ class Rows:
         self,
         keys: Sequence[int],
         said: Sequence[Said],
+        parts: Sequence[int],
         orders: Sequence[int],
         asking: Sequence[bool],
         *,
@@ -75,7 +76,7 @@ class Rows:
         touched = self.group[at]
         for name, column in _CODED.items():
             getattr(self, name)[at] = list(map(hash, columns[column]))
-        self.time[at], self.order[at], self.asks[at] = columns[TIME], orders, asking
+        self.time[at], self.part[at], self.order[at], self.asks[at] = columns[TIME], parts, orders, asking
         whose = zip(columns[AGENT], columns[GROUP], strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
         self.author[at] = self._numbered(columns[AUTHOR])
@@ -85,6 +86,13 @@ class Rows:
         self._size = None
         if link:
             self._link(np.concatenate((touched, self.group[at])))
+
+    def of_parts(self, parts: Sequence[int]) -> list[int]:
+        """The keys of entries in the parts of these keys."""
+        column = self.part[: self.end]
+        mask = column == parts[0] if len(parts) == 1 else np.isin(column, parts)
+        keys: list[int] = np.flatnonzero(mask & self.alive[: self.end]).tolist()
+        return keys
 
     def link_all(self) -> None:
         """Say of all groups who is whose neighbour."""

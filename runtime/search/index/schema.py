@@ -12,7 +12,7 @@ import msgspec
 
 from runtime.search.entry import Entry
 
-VERSION = 2
+VERSION = 3
 """Kept in the file as `user_version`: a file of another one is made anew."""
 
 TOKENIZE = "porter unicode61"
@@ -26,7 +26,6 @@ CREATE TABLE entries (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
     said BLOB NOT NULL, part INTEGER NOT NULL, place BLOB NOT NULL
 );
-CREATE INDEX entries_of_part ON entries (part);
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
@@ -54,8 +53,8 @@ Row = tuple[Any, ...]
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
 Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...]]
-"""An entry's agent, user, project, type, time in microseconds, source, author, group and, last, tags. In the file they are
-one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is in it."""
+"""An entry's agent, user, project, type, time in microseconds, source, author, group and, last, tags. In the file they
+are one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is in it."""
 AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
 Place = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column too."""

@@ -19,6 +19,7 @@ from runtime.search.index.schema import (
     COLUMNS,
     HASH,
     ID,
+    PART,
     SAID,
     SAYING,
     TEXT,
@@ -66,7 +67,8 @@ class Delta:
         """Do the same to the rows in memory."""
         rows.remove(self.removed)
         asking = [asks(row[TEXT]) for row, _, _ in self.fresh]
-        rows.put(self.keys, [said for _, said, _ in self.fresh], [order for _, _, order in self.fresh], asking)
+        parts = [row[PART] for row, _, _ in self.fresh]
+        rows.put(self.keys, [said for _, said, _ in self.fresh], parts, [order for _, _, order in self.fresh], asking)
         rows.embedded[self.unembedded] = False
 
 
@@ -77,7 +79,7 @@ def put(
     delta = Delta()
     key = _part(connection, part, agent, revision)
     fresh = _fresh(entries, key)
-    there = _found(connection.execute(f"{_SELECT} part = ?", (key,)))
+    there = _standing(connection, rows.of_parts([key]))
     gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
     _remove(connection, list(gone.values()), delta)
     changed, kept = _merge(connection, rows, fresh, there, delta)
@@ -103,12 +105,11 @@ def grow(
     return True, delta
 
 
-def drop(connection: sqlite3.Connection, parts: Sequence[str]) -> tuple[int, Delta]:
+def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tuple[int, Delta]:
     """Forget these parts."""
-    delta = Delta()
-    names = _json(parts)
-    whose = f"{_SELECT} part IN (SELECT key FROM parts WHERE name {_LISTED})"  # noqa: S608
-    gone = _found(connection.execute(whose, (names,)))
+    delta, names = Delta(), _json(parts)
+    keys = [key for (key,) in connection.execute(f"SELECT key FROM parts WHERE name {_LISTED}", (names,))]  # noqa: S608
+    gone = _standing(connection, rows.of_parts(keys))
     _remove(connection, list(gone.values()), delta)
     connection.execute(f"DELETE FROM parts WHERE name {_LISTED}", (names,))  # noqa: S608
     return len(gone), delta
@@ -161,6 +162,13 @@ def _fresh(entries: Sequence[Entry], part: int) -> dict[str, Fresh]:
 
 def _found(rows: Iterable[Row]) -> Kept:
     return {row[1 + ID]: (row[0], row[1:]) for row in rows}
+
+
+def _standing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
+    if not keys:
+        return {}
+    which, values = _among(keys)
+    return _found(connection.execute(f"{_SELECT} key {which}", values))
 
 
 def _merge(
