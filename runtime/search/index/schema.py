@@ -48,6 +48,10 @@ COLUMNS = ("id", "hash", "about", "text", "said", "part", "place")
 SAYING = 5
 """How many of them say what the entry says. The others may change while it stays."""
 
+_WORDS_AT_ONCE = 8 * 1024 * 1024
+"""Bytes of words that a transaction gathers before it writes them. FTS5's own 1 MiB makes many small pieces of a large
+transaction, which it then has to merge."""
+
 Row = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
@@ -133,4 +137,5 @@ def make(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, in the transaction that is open."""
     for statement in TABLES.split(";"):
         connection.execute(statement)
+    connection.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (_WORDS_AT_ONCE,))
     connection.execute(f"PRAGMA user_version = {VERSION}")
