@@ -21,7 +21,7 @@ from dslc.report.difference import render, render_json
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.daemon.generation import Generation
-from runtime.daemon.pool import Pool
+from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution
 from runtime.memory import identity_of
 from runtime.secrets import Secret
@@ -306,8 +306,7 @@ def _generation(of: Program) -> Generation:
         resolution=Resolution(),
         concurrency={},
         warnings=(),
-        _pool=Pool(),
-        _held=[],
+        _held=Held(),
     )
 
 
