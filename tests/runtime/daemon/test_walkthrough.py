@@ -73,6 +73,7 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     assert "GitHub pull_request" in shown
     assert "Add a dark mode" in shown
     assert "- name: Ada" in shown, shown
+    assert re.search(r"by Ana  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown), shown
     assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)
     secret_lines = [line for line in shown.splitlines() if re.fullmatch(r"[0-9a-f]{64}", line)]
     assert not secret_lines
