@@ -19,10 +19,10 @@ from runtime.cli.output import json_option, print_json, printable, root_option
 from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import UsageError
 
-PAGE = 1000
-"""Items that are asked for at once, and lines that are sent at once."""
-LARGEST_BATCH = 8 * 1024 * 1024
-"""Bytes of lines that are sent at once."""
+PAGE = 500
+"""Items that are asked for at once, and lines that are sent at once: a daemon has other things to do between them."""
+LARGEST_BATCH = 2 * 1024 * 1024
+"""Bytes of lines that are sent at once, unless one alone has more."""
 LARGEST_LINE = 32 * 1024 * 1024
 """Bytes; a longer line is no item."""
 

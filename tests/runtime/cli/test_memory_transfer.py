@@ -140,17 +140,21 @@ def test_an_interrupted_export_leaves_nothing_half_written(daemon: Daemon, tmp_p
     assert daemon.readyz().status == 200
 
 
-def test_an_interrupted_import_is_finished_by_doing_it_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_import_is_finished_by_doing_it_again(tmp_path: Path, number: int) -> None:
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program"):
         pass
     (tmp_path / "all.jsonl").write_text("".join(lines(f"fact number {number}") for number in range(5000)))
     # Without a daemon: the command itself writes.
-    process = forked.start(["memory", "import", "all.jsonl"], cwd=tmp_path, env=environment())
     memory = tmp_path / "notes" / "reviewer" / "memory.md"
-    until(lambda: process.poll() is not None or memory.exists())
-    process.kill()
-    process.wait(60)
+    with (tmp_path / "errors").open("w+b") as errors:
+        process = forked.start(["memory", "import", "all.jsonl"], cwd=tmp_path, env=environment(), stderr=errors)
+        until(lambda: process.poll() is not None or memory.exists())
+        process.send_signal(number)
+        assert process.wait(60) in {-signal.SIGKILL, 130, 0}
+        errors.seek(0)
+        assert b"Traceback" not in errors.read()
     before = memory.read_text().count("\n- ")
     again = json.loads(good(symbi("memory", "import", "all.jsonl", "--json", root=tmp_path)))
     assert (again["there"], again["stored"]) == (before, 5000 - before)
