@@ -27,8 +27,9 @@ from runtime.cli.progress import shown_progress
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import open_store, path_of
+from runtime.memory.index_file import open_indexer
 from runtime.memory.item import Item, Provenance
-from runtime.memory.opened import OpenMemory, open_indexer
+from runtime.memory.opened import OpenMemory
 from runtime.search.embedding import Embedder, default_embedding, open_embedding
 from runtime.search.entry import Filter
 from runtime.search.question import KEYWORD_WEIGHT, VECTOR_WEIGHT, Question
