@@ -43,7 +43,9 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
     whose = user_filter(context, None)
     if whose is not None:
         owned = [await _own(each, name, whose) for each, name in await everywhere(context, agent, memory)]
-        return MemoryStats(agents=[row for row in owned if row.items or agent is not None], memories=[])
+        known = context.house.agents
+        rows = [row for row in owned if row.items or agent is not None or (row.problems and row.agent in known)]
+        return MemoryStats(agents=rows, memories=[])
     found = await everywhere(context, agent, memory)
     states = [
         MemoryState(
@@ -162,11 +164,18 @@ async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
 async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
     """Of what one user owns there: its files, and what the index makes of it, are everybody's."""
     days: list[date] = []
-    items = 0
-    async for item in items_of(memory, agent, user):
-        items += 1
-        if item.memory_type == "episodic":
-            days.append(item.timestamp.date())
+    items: int | None
+    problems: list[Difficulty] = []
+    try:
+        found = [item async for item in items_of(memory, agent, user)]
+    except FsyncFailed:
+        raise
+    except StoreError:
+        # What it says names files, which are the administrator's matter.
+        items, problems = None, [Difficulty(file="", message="it cannot be read", severity="error")]
+    else:
+        items = len(found)
+        days = [item.timestamp.date() for item in found if item.memory_type == "episodic"]
     return AgentMemory(
         agent=agent,
         memory=memory.name,
@@ -177,7 +186,7 @@ async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemory:
         items=items,
         embedded=None,
         pending=None,
-        problems=[],
+        problems=problems,
     )
 
 

@@ -316,6 +316,19 @@ async def test_an_unreadable_memory_is_told_and_the_others_go_on(house: House, t
     assert str(tmp_path) not in refused(reply, 500)["detail"]
 
 
+async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others(house: House, tmp_path: Path) -> None:
+    token = await house.token("ada", "write")
+    await remember(house, token, "fine", agent="planner")
+    for name in ("reviewer", "somebody-else"):
+        (tmp_path / "notes" / name / "memory.md").mkdir(parents=True)
+    rows = (await get(house, token, ""))["agents"]
+    assert [(row["agent"], row["items"], len(row["problems"])) for row in rows] == [
+        ("planner", 1, 0),
+        ("reviewer", None, 1),
+    ]
+    assert str(tmp_path) not in json.dumps(rows)
+
+
 async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where(house: House, tmp_path: Path) -> None:
     token, admin = await house.token("ada", "write"), await house.token("root", "admin")
     await remember(house, token, "ping in a log", type="episode")
