@@ -58,7 +58,11 @@ class Reload:
 
     def _memory(self, name: str) -> Iterator[str]:
         before, after = self._old.program.memories.get(name), self._new.program.memories.get(name)
-        if before is None or (after is not None and _place(before) == _place(after)):
+        if before is None:
+            return
+        if after is not None and _place(before) == _place(after):
+            if _model(before) != _model(after):
+                yield "everything is embedded again in the background; until then it is found by keyword"
             return
         if after is not None:
             yield f"opens the store at `{after.path}`"
@@ -132,6 +136,12 @@ def _looked_up(webhook: Webhook) -> tuple[str, ...]:
     """The secrets that are resolved for it: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
+
+
+def _model(memory: Memory) -> tuple[object, ...]:
+    """What decides which vectors a memory has, as far as the program says it."""
+    choice = memory.embedding
+    return () if choice is None else (choice.name, choice.options.get("model"), choice.options.get("dimension"))
 
 
 def _place(memory: Memory) -> tuple[str, str]:

@@ -148,6 +148,7 @@ def test_of_long_texts_the_part_that_differs_is_shown() -> None:
     assert len(line) < 240
 
 
+_EMBEDDED_AGAIN = "    everything is embedded again in the background; until then it is found by keyword"
 _LITERALS = """
 memory m { embedding remote { url "https://example.org" api_key "hunter2" } }
 webhook w { path "/w" secret "correct horse" }
@@ -173,7 +174,8 @@ def test_a_literal_in_a_variant_that_came_or_went_is_not_shown() -> None:
     bare = "memory m {}"
     with_key = 'memory m { embedding remote { url "https://example.org" api_key "hunter2" } }'
     assert lines(bare, with_key) == [
-        '~ memory m: embedding unset → remote { url "https://example.org" api_key a literal }'
+        '~ memory m: embedding unset → remote { url "https://example.org" api_key a literal }',
+        _EMBEDDED_AGAIN,
     ]
     for old, new in ((bare, with_key), (with_key, bare)):
         assert "hunter2" not in render_json(between(old, new))
@@ -232,6 +234,20 @@ def test_a_secret_that_was_not_there_before_has_to_resolve() -> None:
 def test_giving_up_verification_is_said() -> None:
     said = changed('secret "secret://env/GITHUB"', "insecure_allow_unverified true")
     assert "    requests that nobody signed are accepted" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ('ollama { model "a" }', 'ollama { model "b" }', True),
+        ("hashing { dimension 64 }", "hashing { dimension 65 }", True),
+        ("hashing", "local", True),
+        ('openai { api_key "secret://env/A" }', 'openai { api_key "secret://env/B" }', False),
+    ],
+)
+def test_another_model_embeds_everything_again(old: str, new: str, again: bool) -> None:
+    said = lines(f"memory m {{ embedding {old} }}", f"memory m {{ embedding {new} }}")
+    assert (_EMBEDDED_AGAIN in said) == again
 
 
 def test_what_waits_stays_with_its_agent() -> None:
