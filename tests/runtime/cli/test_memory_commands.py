@@ -340,8 +340,17 @@ def test_inspect_is_byte_for_byte_when_piped_and_laid_out_on_a_terminal(daemon: 
 
 def test_the_words_of_the_query_are_marked_on_a_terminal(daemon: Daemon) -> None:
     good(daemon.symbi("memory", "write", "reviewer", "Deployments happen on Tuesdays"))
-    shown = terminal(daemon, "memory", "search", "reviewer", "deploy tuesday", NO_COLOR="")
+    shown = terminal(daemon, "memory", "search", "reviewer", "when on tuesday is it that we deploy", NO_COLOR="")
     assert "\x1b[32m\x1b[1mDeployments\x1b[0m happen on \x1b[32m\x1b[1mTuesdays\x1b[0m" in shown
+
+
+def test_of_a_long_text_the_lines_around_the_words_are_shown(daemon: Daemon) -> None:
+    text = "\n".join(["Minutes", *(f"- item {number}" for number in range(40)), "- the zebra crossed", "- the end"])
+    good(daemon.symbi("memory", "write", "auditor", "-", input=text))
+    shown = good(daemon.symbi("memory", "search", "auditor", "zebra", "--limit", "1")).splitlines()
+    assert "    - the zebra crossed" in shown
+    assert len(shown) <= 10
+    assert "    …" in shown
 
 
 def test_help_of_the_group_names_every_command_and_loads_nothing_heavy(daemon: Daemon) -> None:
