@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.difference import Difference, difference
@@ -246,8 +247,12 @@ def test_giving_up_verification_is_said() -> None:
     ],
 )
 def test_another_model_embeds_everything_again(old: str, new: str, again: bool) -> None:
-    said = lines(f"memory m {{ embedding {old} }}", f"memory m {{ embedding {new} }}")
-    assert (_EMBEDDED_AGAIN in said) == again
+    catalog = Catalog.installed()
+    before, after = (
+        analyse([Source("main.symbiont", f"memory m {{ embedding {each} }}")], catalog).program for each in (old, new)
+    )
+    (entry,) = difference(before, after, Vocabulary(catalog)).changed
+    assert entry.effects == ((_EMBEDDED_AGAIN.strip(),) if again else ())
 
 
 def test_what_waits_stays_with_its_agent() -> None:
