@@ -252,10 +252,6 @@ class Store(ABC):
     async def settle(self, seconds: float) -> None:  # noqa: B027 - most leave nothing to be done
         """Wait until what the last appends left to be done in the background was tried, at most so many seconds."""
 
-    async def upkeep(self) -> None:
-        """What the store does by itself for as long as a daemon runs; returns when there is nothing of the kind. It is
-        run as a task of its own, cancelled before `close`. Raises FsyncFailed."""
-
     async def close(self) -> None:  # noqa: B027 - a store that holds nothing open closes by doing nothing
         """Finish what is being written and let go of what is open. A closed store is not used again."""
 
