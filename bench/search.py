@@ -146,7 +146,7 @@ class Bare:
         import numpy as np
 
         products = self.matrix @ vector
-        best = np.argpartition(-products, CANDIDATES)[:CANDIDATES]
+        best = np.argpartition(-products, min(CANDIDATES, len(products) - 1))[:CANDIDATES]
         best[np.argsort(-products[best])]
 
 
@@ -167,11 +167,11 @@ async def timed(work: Awaitable[object]) -> float:
     return (time.perf_counter() - before) * 1000
 
 
-async def latency(embedder: Embedder, dimension: int, items: int) -> dict[str, Side]:
+async def latency(embedder: Embedder, dimension: int, items: int, queries: int) -> dict[str, Side]:
     """Hybrid searches over so many items, those of one agent, and their parts."""
     texts = Texts()
     entries = texts.entries(items)
-    questions = [texts.text(5, 12) for _ in range(QUERIES)]
+    questions = [texts.text(5, 12) for _ in range(queries)]
     sides: dict[str, list[float]] = {
         name: [] for name in ("hybrid", "of one agent", "parts", "embed", "fts5", "matrix")
     }
@@ -261,13 +261,14 @@ def _item(texts: Texts) -> Item:
     return Item(agent_id="agent-0", memory_type="episodic", timestamp=_START, text=texts.text())
 
 
-async def measure(items: int) -> dict[str, Any]:
+async def measure(items: int, queries: int = QUERIES) -> dict[str, Any]:
     """The whole measurement as a JSON object."""
     name = default_embedding() or "hashing"
     embedder = await open_embedding(Choice(name=name), {})
     assert embedder is not None
     dimension = (await embedder.embed(["warm up"])).shape[1]
-    small, large = await latency(embedder, dimension, items), await latency(embedder, dimension, 10 * items)
+    small = await latency(embedder, dimension, items, queries)
+    large = await latency(embedder, dimension, 10 * items, queries)
     await embedder.close()
     index, log = await indexing(items), await appending(items)
     ratios = [
@@ -288,7 +289,7 @@ async def measure(items: int) -> dict[str, Any]:
     ]
     sides = [*small.values(), *large.values(), *index.values(), *log.values()]
     rows = {side.name: {f"p{share}": round(side.percentile(share / 100), 2) for share in (50, 95)} for side in sides}
-    return {"embedding": name, "items": items, "queries": QUERIES, "rows_ms": rows, "ratios": ratios}
+    return {"embedding": name, "items": items, "queries": queries, "rows_ms": rows, "ratios": ratios}
 
 
 def _hybrid(sides: dict[str, Side], items: int) -> Ratio:
