@@ -133,8 +133,8 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
     stats = found.stats
     if stats is not None and stats.embedded < stats.entries:
         waiting = stats.entries - stats.embedded
-        has = "item has" if waiting == 1 else "items have"
-        notes.append(f"{waiting} of {stats.entries} {has} no vector yet and can be found by keyword only")
+        has = "has" if waiting == 1 else "have"
+        notes.append(f"{waiting} of {stats.entries} items {has} no vector yet and can be found by keyword only")
     return notes
 
 

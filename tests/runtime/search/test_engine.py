@@ -294,7 +294,7 @@ async def test_an_index_without_vectors_is_searched_by_words() -> None:
         answer = await search(bare, Concepts(), asked)
         assert ids(answer) == ["a1"]
         assert answer.hits[0].parts["keyword"] == pytest.approx(1)
-        assert answer.notes == ("1 of 1 item has no vector yet and can be found by keyword only",)
+        assert answer.notes == ("1 of 1 items has no vector yet and can be found by keyword only",)
     await bare.close()
 
 
