@@ -78,9 +78,10 @@ def test_two_users_of_one_agent_never_see_each_others(daemon: Daemon, tokens: di
     assert not any({"keyword", "neighbours"} & set(hit["parts"]) for hit in hits), hits
     assert ask(daemon, tokens["bob"], "GET", f"/v1/memory/items/{secret['memory_id']}").status == 404
     (row,) = get(daemon, tokens["bob"], "/reviewer/stats")["agents"]
-    assert (row["items"], row["files"], row["bytes"], row["embedded"]) == (1, None, None, None)
-    mine = get(daemon, tokens["ada"], "/reviewer/search", query="launch Bluebird")
-    assert mine["hits"][0]["item"]["memory_id"] == secret["memory_id"]
+    mine = get(daemon, tokens["bob"], "/export", agent="reviewer")["items"]
+    assert (row["items"], row["files"], row["bytes"], row["embedded"]) == (len(mine), None, None, None)
+    found = get(daemon, tokens["ada"], "/reviewer/search", query="launch Bluebird")
+    assert found["hits"][0]["item"]["memory_id"] == secret["memory_id"]
     everything = get(daemon, tokens["admin"], "/export")["items"]
     assert {item["user_id"] for item in everything} >= {"ada", "bob"}
 
