@@ -95,9 +95,16 @@ class IndexFile:
             check_same_thread=False,
         )
         self._open.append(connection)
+        # In pages of 8 KiB there is room for five vectors of 384 numbers, in those of 4 KiB for two.
         # The log is copied by `tidy`, when nobody waits for it. What is deleted is overwritten.
         for pragma in (
-            *("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0", "temp_store = MEMORY"),
+            *(
+                "page_size = 8192",
+                "journal_mode = WAL",
+                "synchronous = NORMAL",
+                "wal_autocheckpoint = 0",
+                "temp_store = MEMORY",
+            ),
             *("cache_size = -16384", "cell_size_check = ON", "secure_delete = ON"),
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()

@@ -51,6 +51,8 @@ SAYING = 5
 _WORDS_AT_ONCE = 8 * 1024 * 1024
 """Bytes of words that a transaction gathers before it writes them. FTS5's own 1 MiB makes many small pieces of a large
 transaction, which it then has to merge."""
+_WORDS_OF_A_PAGE = 8050
+"""Bytes of words that are kept together: what a page of the file has room for."""
 
 Row = tuple[Any, ...]
 """The values of COLUMNS."""
@@ -137,5 +139,6 @@ def make(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, in the transaction that is open."""
     for statement in TABLES.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (_WORDS_AT_ONCE,))
+    settings = (("hashsize", _WORDS_AT_ONCE), ("pgsz", _WORDS_OF_A_PAGE))
+    connection.executemany("INSERT INTO words (words, rank) VALUES (?, ?)", settings)
     connection.execute(f"PRAGMA user_version = {VERSION}")
