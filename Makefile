@@ -39,6 +39,7 @@ bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the com
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
+	$(BIN)/python -m bench.search
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.catalog
