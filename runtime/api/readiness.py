@@ -152,7 +152,9 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     if errors:
         return Check(check, "RED", _listed("nothing can be remembered", errors))
     kept = f"{memory.block.store.name} in {memory.folder}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
-    known = [f"{each.file}: {each.message}" for each in (*problems, *stats.problems)]
+    said = {each.file for each in stats.problems}
+    besides = [each for each in problems if each.file not in said]
+    known = [f"{each.file}: {each.message}" for each in (*besides, *stats.problems)]
     warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
     if warnings:
         return Check(check, "YELLOW", f"{kept}; {_listed('to be looked at', warnings)}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from runtime.cli.progress import unwatched
 _LONGEST = 500
 """What one answer may hold; more come in several."""
 _SHOWN_LETTERS = 200
+_NARROW = 120
+"""Columns of a terminal below which a list is no table: ids, times and names alone take eighty."""
 
 
 @click.command("list", short_help="The last things remembered, newest first.")
@@ -50,7 +54,22 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
         (local(item["timestamp"]), item["agent_id"], kind_of(item), _beginning(item["text"]), item["memory_id"])
         for item in items
     ]
-    print_table(("when", "agent", "type", "text", "id"), rows, empty="Nothing is remembered yet.")
+    width = shutil.get_terminal_size().columns
+    if rows and sys.stdout.isatty() and width < _NARROW:
+        click.echo("\n\n".join(_entry(row, width) for row in rows))
+        return
+    narrowed = any(value for name, value in wanted.items() if name not in {"limit", "cursor"})
+    empty = "Nothing was found." if narrowed else "Nothing is remembered yet."
+    print_table(("when", "agent", "type", "text", "id"), rows, empty=empty)
+
+
+def _entry(row: Sequence[str], width: int) -> str:
+    """A row of the list as lines of its own, where a column of text would be a few letters wide."""
+    when, agent, kind, text, memory_id = map(printable, row)
+    lines = textwrap.wrap(text, max(20, width - 4))
+    return "\n".join(
+        [f"{click.style(f'{when}  {kind}  {agent}', bold=True)}  {memory_id}", *(f"    {each}" for each in lines)]
+    )
 
 
 def _beginning(text: str) -> str:

@@ -57,10 +57,16 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                     break
                 answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
     click.echo(f"exported {count:,} items" + ("" if output == "-" else f" to {output}"), err=True)
-    for problem in problems:
-        click.secho(printable(f"left out: {problem['message']}"), fg="red", err=True)
+    for line in dict.fromkeys(map(_problem, problems)):
+        click.secho(printable(f"left out: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
+
+
+def _problem(problem: dict[str, str]) -> str:
+    """With its file, where the message does not name it."""
+    file, message = problem["file"], problem["message"]
+    return message if file in message else f"{file}: {message}"
 
 
 def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:

@@ -87,9 +87,11 @@ def write(
 
 
 def _text(given: str) -> str:
+    """What is to be remembered: of standard input without the line end that `echo` and editors put last."""
     raw = sys.stdin.buffer.read() if given == "-" else os.fsencode(given)
     try:
-        return raw.decode("utf-8")
+        text = raw.decode("utf-8")
+        return text.removesuffix("\n").removesuffix("\r") if given == "-" else text
     except UnicodeDecodeError as error:
         where = "standard input" if given == "-" else "TEXT"
         raise UsageError(f"{where} is not UTF-8 text: byte {error.start + 1} cannot be read") from None
@@ -118,6 +120,7 @@ def _files(evidence: Sequence[str]) -> list[str]:
             continue
         path = Path(each).absolute()
         if not path.is_file():
-            raise UsageError(f"--evidence {each}: no such file")
+            fault = "it is a folder, and evidence is a file" if path.is_dir() else "no such file"
+            raise UsageError(f"--evidence {each}: {fault}")
         found.append(str(path))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from runtime.errors import SymbiontError
@@ -11,7 +11,7 @@ from runtime.memory import FsyncFailed, Item, Part, StoreError
 from runtime.memory.opened import OpenMemory
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import named, places, user_filter
+from runtime.tools.memory_access import named, places, sees_all, user_filter
 from runtime.tools.memory_types import (
     LONGEST_CURSOR,
     AnyAgent,
@@ -62,6 +62,8 @@ async def memory_export(
         more = page.take(where, part, items, start)
         if more is not None:
             break
+    if more is None and sees_all(context):
+        page.problems += await _left_out(memories, agent, {problem.message for problem in page.problems})
     total = await _total(memories, agent, whose)
     return ExportedItems(items=page.items, total=total, problems=page.problems, next_cursor=more)
 
@@ -113,6 +115,16 @@ class _Page:
             made = ExportedItem.model_construct(**dict(item), memory=where.name, copy_number=copies)
             self.items.append(made)
         return None
+
+
+async def _left_out(memories: Sequence[OpenMemory], agent: str | None, said: Set[str]) -> list[Difficulty]:
+    """What a store passed over while it was read, such as damaged records, besides what was said already."""
+    found = [problem for each in memories for problem in (await each.store.stats(agent)).problems]
+    return [
+        Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
+        for problem in found
+        if problem.severity == "error" and problem.message not in said
+    ]
 
 
 async def _parts(memories: Sequence[OpenMemory], agent: str | None) -> list[tuple[OpenMemory, Part]]:

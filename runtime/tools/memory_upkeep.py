@@ -81,11 +81,15 @@ async def memory_purge(
 ) -> PurgedMemory:
     """Delete everything that an agent remembers, logs and all."""
     going: list[tuple[OpenMemory, Purged]] = []
-    for each in await places(context, agent, memory):
+    found = await places(context, agent, memory)
+    able = " or ".join(each.name for each in found if "remove" in each.store.capabilities)
+    for each in found:
         if "remove" not in each.store.capabilities:
             raise Unsupported(
                 f"the memory {each.name} keeps {each.block.store.name}, which are never deleted",
-                hint="delete its folder by hand, with no daemon running, if you must",
+                hint=f"name the memory to purge: {able}"
+                if able
+                else "delete its folder by hand, with no daemon running, if you must",
             )
         stats, index = await each.store.stats(agent), await _index(each, agent)
         if stats.agents:

@@ -133,3 +133,20 @@ async def test_many_reasons_are_not_all_listed(house: Looked) -> None:
     assert "KEY_4" in text
     assert "KEY_5" not in text
     assert text.endswith("and 4 more")
+
+
+async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
+    tmp_path: Path, database: Database, clock: ManualClock
+) -> None:
+    declared = Memory(name="notes", store=Choice(name="records"), embedding=Choice(name="hashing"))
+    memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
+    house = Looked(tmp_path, database, {"notes": memory}, clock)
+    await memory.store.append([fact("kept for good")])
+    (record,) = memory.folder.glob("*/2*.json")
+    record.write_text(record.read_text().replace("good", "bad!"))
+    await memory.store.verify()
+    level, text = await house.row("memory notes")
+    assert level == "YELLOW"
+    assert text.count(record.name) == 1
+    assert "its checksum is not that of its content" in text
+    await memory.close()

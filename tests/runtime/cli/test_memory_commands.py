@@ -114,6 +114,18 @@ def test_the_last_n_come_newest_first_and_by_tag_type_and_agent(run: Symbi) -> N
     assert texts("--tag", "t0", "--type", "episode") == ["note 2", "note 0"]
     assert texts("--since", "1h", "--memory", "audit") == ["a record"]
     assert texts("--until", "1h") == []
+    assert good(run("memory", "list", "--tag", "nobody-has-it")) == "Nothing was found.\n"
+
+
+def test_a_narrow_terminal_shows_a_list_as_lines_and_a_wide_one_as_a_table(daemon: Daemon) -> None:
+    text = "A sentence that would be folded into a dozen of lines if it stood beside an id and a time in eighty columns"
+    memory_id = good(daemon.symbi("memory", "write", "reviewer", text)).strip()
+    narrow = terminal(daemon, "memory", "list", "1", NO_COLOR="1", COLUMNS="80")
+    head, *rest = narrow.split("\r\n")
+    assert head.endswith(f"  fact  reviewer  {memory_id}")
+    assert " ".join(line.strip() for line in rest).strip() == text
+    assert max(map(len, rest)) <= 80
+    assert terminal(daemon, "memory", "list", "1").startswith("when ")
 
 
 def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
@@ -186,6 +198,8 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
 def test_text_from_standard_input_and_what_is_wrong_with_it(daemon: Daemon) -> None:
     good(daemon.symbi("memory", "write", "auditor", "-", input="two lines\nof text\n"))
     assert "of text" in good(daemon.symbi("memory", "search", "auditor", "lines"))
+    (newest,) = json.loads(good(daemon.symbi("memory", "list", "1", "--agent", "auditor", "--json")))["items"]
+    assert newest["text"] == "two lines\nof text", "the end of the last line is no part of it"
     refused(daemon.symbi("memory", "write", "auditor", "-", input="x" * 10_000_000), 1, "too large", "1048576")
     refused(daemon.symbi("memory", "write", "auditor", "-", input=" \n"), 2, "the text is empty")
 
@@ -286,9 +300,11 @@ def test_a_damaged_index_is_made_anew_by_the_next_search(run: Symbi, tmp_path: P
 
 def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
     good(run("memory", "write", "auditor", "kept for good"))
-    refused(run("memory", "purge", "auditor", "--yes"), 1, "never deleted")
+    refused(run("memory", "purge", "auditor", "--yes"), 1, "never deleted", "delete its folder by hand")
     refused(run("memory", "compact", "auditor"), 1, "records", "compact")
     good(run("memory", "write", "reviewer", "note"))
+    good(run("memory", "write", "reviewer", "note", "--memory", "audit"))
+    refused(run("memory", "purge", "reviewer", "--yes"), 1, "never deleted", "name the memory to purge: notes")
     done = run("memory", "compact", "--all")
     assert good(done) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"
     assert "audit keeps records, which are not compacted" in done.stderr
@@ -324,6 +340,9 @@ def test_verify_ends_with_1_when_something_is_not_as_it_was_written(run: Symbi, 
     done = run("memory", "verify")
     refused(done, 1, "wrong  auditor in audit", "good  reviewer in notes", record.name)
     assert json.loads(run("memory", "verify", "--json").stdout)["good"] is False
+    exported = run("memory", "export")
+    refused(exported, 1, "exported 1 items", f"left out: {record}: its checksum")
+    assert run("memory", "export", "reviewer").returncode == 0
     assert run("memory", "verify", "reviewer").returncode == 0
 
 
