@@ -118,17 +118,21 @@ class Access:
         loaded = self._present()
         # In memory readers have the same connection, and would see what is not committed.
         all_along, at_last = (self._lock, _OPEN) if self._path is None else (_OPEN, self._lock)
-        with self._judging(loaded):
-            with all_along, loaded.file.transaction() as commit:
-                if loaded.file.changed_by_others():
-                    with at_last:
-                        loaded.load()
-                result, apply = work(loaded)
+        with self._judging(loaded), all_along, loaded.file.transaction() as commit:
+            if loaded.file.changed_by_others():
                 with at_last:
-                    commit()
-                    self._apply(loaded, apply)
-            loaded.file.tidy()
+                    loaded.load()
+            result, apply = work(loaded)
+            with at_last:
+                commit()
+                self._apply(loaded, apply)
+        self._writer.submit(self._tidy, loaded)
         return result
+
+    def _tidy(self, loaded: Loaded) -> None:
+        """What can wait until whoever wrote has gone on."""
+        if self._loaded is loaded:
+            loaded.file.tidy()
 
     def _apply(self, loaded: Loaded, apply: Apply) -> None:
         try:

@@ -1,8 +1,9 @@
 """BM25 over an entry's text, what it is about (its author and date) and its context, the texts before and after it.
 
 It gives what FTS5's own `bm25()` would give over a table with these three columns, without walking such a table: a word
-stands in an entry's context as often as it stands in its neighbours' texts. Where one agent is asked for, that agent's
-entries alone say how rare a word is and how long entries are, so nobody else's memories change the order.
+stands in an entry's context as often as it stands in its neighbours' texts. Where one agent or one user is asked for,
+their entries alone say how rare a word is and how long entries are, so nobody else's memories change the order, and no
+score tells what words they hold.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ class EmbeddedIndex(Index):
         look = self._access.read if tagged else self._access.glance
         return await look(lambda loaded: loaded.authors(wanted))
 
-    async def stats(self, agent: str | None = None) -> IndexStats:
-        return await self._access.glance(lambda loaded: loaded.stats(agent))
+    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
+        return await self._access.glance(lambda loaded: loaded.stats(agent, user))
 
     async def close(self) -> None:
         await self._access.close()

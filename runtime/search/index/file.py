@@ -13,7 +13,7 @@ from runtime.search.index import schema
 from runtime.search.index.faults import Damaged, judged, os_failed
 
 _BUSY_SECONDS = 10
-_LONGEST_LOG = 4 * 1024 * 1024
+_LONGEST_LOG = 8 * 1024 * 1024
 """Bytes of the write-ahead log from which on it is copied into the file."""
 _ASIDE = ("-wal", "-shm", "-journal")
 

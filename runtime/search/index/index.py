@@ -113,8 +113,8 @@ class Index(ABC):
         """The entries that hold one or more of `words`, or have a neighbour that does, by BM25, which is above 0.
 
         Words are any text: each is read as the entries' texts are, and one that comes to several is looked for as they
-        stand together. An entry's text, its author and date, and (for less) its neighbours' texts count. One agent's
-        words are weighed by that agent's entries alone.
+        stand together. An entry's text, its author and date, and (for less) its neighbours' texts count. Where one
+        agent or one user is asked for, the entries of no other say what a word weighs.
         """
 
     @abstractmethod
@@ -137,8 +137,8 @@ class Index(ABC):
         """Everybody who said one or more of the entries that are wanted, by name."""
 
     @abstractmethod
-    async def stats(self, agent: str | None = None) -> IndexStats:
-        """How much there is, of all agents or of one."""
+    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
+        """How much there is, of all agents or of one, of all users or of one; the bytes are those of everything."""
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Finish what is being written and let go of what is open."""

@@ -107,7 +107,7 @@ class Loaded:
         rows = self.rows
         phrases = self.tokenizer.phrases(words)
         places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
-        found = scores(places, rows, rows.wanted(Filter(agent=wanted.agent)))
+        found = scores(places, rows, rows.wanted(Filter(agent=wanted.agent, user=wanted.user)))
         keys = np.flatnonzero((found > 0) & self._wanted(wanted))
         return self._best(keys, found[keys], limit)
 
@@ -163,9 +163,9 @@ class Loaded:
             return dict(self.file.reading.execute(sql))
         return dict(self.file.reading.execute(f"{sql} WHERE agent = ?", (agent,)))
 
-    def stats(self, agent: str | None) -> IndexStats:
+    def stats(self, agent: str | None, user: str | None) -> IndexStats:
         """See `Index.stats`."""
-        mask = self.rows.wanted(Filter(agent=agent))
+        mask = self.rows.wanted(Filter(agent=agent, user=user))
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
