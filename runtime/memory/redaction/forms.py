@@ -42,9 +42,18 @@ def _is_credential(found: Found) -> bool:
     return named or DONE.match(found.value) is not None or re.search(rb"[0-9=/+_]", found.value) is not None
 
 
+def _marked_off(row: Pattern) -> Pattern:
+    """The row, for which `_` is the edge of a word too: it is emphasis in Markdown, and a joint in names of files."""
+    if not row.regex.startswith(rb"\b") or re.compile(row.regex).groups:
+        return row
+    token, edge = row.regex.removeprefix(rb"\b"), rb"(?:\b|_)"
+    whole = rb"(" + token.removesuffix(rb"\b") + rb")"
+    return row._replace(regex=edge + whole + (edge if token.endswith(rb"\b") else b""))
+
+
 _PEM = rb"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
 
-FORMS: tuple[Pattern, ...] = (
+_FORMS: tuple[Pattern, ...] = (
     Pattern(
         "private_key",
         rb"-----BEGIN " + _PEM + rb"(?:\s|\\+[nr])*(?:[A-Za-z-]+: [^\n]*\s+)*"
@@ -180,4 +189,5 @@ FORMS: tuple[Pattern, ...] = (
         rb"(?i)\b(?:PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|laravel_session|_gitlab_session)=([^\s;,\"']{16,})",
     ),
 )
+FORMS: tuple[Pattern, ...] = tuple(map(_marked_off, _FORMS))
 """In the order in which they are tried."""

@@ -42,6 +42,11 @@ SECRETS = [
     ("uses Bearer abcdefghij0123456789 now", "uses Bearer [REDACTED:bearer] now"),
     ("id AKIAIOSFODNN7EXAMPLE.", "id [REDACTED:aws_access_key]."),
     (f"with {_GITHUB}!", "with [REDACTED:github_token]!"),
+    (f"/srv/notes_{_GITHUB}/a.txt", "/srv/notes_[REDACTED:github_token]/a.txt"),
+    (
+        "_AKIAIOSFODNN7EXAMPLE_ and __npm" + "_abcdefghijklmnopqrstuvwxyz0123456789__",
+        "_[REDACTED:aws_access_key]_ and __[REDACTED:npm_token]__",
+    ),
     ("github_pat" + "_11ABCDEFG0abcdefghijkl_mnop", "[REDACTED:github_token]"),
     ("xoxb" + "-123456789012-abcdefABCDEF", "[REDACTED:slack_token]"),
     (
