@@ -104,7 +104,8 @@ async def _found(
     also = None if keyword is None else keyword.keys
     try:
         stats, nearest = await asyncio.gather(
-            index.stats(question.wanted.agent), index.nearest(vector, question.wanted, limit, also)
+            index.stats(question.wanted.agent, question.wanted.user),
+            index.nearest(vector, question.wanted, limit, also),
         )
     except EmbeddingMismatch as error:
         return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(error))

@@ -45,18 +45,23 @@ async def memory_export(
     whose = user_filter(context, user)
     begin = None if cursor is None else _Place.read(cursor)
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
-    page = _Page(limit, whose)
+    page = _Page(limit)
     more = None
     for where, part in await _parts(memories, agent):
         at = where.name, part.agent_id, part.name
         if begin is not None and at < begin.part:
             continue
         try:
-            items = [item for item, _ in await where.store.read(part)]
+            # No cursor counts or names what is another's.
+            items = [item for item, _ in await where.store.read(part) if whose in (None, item.user_id)]
         except FsyncFailed:
             raise
         except StoreError as error:
-            page.problems.append(Difficulty(file=part.name, message=error.line(), severity="error"))
+            if sees_all(context):
+                page.problems.append(Difficulty(file=part.name, message=error.line(), severity="error"))
+            elif agent is not None or part.agent_id in context.house.agents:
+                # What the error says names files, which are the administrator's matter.
+                page.problems.append(Difficulty(file=part.name, message="it cannot be read", severity="error"))
             continue
         start = begin.within(items) if begin is not None and at == begin.part else 0
         more = page.take(where, part, items, start)
@@ -93,11 +98,10 @@ class _Place(NamedTuple):
 class _Page:
     """What is gathered for one answer."""
 
-    def __init__(self, limit: int, user: str | None) -> None:
+    def __init__(self, limit: int) -> None:
         self.items: list[ExportedItem] = []
         self.problems: list[Difficulty] = []
         self._limit = limit
-        self._user = user
         self._size = 0
 
     def take(self, where: OpenMemory, part: Part, items: Sequence[Item], start: int) -> str | None:
@@ -106,7 +110,7 @@ class _Page:
         for place, item in enumerate(items):
             copies = seen[equality(item)]
             seen[equality(item)] += 1
-            if place < start or self._user not in {None, item.user_id}:
+            if place < start:
                 continue
             if len(self.items) >= self._limit or (self.items and self._size + len(item.text) > LARGEST_PAGE):
                 last = items[place - 1].memory_id if place else ""

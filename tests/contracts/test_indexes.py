@@ -289,13 +289,14 @@ async def test_rarer_words_and_shorter_texts_weigh_more(index: Index) -> None:
     assert (found.scores > 0).all()
 
 
-async def test_what_other_agents_remember_changes_nothing_in_an_agents_search(index: Index) -> None:
+@pytest.mark.parametrize("wanted", [Filter(agent="reviewer"), Filter(user="owner")], ids=["agent", "user"])
+async def test_what_others_remember_changes_nothing_in_the_search_of_one(index: Index, wanted: Filter) -> None:
     own = talk("the red house", "the blue house", "a red car by the house")
     await index.put("log", "reviewer", "1", own)
-    before = await index.keyword(["red", "house"], Filter(agent="reviewer"), 10)
-    others = [entry(f"x{n}", "red " * (n % 5) + "words " * n, agent="other", part="o") for n in range(60)]
+    before = await index.keyword(["red", "house"], wanted, 10)
+    others = [entry(f"x{n}", "red " * (n % 5) + "words " * n, agent="other", user="other", part="o") for n in range(60)]
     await index.put("o", "other", "1", others)
-    after = await index.keyword(["red", "house"], Filter(agent="reviewer"), 10)
+    after = await index.keyword(["red", "house"], wanted, 10)
     assert await ids(index, after) == await ids(index, before)
     assert after.scores.tolist() == before.scores.tolist()
 
@@ -395,6 +396,8 @@ async def test_entries_without_a_vector_are_found_by_words_and_wait_newest_first
     assert "e0" in await said(index, "one")
     assert (await index.stats())[:4] == (3, 2, "m", DIMENSION)
     assert (await index.stats("nobody"))[:4] == (0, 0, None, None)
+    assert (await index.stats(user="owner"))[:2] == (3, 2)
+    assert (await index.stats("reviewer", "somebody else"))[:4] == (0, 0, None, None)
 
 
 async def test_a_vector_for_what_is_gone_or_says_something_else_is_passed_over(index: Index) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -327,6 +328,39 @@ async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others
         ("reviewer", None, 1),
     ]
     assert str(tmp_path) not in json.dumps(rows)
+    exported = await get(house, token, "/export")
+    assert [item["text"] for item in exported["items"]] == ["fine"]
+    assert [problem["file"] for problem in exported["problems"]] == ["reviewer/memory.md"]
+    assert str(tmp_path) not in json.dumps(exported)
+
+
+async def test_the_cursor_of_an_export_neither_counts_nor_names_what_is_anothers(house: House) -> None:
+    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
+    for number in range(3):
+        other = await remember(house, ada, f"Ada's thought {number}", type="episode")
+    for number in range(2):
+        await remember(house, bob, f"Bob's thought {number}", type="episode")
+    answer = await get(house, bob, "/export", limit=1)
+    assert [item["text"] for item in answer["items"]] == ["Bob's thought 0"]
+    *_, seen, last = json.loads(base64.urlsafe_b64decode(answer["next_cursor"] + "=="))
+    assert (seen, last) == (1, answer["items"][0]["memory_id"]) != (1, other["item"]["memory_id"])
+    rest = await get(house, bob, "/export", cursor=answer["next_cursor"])
+    assert [item["text"] for item in rest["items"]] == ["Bob's thought 1"]
+
+
+async def test_no_score_or_note_of_a_search_tells_what_others_have(house: House) -> None:
+    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
+    for text in ("apples are red", "zebras are striped"):
+        await remember(house, bob, text, type="episode")
+
+    async def found() -> Any:
+        answer = await get(house, bob, "/reviewer/search", query="apples zebras")
+        return {hit["item"]["text"]: hit["parts"]["keyword"] for hit in answer["hits"]}, answer["notes"]
+
+    before = await found()
+    for number in range(5):
+        await remember(house, ada, f"zebras in zoo number {number}", type="episode")
+    assert await found() == before
 
 
 async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where(house: House, tmp_path: Path) -> None:
