@@ -93,7 +93,7 @@ class EmbeddedIndex(Index):
 
         def work(loaded: Loaded) -> tuple[int, Apply]:
             dimension = self._dimension or loaded.dimension
-            keys, kept = writing.embed(loaded.file.writing, model, dimension, vectors)
+            keys, kept = writing.embed(loaded.file.writing, loaded.rows, model, dimension, vectors)
             return len(keys), lambda loaded: loaded.embed(keys, kept, model)
 
         return await self._access.write(work)

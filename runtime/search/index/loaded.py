@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 10_000
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
-_ROWS = f"SELECT key, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
+_ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
 
@@ -53,9 +53,9 @@ class Loaded:
         self.occurrences = Occurrences()
         connection = self.file.writing
         for chunk in _chunks(connection.execute(_ROWS)):
-            keys, said, parts, places, asking = zip(*chunk, strict=True)
+            keys, ids, said, parts, places, asking = zip(*chunk, strict=True)
             orders = [order for _, order, _ in map(place_of, places)]
-            self.rows.put(keys, list(map(said_of, said)), parts, orders, list(map(bool, asking)), link=False)
+            self.rows.put(keys, ids, list(map(said_of, said)), parts, orders, list(map(bool, asking)), link=False)
         self.rows.link_all()
         counted = 0
         for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):

@@ -3,7 +3,7 @@ whole columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ QUESTION_MARKS = "?？؟"
 
 _FIRST = 1024
 _CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE}
-_EMPTIED = (*_CODED, "part", "time", "order", "author", "group", "before", "after", "text_size", "about_size")
+_EMPTIED = ("id", *_CODED, "part", "time", "order", "author", "group", "before", "after", "text_size", "about_size")
 _HANDLE = 32  # the bits of a handle below those that say when its key was given
 _lives = count(1)
 
@@ -31,13 +31,14 @@ _lives = count(1)
 class Rows:
     """Columns by key. Key 0 is nobody's: it stands for no neighbour, and has no words.
 
-    Names are compared by Python's own hash of them, 64 bits that are other ones in every process: two names of one code
-    are not to be expected, and cannot be sought out. `author` is a number in `authors`, 0 for nobody; `before` and
-    `after` are the keys of an entry's neighbours; `text_size` and `about_size` count words. `end` is the first key that
-    was never given.
+    Ids and names are compared by Python's own hash of them, 64 bits that are other ones in every process: two of one
+    code are not to be expected, and cannot be sought out. `author` is a number in `authors`, 0 for nobody; `before`
+    and `after` are the keys of an entry's neighbours; `text_size` and `about_size` count words. `end` is the first key
+    that was never given.
     """
 
     def __init__(self) -> None:
+        self.id = _numbers(_FIRST)
         self.agent, self.user, self.project, self.type, self.source = (_numbers(_FIRST) for _ in range(5))
         self.author, self.group, self.part, self.time, self.order = (_numbers(_FIRST) for _ in range(5))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
@@ -59,6 +60,7 @@ class Rows:
     def put(
         self,
         keys: Sequence[int],
+        ids: Sequence[str],
         said: Sequence[Said],
         parts: Sequence[int],
         orders: Sequence[int],
@@ -74,6 +76,7 @@ class Rows:
         self._reserve(int(at.max()))
         columns = list(zip(*said, strict=True))
         touched = self.group[at]
+        self.id[at] = list(map(hash, ids))
         for name, column in _CODED.items():
             getattr(self, name)[at] = list(map(hash, columns[column]))
         self.time[at], self.part[at], self.order[at], self.asks[at] = columns[TIME], parts, orders, asking
@@ -92,6 +95,12 @@ class Rows:
         column = self.part[: self.end]
         mask = column == parts[0] if len(parts) == 1 else np.isin(column, parts)
         keys: list[int] = np.flatnonzero(mask & self.alive[: self.end]).tolist()
+        return keys
+
+    def of_ids(self, ids: Collection[str]) -> list[int]:
+        """The keys of the entries that have these ids."""
+        codes = np.fromiter(map(hash, ids), np.int64, len(ids))
+        keys: list[int] = np.flatnonzero(np.isin(self.id[: self.end], codes) & self.alive[: self.end]).tolist()
         return keys
 
     def link_all(self) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from runtime.search.entry import Entry
 
-VERSION = 3
+VERSION = 4
 """Kept in the file as `user_version`: a file of another one is made anew."""
 
 TOKENIZE = "porter unicode61"
@@ -23,7 +23,7 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
 CREATE TABLE parts (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, revision TEXT NOT NULL);
 CREATE INDEX parts_of_agent ON parts (agent);
 CREATE TABLE entries (
-    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
     said BLOB NOT NULL, part INTEGER NOT NULL, place BLOB NOT NULL
 );
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
@@ -36,7 +36,8 @@ CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')
 """`words` indexes what stands in `entries` and keeps no copy of it; a key is a row of the matrix and never 0.
 
 There is no column for an entry's context, the texts before and after it: where a word stands in it follows from where
-it stands in those texts (see `bm25`), so nothing is written three times and nothing goes stale.
+it stands in those texts (see `bm25`), so nothing is written three times and nothing goes stale. Nor is there an index
+of ids: which key an id has is known in memory, and an index costs a tenth of what putting entries does.
 """
 
 NAMES = frozenset(

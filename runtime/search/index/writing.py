@@ -68,7 +68,8 @@ class Delta:
         rows.remove(self.removed)
         asking = [asks(row[TEXT]) for row, _, _ in self.fresh]
         parts = [row[PART] for row, _, _ in self.fresh]
-        rows.put(self.keys, [said for _, said, _ in self.fresh], parts, [order for _, _, order in self.fresh], asking)
+        ids, orders = [row[ID] for row, _, _ in self.fresh], [order for _, _, order in self.fresh]
+        rows.put(self.keys, ids, [said for _, said, _ in self.fresh], parts, orders, asking)
         rows.embedded[self.unembedded] = False
 
 
@@ -123,6 +124,7 @@ def forget_vectors(connection: sqlite3.Connection) -> None:
 
 def embed(
     connection: sqlite3.Connection,
+    rows: Rows,
     model: str,
     dimension: int | None,
     vectors: Sequence[tuple[Pending, NDArray[np.float32]]],
@@ -130,11 +132,9 @@ def embed(
     """Keep vectors of `dimension` (None: of any that they share); the keys they have now, and the vectors, each of
     length 1. Raises EmbeddingMismatch."""
     found = unit([vector for _, vector in vectors], dimension)
-    ids = _json([pending.id for pending, _ in vectors])
-    there = {
-        (identity, hashed): key
-        for key, identity, hashed in connection.execute(f"SELECT key, id, hash FROM entries WHERE id {_LISTED}", (ids,))  # noqa: S608
-    }
+    waiting = _json(rows.of_ids([pending.id for pending, _ in vectors]))
+    sql = f"SELECT key, id, hash FROM entries WHERE key {_LISTED}"  # noqa: S608
+    there = {(identity, hashed): key for key, identity, hashed in connection.execute(sql, (waiting,))}
     places = {there.get((pending.id, pending.hash), 0): at for at, (pending, _) in enumerate(vectors)}
     places.pop(0, None)
     keys, kept = np.array(list(places), np.int64), found[list(places.values())]
@@ -177,7 +177,7 @@ def _merge(
     """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
     unknown = fresh.keys() - there.keys()
     if unknown and rows.end > 1:
-        there = {**there, **_found(connection.execute(f"{_SELECT} id {_LISTED}", (_json(list(unknown)),)))}
+        there = {**there, **_standing(connection, rows.of_ids(unknown))}
     new: list[Fresh] = []
     changed: list[tuple[int, Row, Fresh]] = []
     moved: list[tuple[int, Fresh]] = []

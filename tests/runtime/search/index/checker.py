@@ -19,6 +19,7 @@ def agree(path: Path) -> int:
         # With rank 1 the words are compared with the texts that the entries have.
         connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
         entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, said, text FROM entries")}
+        assert connection.execute("SELECT id FROM entries GROUP BY id HAVING count(*) > 1").fetchall() == []
         assert {key for (key,) in connection.execute("SELECT id FROM words_docsize")} == entries.keys()
         parts = {key for (key,) in connection.execute("SELECT key FROM parts")}
         assert {part for part, _, _ in entries.values()} <= parts
