@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from runtime.api.house import House
 from runtime.errors import SymbiontError
+from runtime.memory import Problem
 from runtime.memory.opened import OpenMemory
 from runtime.webhooks.made_routes import SWITCHED_OFF
 from runtime.webhooks.route import Mount
@@ -148,18 +149,23 @@ async def _store(name: str, memory: OpenMemory) -> Check:
         stats = await memory.store.stats()
     except SymbiontError as error:
         return Check(check, "RED", f"{memory.store.identity}: {error.line()}")
-    errors = [f"{each.file}: {each.message}" for each in problems if each.severity == "error"]
+    errors = [_told(each) for each in problems if each.severity == "error"]
     if errors:
         return Check(check, "RED", _listed("nothing can be remembered", errors))
     kept = f"{memory.block.store.name} in {memory.folder}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
     besides = [each for each in problems if each.file not in said]
-    known = [f"{each.file}: {each.message}" for each in (*besides, *stats.problems)]
+    known = [_told(each) for each in (*besides, *stats.problems)]
     warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
     if warnings:
         return Check(check, "YELLOW", f"{kept}; {_listed('to be looked at', warnings)}")
     remote = memory.block.store.options.get("remote")
     return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
+
+
+def _told(problem: Problem) -> str:
+    """What is wrong with a file, which is named once."""
+    return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 
 
 async def _index(name: str, memory: OpenMemory) -> Check:

@@ -28,6 +28,12 @@ def place_of(answer: Mapping[str, Any]) -> str | None:
     return file if answer["line"] is None else f"{file}:{answer['line']}"
 
 
+def told(problem: Mapping[str, Any]) -> str:
+    """What is wrong with a file, which is named once."""
+    file, message = problem["file"], problem["message"]
+    return message if file in message else f"{file}: {message}"
+
+
 def print_item(item: Mapping[str, Any], place: str | None) -> None:
     """Everything that is known of an item, then its text."""
     said = item["provenance"]

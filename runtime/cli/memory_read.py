@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.memory_items import kind_of, place_of, print_item
+from runtime.cli.memory_items import kind_of, place_of, print_item, told
 from runtime.cli.memory_options import all_tags_option, memory_option, type_option, user_option
 from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option, zoned
 from runtime.cli.progress import unwatched
@@ -137,12 +137,10 @@ def stats(agent: str | None, memory: str | None, root: Path | None, as_json: boo
         return
     columns = ("agent", "memory", "items", "by meaning", "files", "size", "first day", "last day")
     print_table(columns, [_row(row) for row in answer["agents"]], empty="Nothing is remembered yet.")
-    for row in answer["agents"]:
-        for problem in row["problems"]:
-            click.secho(printable(f"{problem['file']}: {problem['message']}"), fg="yellow", err=True)
-    for state in answer["memories"]:
-        for line in state["problems"]:
-            click.secho(printable(f"memory {state['memory']}: {line}"), fg="yellow", err=True)
+    said = {told(problem): None for row in answer["agents"] for problem in row["problems"]}
+    more = [(state["memory"], line) for state in answer["memories"] for line in state["problems"]]
+    for line in (*said, *(f"memory {name}: {line}" for name, line in more if line not in said)):
+        click.secho(printable(line), fg="yellow", err=True)
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:

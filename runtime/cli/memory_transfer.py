@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from runtime.cli.client import Reach, find_root
+from runtime.cli.memory_items import told
 from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
 from runtime.cli.output import json_option, print_json, printable, root_option
 from runtime.cli.progress import shown_progress, unwatched
@@ -57,16 +58,10 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                     break
                 answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
     click.echo(f"exported {count:,} items" + ("" if output == "-" else f" to {output}"), err=True)
-    for line in dict.fromkeys(map(_problem, problems)):
+    for line in dict.fromkeys(map(told, problems)):
         click.secho(printable(f"left out: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
-
-
-def _problem(problem: dict[str, str]) -> str:
-    """With its file, where the message does not name it."""
-    file, message = problem["file"], problem["message"]
-    return message if file in message else f"{file}: {message}"
 
 
 def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:

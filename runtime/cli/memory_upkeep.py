@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from runtime.cli.client import Reach, call, find_root
+from runtime.cli.memory_items import told
 from runtime.cli.memory_options import memory_option
 from runtime.cli.output import ask, json_option, print_json, printable, root_option
 from runtime.cli.progress import shown_progress, unwatched
-from runtime.errors import UsageError
+from runtime.errors import SymbiontError, UsageError
 
 
 @click.command(short_help="Put what logs hold for the long term where it stays; delete old logs.")
@@ -34,7 +35,13 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
         done = []
         for number, (name, where) in enumerate(wanted):
             progress(name or "", number, len(wanted))
-            done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=unwatched))
+            try:
+                done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=unwatched))
+            except SymbiontError as error:
+                if agent is not None:
+                    raise
+                # An agent whose files cannot be read stands in no other's way.
+                done.append(_failed(name or "", where or "", error))
     if as_json:
         print_json({"agents": done})
     else:
@@ -43,13 +50,18 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
         sys.exit(1)
 
 
+def _failed(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
+    problem = {"file": "", "message": error.line(), "severity": "error"}
+    return {"agent": agent, "memories": [{"memory": memory, "flushed": 0, "deleted": 0, "problems": [problem]}]}
+
+
 def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
             counts = f"{_count(each['flushed'], 'item')} put where they stay, {_count(each['deleted'], 'log')} deleted"
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
-                click.secho(printable(f"left as it is: {problem['file']}: {problem['message']}"), fg="red", err=True)
+                click.secho(printable(f"left as it is: {told(problem)}"), fg="red", err=True)
     if not done:
         click.echo("There is nothing to compact.")
 
@@ -153,4 +165,4 @@ def _print_verified(row: Mapping[str, Any]) -> None:
     click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
     for problem in row["problems"]:
         colour = "red" if problem["severity"] == "error" else "yellow"
-        click.secho(printable(f"    {problem['file']}: {problem['message']}"), fg=colour)
+        click.secho(printable(f"    {told(problem)}"), fg=colour)

@@ -322,6 +322,24 @@ def test_compaction_puts_what_is_for_the_long_term_where_it_stays(run: Symbi) ->
     assert "## Facts\n- The office closes at six" in good(run("memory", "inspect", "reviewer"))
 
 
+def test_an_agent_whose_files_cannot_be_read_is_named_once_and_keeps_no_other_from_compaction(
+    run: Symbi, tmp_path: Path
+) -> None:
+    good(run("memory", "write", "reviewer", "Title\n- [fact] It is for the long term", "--type", "episode"))
+    folder = tmp_path / "notes" / "another" / "memory.md"
+    folder.mkdir(parents=True)
+    (folder.parent / "logs").mkdir()
+    (folder.parent / "logs" / "2026-02-14.md").write_text("# Log\n\n## 09:00 — Title\n- [fact] Waits\n", "utf-8")
+    done = run("memory", "compact", "--all")
+    refused(done, 1, "reviewer in notes: 1 item put where they stay", "left as it is: cannot read")
+    assert done.stderr.count(str(folder)) == 1
+    assert run("memory", "verify").stdout.count(str(folder)) == 1
+    for command in (("memory", "stats"), ("readiness",)):
+        done = run(*command)
+        assert "cannot read" in done.stdout + done.stderr
+        assert f"{folder}: cannot read" not in done.stdout + done.stderr, "the message names it"
+
+
 def test_an_index_that_was_lost_is_built_again(run: Symbi) -> None:
     good(run("memory", "write", "reviewer", "Bluebird flies at dawn"))
     assert good(run("memory", "reindex", "reviewer")) == "notes: 1 item of 1 part indexed, 1 of them by meaning\n"
