@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
+
+from pydantic import BaseModel
 
 
 class Row(Protocol):
@@ -17,6 +21,33 @@ class Row(Protocol):
 R = TypeVar("R", bound=Row)
 
 
+@dataclass(frozen=True)
+class LateRow:
+    """A row whose code is loaded when it is first needed, so that a table costs nothing and an extra may be absent.
+
+    `options_path` and `opening` are `module:name`: the pydantic model of what the program may say behind the row's
+    name, and what opens it. `doc_url` is where it is described, `extra` the optional dependency that it needs.
+    """
+
+    name: str
+    title: str
+    doc: str
+    options_path: str
+    opening: str
+    doc_url: str | None = None
+    extra: str | None = None
+
+    @property
+    def options(self) -> type[BaseModel]:
+        """The model of the row's options."""
+        return cast("type[BaseModel]", _load(self.options_path))
+
+    @property
+    def opened_by(self) -> Any:
+        """What opens it; the table says what that takes."""
+        return _load(self.opening)
+
+
 def by_name(kind: str, rows: Iterable[R]) -> Mapping[str, R]:
     """A read-only table of `rows` by name. Raises ValueError naming the `kind` and the row whose name was taken."""
     found: dict[str, R] = {}
@@ -25,3 +56,8 @@ def by_name(kind: str, rows: Iterable[R]) -> Mapping[str, R]:
             raise ValueError(f"{kind} {row.name} stands in the table twice")
         found[row.name] = row
     return MappingProxyType(found)
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dslc.blocks import Memory
 from runtime.clock import SYSTEM, Clock
@@ -31,33 +30,18 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
-from runtime.rows import by_name
+from runtime.rows import LateRow, by_name
 
 Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable[Store]]
 
 
 @dataclass(frozen=True)
-class StoreRow:
-    """A kind of store. `options` and `opening` are `module:name`, loaded when they are first needed.
-
-    `options` names the pydantic model of what the program may say behind the store's name; `opening` an `Open`, given
-    the memory, its absolute path, the clock and the options with their secrets in place. `extra` is the optional
-    dependency it needs, `files` whether its memories are files under the path, so that a single daemon must own them.
+class StoreRow(LateRow):
+    """A kind of store; `opening` names an `Open`, given the memory, its absolute path, the clock and the options with
+    their secrets in place. `files`: its memories are files under the path, so that a single daemon must own them.
     """
 
-    name: str
-    title: str
-    doc: str
-    options_path: str
-    opening: str
-    doc_url: str | None = None
-    extra: str | None = None
     files: bool = True
-
-    @property
-    def options(self) -> type[BaseModel]:
-        """The model of the row's options."""
-        return cast("type[BaseModel]", _load(self.options_path))
 
     def identity(self, path: Path) -> str:
         """What a store of this kind at this path physically is, before it is opened."""
@@ -114,7 +98,7 @@ async def open_store(
             f"the memory {memory.name} gives the store {row.name} options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
-    opening = cast("Open", _load(row.opening))
+    opening = cast("Open", row.opened_by)
     return await opening(memory, path_of(memory, root), clock, memory.store.options if options is None else options)
 
 
@@ -123,11 +107,6 @@ def _row(memory: Memory) -> StoreRow:
     if row is None:
         raise UsageError(f"there is no store {memory.store.name}", hint=f"there are {', '.join(sorted(STORES))}")
     return row
-
-
-def _load(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
 
 
 __all__ = [

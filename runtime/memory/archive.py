@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import stat
 from collections import defaultdict
@@ -13,6 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from dslc.blocks.names import is_name
 from runtime.memory import lock
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
@@ -25,7 +25,6 @@ from runtime.memory.reading import log_items, long_term_items
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
 
 _CHECKED = 100_000  # files of which is remembered whether they are text
-_AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class File(NamedTuple):
@@ -55,7 +54,7 @@ class Archive:
         if root is None:
             return ()
         with root:
-            return tuple(name for name in root.names() if _AGENT.fullmatch(name) and _has_memory(root, name))
+            return tuple(name for name in root.names() if is_name(name) and _has_memory(root, name))
 
     def files(self, agent_id: str, wanted: Scan) -> list[File]:
         """The files of an agent that may hold what is wanted, in the order of the scan."""

@@ -11,7 +11,6 @@ our rename, and the time an editor itself shows an old text before it saves it o
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,16 +24,16 @@ from pydantic import BaseModel, ConfigDict
 
 from dslc.blocks import Memory
 from runtime.clock import SYSTEM, Clock, utc
+from runtime.memory.agent_name import legal
 from runtime.memory.archive import Archive
 from runtime.memory.compaction import compact
-from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreError
+from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
 from runtime.memory.store import (
     Capability,
     Compaction,
-    Growth,
     Inspection,
     Part,
     Place,
@@ -45,7 +44,6 @@ from runtime.memory.store import (
 )
 from runtime.memory.writable import unwritable
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _THREADS = 8
 _NOTEBOOKS = 256  # agents whose logs are remembered
 _log = structlog.get_logger(__name__)
@@ -194,7 +192,7 @@ class MarkdownStore(Store):
             async def write(works: Sequence[Work]) -> Sequence[Outcome]:
                 outcomes = await self._writing(partial(notebook.perform, works))
                 for growth in notebook.growths():
-                    self._tell(growth)
+                    self._grew(growth)
                 return outcomes
 
             group = self._groups[agent_id] = Group(f"memory of {agent_id}", write)
@@ -203,14 +201,6 @@ class MarkdownStore(Store):
             if self._groups[name].idle:
                 del self._groups[name]
         return group
-
-    def _tell(self, growth: Growth) -> None:
-        """What was added is kept, whatever becomes of telling it: an index that misses it finds it by its revision."""
-        if self.on_growth is not None:
-            try:
-                self.on_growth(growth)
-            except Exception:
-                _log.exception("memory_growth_not_told", part=growth.part.name)
 
     async def _whose(self, memory_id: str, agent_id: str | None) -> str:
         if agent_id is not None:
@@ -231,13 +221,3 @@ class MarkdownStore(Store):
 
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))
-
-
-def legal(agent_id: str) -> str:
-    """The agent's name, when a folder may have it. Raises RefusedItem.
-
-    The language's names (LANGUAGE, section 1): 1 to 64 letters, digits, `_`, `-`, `.`, and neither `.` nor `..`.
-    """
-    if _NAME.fullmatch(agent_id) is None or agent_id in {".", ".."}:
-        raise RefusedItem(f"{agent_id[:80]!r} is no name of an agent", hint="1 to 64 letters, digits, `_`, `-` or `.`")
-    return agent_id

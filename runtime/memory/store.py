@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple, final
 
+import structlog
 from pydantic import BaseModel, ConfigDict
 
 from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
@@ -19,6 +20,7 @@ Capability = Literal["edit", "delete", "compact", "remove"]
 LARGEST_TEXT = 1024 * 1024
 """Characters of one item's text at most, and again of everything said about it; a longer one is refused."""
 _ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
+_log = structlog.get_logger(__name__)
 
 
 class Scan(BaseModel):
@@ -272,6 +274,17 @@ class Store(ABC):
 
     async def _remove(self, agent_id: str) -> bool:
         raise NotImplementedError
+
+    @final
+    def _grew(self, growth: Growth) -> None:
+        """Tell `on_growth`. What was added is kept, whatever becomes of telling it: who misses it finds it by its
+        revision."""
+        if self.on_growth is None:
+            return
+        try:
+            self.on_growth(growth)
+        except Exception:
+            _log.exception("memory_growth_not_told", part=growth.part.name)
 
     def _must_be_able_to(self, capability: Capability) -> None:
         if capability not in self.capabilities:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date
@@ -13,6 +12,7 @@ from threading import Lock
 
 import structlog
 
+from dslc.blocks.names import is_name
 from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.item import Item
@@ -25,7 +25,6 @@ from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreSt
 BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
 """Records that are read at a time, and their bytes."""
 
-_AGENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _OWN = frozenset({folder_index.NAME, state.NAME})
 _log = structlog.get_logger(__name__)
 
@@ -69,7 +68,7 @@ class Archive:
         if root is None:
             return ()
         with root:
-            return tuple(name for name in root.names() if _AGENT.fullmatch(name) and self._holds_records(root, name))
+            return tuple(name for name in root.names() if is_name(name) and self._holds_records(root, name))
 
     def _holds_records(self, root: Folder, name: str) -> bool:
         found = root.status(name)

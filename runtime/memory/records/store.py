@@ -16,10 +16,10 @@ import structlog
 
 from dslc.blocks import Choice, Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
+from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.group import Group
 from runtime.memory.item import Item
-from runtime.memory.markdown import legal
 from runtime.memory.records import gates as gate
 from runtime.memory.records.cabinet import Cabinet
 from runtime.memory.records.courier import Courier, Letter
@@ -34,7 +34,6 @@ from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.works import Done, Failure, Mark, Tidy, Work, Write
 from runtime.memory.store import (
     Capability,
-    Growth,
     Inspection,
     Part,
     Place,
@@ -217,7 +216,7 @@ class RecordsStore(Store):
         for fault in result.faults:
             _log.warning("memory_beside_records", agent=cabinet.agent_id, reason=fault)
         for growth in result.growths:
-            self._tell(growth)
+            self._grew(growth)
         for outcome in result.outcomes:
             if isinstance(outcome, Done):
                 self._courier.add(outcome.notes)
@@ -226,14 +225,6 @@ class RecordsStore(Store):
             if self._later is None or self._later.done():
                 self._later = asyncio.create_task(self._catch_up(), name=f"index.json of {self.identity}")
         return result.outcomes
-
-    def _tell(self, growth: Growth) -> None:
-        if self.on_growth is None:
-            return
-        try:
-            self.on_growth(growth)
-        except Exception as error:
-            _log.exception("memory_growth_not_taken", store=self.identity, error=type(error).__name__)
 
     async def _catch_up(self) -> None:
         while self._behind:

@@ -6,40 +6,20 @@ To add one: one file with an `Embedder`, its options model and an opening functi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.rows import by_name
+from runtime.rows import LateRow, by_name
 from runtime.search.embedding.embedder import Embedder
 
 Open = Callable[[Mapping[str, object]], Awaitable[Embedder]]
 
 
-@dataclass(frozen=True)
-class EmbeddingRow:
-    """An embedding. `options_path` and `opening` are `module:name`, loaded when they are first needed.
-
-    `options_path` names the pydantic model of what the program may say behind the embedding's name; its module imports
-    nothing that the extra brings. `opening` names an `Open`. `extra` is the optional dependency that it needs.
-    """
-
-    name: str
-    title: str
-    doc: str
-    options_path: str
-    opening: str
-    doc_url: str | None = None
-    extra: str | None = None
-
-    @property
-    def options(self) -> type[BaseModel]:
-        """The model of the row's options."""
-        return cast("type[BaseModel]", _load(self.options_path))
+class EmbeddingRow(LateRow):
+    """An embedding; `opening` names an `Open`. The module of its options imports nothing that the extra brings."""
 
 
 EMBEDDINGS = by_name(
@@ -107,7 +87,7 @@ async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -
     if row is None:
         raise UsageError(f"there is no embedding {name}", hint=f"there are {', '.join(sorted(EMBEDDINGS))}")
     try:
-        return await cast("Open", _load(row.opening))(options)
+        return await cast("Open", row.opened_by)(options)
     except ValidationError as error:
         raise UsageError(
             f"the embedding {row.name} is given options that it does not take",
@@ -117,11 +97,6 @@ async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -
 
 def _problems(error: ValidationError) -> list[Any]:
     return list(error.errors(include_input=False, include_url=False, include_context=False))
-
-
-def _load(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
 
 
 __all__ = ["EMBEDDINGS", "Embedder", "EmbeddingRow", "default_embedding", "open_embedding"]

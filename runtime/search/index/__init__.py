@@ -6,41 +6,22 @@ To add an index: one file with an `Index`, its options model and an opening func
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
 from dslc.blocks import Choice
 from runtime.errors import UsageError
-from runtime.rows import by_name
+from runtime.rows import LateRow, by_name
 from runtime.search.index.index import Around, Change, Index, IndexStats, Pending, Scored
 
 Open = Callable[[Path | None, BaseModel], Awaitable[Index]]
 
 
-@dataclass(frozen=True)
-class IndexRow:
-    """A kind of index. `options_path` and `opening` are `module:name`, loaded when they are first needed.
-
-    `options_path` names the pydantic model of what the program may say behind the index's name; `opening` an `Open`,
-    given the index's file (None: it is kept in memory only) and the options. `extra` is the optional dependency it
-    needs.
-    """
-
-    name: str
-    title: str
-    doc: str
-    options_path: str
-    opening: str
-    extra: str | None = None
-
-    @property
-    def options(self) -> type[BaseModel]:
-        """The model of the row's options."""
-        return cast("type[BaseModel]", _load(self.options_path))
+class IndexRow(LateRow):
+    """A kind of index; `opening` names an `Open`, given the index's file (None: it is kept in memory only) and the
+    options."""
 
 
 INDEXES = by_name(
@@ -78,13 +59,8 @@ async def open_index(choice: Choice | None, path: Path | None, options: Mapping[
             f"the index {row.name} is given options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
-    opening = cast("Open", _load(row.opening))
+    opening = cast("Open", row.opened_by)
     return await opening(path, given)
-
-
-def _load(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
 
 
 __all__ = [
