@@ -7,8 +7,9 @@ from typing import Any
 
 from runtime.api.house import House
 from runtime.identity import OWNER_CALLER
+from runtime.memory.progress import Progress
 from runtime.tools import TOOLS, Context, Tool
-from runtime.tools.context import Progress, untold
+from runtime.tools.context import untold
 
 
 class ToolOperation:

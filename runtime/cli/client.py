@@ -17,9 +17,8 @@ from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
     from runtime.daemon.house import House
+    from runtime.memory.progress import Progress
 
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is."""
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 
 LINES = "application/x-ndjson"

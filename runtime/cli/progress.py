@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from runtime.cli.client import Progress
+if TYPE_CHECKING:
+    from runtime.memory.progress import Progress
 
 
 def unwatched(_what: str, _done: int, _total: int) -> None:

@@ -19,7 +19,7 @@ from runtime.daemon.scrape import Scrape
 from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
-from runtime.tools.context import Progress
+from runtime.memory.progress import Progress
 
 log = structlog.get_logger("symbiont.admin")
 

@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from runtime.errors import SymbiontError
-from runtime.tools.context import Progress
+from runtime.memory.progress import Progress
 
 log = structlog.get_logger("symbiont.admin")
 

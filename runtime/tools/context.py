@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from runtime.clock import Clock
 from runtime.database import Database
 from runtime.identity import Caller
 from runtime.memory.opened import OpenMemory
+from runtime.memory.progress import Progress
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes
@@ -38,10 +39,6 @@ class House(Protocol):
 
     def public_url(self, path: str) -> str:
         """The URL at which senders reach `path`."""
-
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and how much there is."""
 
 
 def untold(_what: str, _done: int, _total: int) -> None:
