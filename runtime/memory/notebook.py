@@ -160,14 +160,16 @@ class Notebook:
             return document.stamped(self.agent_id, self.now()).adding(new) if new else document
 
         self.rewrite(folder, add)
+        if any(written[number] is None for number in numbers):
+            # Whoever wrote what is there already may have been killed before it was on disk.
+            folder.settle(MEMORY)
 
     def _append_to_log(
         self, logs: Folder, day: date, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
         ledger = self._ledger(day)
-        elsewhere = (
-            self._keys_of_neighbours(logs, day) if any(delivery_key(items[n].source_uri) for n in numbers) else []
-        )
+        elsewhere = self._neighbours(logs, day) if any(delivery_key(items[n].source_uri) for n in numbers) else []
+        repeated: set[str] = set()
 
         def entries() -> bytes:
             pieces = []
@@ -175,7 +177,9 @@ class Notebook:
                 item, key = items[number], delivery_key(items[number].source_uri)
                 written[number] = None
                 if key is not None:
-                    if key in ledger.keys or any(key in keys for keys in elsewhere):
+                    there = next((each.name for each in (ledger, *elsewhere) if key in each.keys), None)
+                    if there is not None:
+                        repeated.add(there)
                         continue
                     ledger.keys.add(key)
                 pieces.append(entry_of(item, ledger.newline))
@@ -184,19 +188,22 @@ class Notebook:
             return b"".join(pieces)
 
         step = ledger.append(logs, entries)
+        for name in repeated:
+            # Whoever wrote what is there already may have been killed before it was on disk.
+            logs.settle(name)
         if step is not None:
             added = tuple(item for item in (written[number] for number in numbers) if item is not None)
             part = Part(part_name(self.agent_id, day), self.agent_id, step.after)
             self._growths.append(Growth(part, step.before, added))
 
-    def _keys_of_neighbours(self, logs: Folder, day: date) -> list[set[str]]:
-        """The keys of the days before and after: a run that is done again may have another time than the first."""
+    def _neighbours(self, logs: Folder, day: date) -> list[Ledger]:
+        """Those of the days before and after: a run that is done again may have another time than the first."""
         found = []
         for step in (-1, 1):
             with contextlib.suppress(OverflowError):
                 ledger = self._ledger(day + timedelta(days=step))
                 ledger.refresh(logs)
-                found.append(ledger.keys)
+                found.append(ledger)
         return found
 
     def _ledger(self, day: date) -> Ledger:

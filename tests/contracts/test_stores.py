@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +22,7 @@ from runtime.memory import (
     STORES,
     Growth,
     Item,
+    MemoryType,
     NoSuchItem,
     Provenance,
     RefusedItem,
@@ -360,6 +363,29 @@ async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store:
         held = {one.memory_id: one for one, _ in await store.read(part)}
         if known.get(part.name, ("", {}))[0] == part.revision:
             assert known[part.name][1] == held
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a descriptor stands for is asked of /proc")
+@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
+async def test_what_is_there_already_is_on_disk_when_that_is_said(
+    store: Store, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_type: MemoryType
+) -> None:
+    given_item = item("Deployed", memory_type, source_uri=delivery_uri("d1"))
+    (written,) = await store.append([given_item])
+    place = (await store.locate([written]))[written.memory_id]
+    synced: set[str] = set()
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    again = await open_store(memory, tmp_path)
+    monkeypatch.setattr(os, "fsync", noted)
+    assert await again.append([given_item]) == ()
+    monkeypatch.undo()
+    await again.close()
+    assert str(Path(place.file).parent) in synced
 
 
 async def test_a_part_of_an_agent_that_was_removed_is_gone(store: Store) -> None:

@@ -121,6 +121,9 @@ class Cabinet:
                 assert waiting is not None
                 held.enter_context(waiting)
             kept = self._stage_all(folder, proofs, waiting, writes)
+            if len(kept) < sum(len(work.items) for _, work in writes):
+                # Whoever gave what is there already its name may have been killed before that was on disk.
+                flush(folder)
             if not kept:
                 return
             before = self._revisions(kept)
