@@ -24,6 +24,7 @@ from runtime.memory.secret_options import (
     with_secrets,
 )
 from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets import Context, Secret
 
 
@@ -55,7 +56,7 @@ class Opening:
         index = None if missing else block.index
         indexer = await held.take(
             self.pools.indexers,
-            (store.identity, _key(index)),
+            (store.identity, _key(index or Choice(name=INDEX))),
             lambda: open_indexer(store, index, self.index_folder, clock, index_options(block, values) if index else {}),
         )
         embedder, why = await self._embedder(block, resolution, held)

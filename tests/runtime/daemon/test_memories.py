@@ -83,6 +83,12 @@ async def test_other_weights_and_another_retention_open_nothing_twice(world: Wor
     assert opened(world) == [1, 1, 1]
 
 
+async def test_the_index_that_is_meant_where_none_is_named_is_opened_once(world: World) -> None:
+    first = (await world.load(memory("embedding hashing"))).memories["notes"]
+    second = (await world.load(memory("embedding hashing index embedded"))).memories["notes"]
+    assert second.indexer is first.indexer
+
+
 async def test_another_embedding_keeps_the_store_and_the_index_open(world: World) -> None:
     first = (await world.load(memory("embedding hashing"))).memories["notes"]
     await first.store.append([fact("The walnut")])
