@@ -232,6 +232,9 @@ class OpenMemory:
         """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too; why some
         have none is among the report's problems. Raises IndexFailed."""
         await self._indexer.forget(agent_id)
+        if self._embedder is not None:
+            self._embedder.renew()
+            await self._indexer.queue.use(self._embedder)
         report = await self._indexer.sync(agent_id, progress)
         try:
             return report._replace(embedded=await self.embed(progress=progress))

@@ -34,5 +34,8 @@ class Embedder(ABC):
         Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
         """
 
+    def renew(self) -> None:  # noqa: B027 - what learns nothing from answers has nothing to forget
+        """Forget what earlier answers said of the model, such as its dimension: it may be another one by now."""
+
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Let go of what is open."""

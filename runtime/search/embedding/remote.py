@@ -71,6 +71,10 @@ class RemoteEmbedder(Embedder):
             rows[place] = row
         return rows
 
+    def renew(self) -> None:
+        self._dimension = self._service.dimension
+        self._away = None
+
     async def close(self) -> None:
         await self._caller.close()
 
@@ -165,7 +169,7 @@ class RemoteEmbedder(Embedder):
                 + (" as declared" if declared is not None else " as before"),
                 hint=f"write `dimension {wrong[0]}`, or name the model that has {wanted}"
                 if declared is not None
-                else "was its model changed? then start the daemon again, and everything is embedded anew",
+                else "was its model changed? then `symbi memory reindex` embeds everything anew",
             )
         dimension = min(found)
         if dimension == 0:

@@ -16,6 +16,7 @@ from runtime.errors import UsageError
 from runtime.memory import Item, Provenance, Unsupported
 from runtime.memory import opened as module
 from runtime.memory.opened import Found, OpenMemory, open_memory
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
@@ -240,6 +241,50 @@ async def test_an_embedding_that_fails_leaves_the_keywords(
     report = await opened.reindex()
     assert (report.changed, report.embedded) == (2, 0)
     assert str(error) in report.problems[-1]
+    await opened.close()
+
+
+class Changing(Embedder):
+    """An embedding that learns its dimension from answers, as those over HTTP do."""
+
+    name = model = "changing"
+    answers = 8
+    known: int | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        return self.known
+
+    def renew(self) -> None:
+        self.known = None
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.known not in {None, self.answers}:
+            raise EmbeddingMismatch(f"a vector of {self.answers} numbers, not of {self.known}")
+        self.known = self.answers
+        return (await HashingEmbedder(256).embed(texts))[:, : self.answers]
+
+
+async def test_reindex_takes_a_model_of_another_dimension_as_it_is(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Changing()
+
+    async def opening(*_: object) -> Changing:
+        return embedder
+
+    monkeypatch.setattr(module, "open_embedding", opening)
+    opened = await open_memory(block(), tmp_path, index_folder=None, clock=clock)
+    await opened.store.append([fact("The walnut"), fact("The hazel", agent_id="planner")])
+    assert (await opened.reindex()).embedded == 2
+    embedder.answers = 16
+    await opened.store.append([fact("The oak")])
+    (note, *_) = (await ask(opened, "oak")).notes
+    assert "16 numbers, not of 8" in note
+    # Of one agent is enough: vectors of two dimensions are never kept beside one another.
+    report = await opened.reindex("reviewer")
+    assert (report.embedded, report.problems) == (3, ())
+    assert (await ask(opened, "oak")).notes == ()
     await opened.close()
 
 

@@ -124,7 +124,7 @@ async def test_not_too_many_characters_go_at_once(
     assert [[len(text) for text in texts] for texts in service.inputs] == [[600], [600, 300], [900]]
 
 
-async def test_the_first_dimension_is_the_one_for_good(opened: Open, service: Service) -> None:
+async def test_the_first_dimension_is_the_one_until_everything_is_embedded_anew(opened: Open, service: Service) -> None:
     embedder = opened()
     await embedder.embed(["first"])
     service.answers.append(vectors(lambda texts: [vector(text, 7) for text in texts]))
@@ -133,7 +133,13 @@ async def test_the_first_dimension_is_the_one_for_good(opened: Open, service: Se
     assert "7" in str(refused)
     assert str(DIMENSION) in str(refused)
     assert embedder.dimension == DIMENSION
-    assert refused.hint
+    assert "symbi memory reindex" in str(refused.hint)
+
+    embedder.renew()
+    assert embedder.dimension is None
+    service.answers.append(vectors(lambda texts: [vector(text, 7) for text in texts]))
+    await embedder.embed(["second"])
+    assert embedder.dimension == 7
 
 
 async def test_another_dimension_than_was_declared_is_refused(opened: Open, service: Service) -> None:
