@@ -162,7 +162,8 @@ class Indexer:
             return
         try:
             for before, part, items in growth:
-                entries = entries_of(part, [(item, None) for item in items], first=self._next_order(len(items)))
+                placed = [(item, None) for item in items]
+                entries = await _entries(part, placed, first=self._next_order(len(items)))
                 if await self.index.grow(part.name, agent, before, part.revision, entries):
                     self.queue.more()
                 else:
@@ -306,7 +307,7 @@ class Indexer:
             self._failure = None
 
 
-async def _entries(part: Part, items: Sequence[tuple[Item, Place]]) -> list[Entry]:
+async def _entries(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
     if len(items) > ON_THE_LOOP:
-        return await asyncio.to_thread(entries_of, part, items)
-    return entries_of(part, items)
+        return await asyncio.to_thread(entries_of, part, items, first=first)
+    return entries_of(part, items, first=first)
