@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from runtime.memory.item import Item, Provenance, RiskTier, delivery_key
+from runtime.memory.item import OWNER, Item, Provenance, RiskTier, delivery_key
 
 _OPEN = "<!-- symbi {"
 _CLOSE = "} -->"
@@ -84,7 +84,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
         tags=tags,
         source=item.source_uri,
         project=item.project_id,
-        user=item.user_id if item.user_id != "owner" else None,
+        user=item.user_id if item.user_id != OWNER else None,
         sources=item.source_memory_ids,
         provenance=Origin.of(item.provenance),
     )

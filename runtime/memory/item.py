@@ -17,6 +17,9 @@ MemoryType = Literal["episodic", "semantic", "procedural"]
 PATTERN = "pattern"
 """The tag that makes a semantic item a learned pattern."""
 
+OWNER = "owner"
+"""Whose an item is that names no user."""
+
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DELIVERY = "symbiont:delivery/"
@@ -74,7 +77,7 @@ class Item(BaseModel):
     memory_id: str = ""
     project_id: Text | None = None
     agent_id: str
-    user_id: Text = "owner"
+    user_id: Text = OWNER
     memory_type: MemoryType
     timestamp: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     source_uri: Text | None = None
@@ -100,7 +103,8 @@ class Item(BaseModel):
 
     def identified(self, section: str, occurrence: int) -> Item:
         """A copy with the uuid5 of where it stands (see `memory_id`)."""
-        return self.model_copy(update={"memory_id": memory_id(self.agent_id, section, self.chunk_hash, occurrence)})
+        found = memory_id(self.agent_id, section, self.chunk_hash, occurrence, self.user_id)
+        return self.model_copy(update={"memory_id": found})
 
     def changed(self, **fields: object) -> Item:
         """A copy with these fields, validated. Raises ValidationError."""
@@ -117,12 +121,14 @@ def chunk_hash(text: str) -> str:
     return hashlib.sha256(normalised(text).encode()).hexdigest()
 
 
-def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int) -> str:
-    """The uuid5 of an item that has no id of its own: it is where and what it is.
+def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int, user_id: str = OWNER) -> str:
+    """The uuid5 of an item that has no id of its own: it is where and what it is, and whose.
 
-    `occurrence` counts from 0 the items with this chunk_hash before it in the same section.
+    `occurrence` counts from 0 the user's items with this chunk_hash before it in the same section: no id tells what
+    another user has.
     """
-    return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence)))))
+    whose = () if user_id == OWNER else (user_id,)
+    return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence), *whose))))
 
 
 def delivery_uri(delivery_id: str, part: str | None = None) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from runtime.memory.annotation import delivery_keys
 from runtime.memory.folder import Folder, naming, read_all, revision, sync, write_all
-from runtime.memory.item import chunk_hash
+from runtime.memory.item import OWNER, chunk_hash
 from runtime.memory.log import Log, header, mended
 
 _WINDOW = 4096
@@ -41,8 +41,8 @@ class Ledger:
     def _forget(self) -> None:
         self.keys: set[str] = set()
         """The idempotency keys of the deliveries whose entries stand in the log whole."""
-        self.occurrences: Counter[str] = Counter()
-        """How many entries there are of each chunk_hash."""
+        self.occurrences: Counter[tuple[str, str]] = Counter()
+        """How many entries there are of each chunk_hash and user."""
         self.newline = "\n"
         self._seen: tuple[int, int, int] | None = None
         self._window = b""
@@ -132,7 +132,9 @@ class Ledger:
     def _enter(self, data: bytes) -> None:
         self._window = data[-_WINDOW:]
         self.keys.update(delivery_keys(data.decode("utf-8", "replace")))
-        self.occurrences.update(chunk_hash(entry.text) for entry in Log.parse(self.day, data).entries)
+        entries = Log.parse(self.day, data).entries
+        users = (OWNER if entry.annotation.user is None else entry.annotation.user for entry in entries)
+        self.occurrences.update(zip((chunk_hash(entry.text) for entry in entries), users, strict=True))
 
 
 def _from_outside(status: os.stat_result) -> tuple[int, int, int]:

@@ -144,7 +144,7 @@ class Notebook:
             keys = {delivery_key(item.source_uri) for item in there} - {None}
             # A set for each user: what one knows is not kept from another, nor told by a refusal.
             known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
-            alike = Counter((section_of(item), item.chunk_hash) for item in there)
+            alike = Counter((section_of(item), item.chunk_hash, item.user_id) for item in there)
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
             for number in numbers:
                 item, section, key = items[number], section_of(items[number]), delivery_key(items[number].source_uri)
@@ -155,8 +155,9 @@ class Notebook:
                 keys |= {key} - {None}
                 tags = tuple(tag for tag in item.tags if tag not in section.tags)
                 new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
-                written[number] = item.identified(section.name, alike[section, item.chunk_hash])
-                alike[section, item.chunk_hash] += 1
+                own = section, item.chunk_hash, item.user_id
+                written[number] = item.identified(section.name, alike[own])
+                alike[own] += 1
             return document.stamped(self.agent_id, self.now()).adding(new) if new else document
 
         self.rewrite(folder, add)
@@ -183,8 +184,9 @@ class Notebook:
                         continue
                     ledger.keys.add(key)
                 pieces.append(entry_of(item, ledger.newline))
-                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", ledger.occurrences[item.chunk_hash])
-                ledger.occurrences[item.chunk_hash] += 1
+                own = item.chunk_hash, item.user_id
+                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", ledger.occurrences[own])
+                ledger.occurrences[own] += 1
             return b"".join(pieces)
 
         step = ledger.append(logs, entries)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from runtime.memory.annotation import Annotation
 from runtime.memory.document import Document
-from runtime.memory.item import Item, MemoryType, Provenance
+from runtime.memory.item import OWNER, Item, MemoryType, Provenance
 from runtime.memory.log import Log
 
 _NOTHING_KNOWN = Provenance()
@@ -18,24 +18,26 @@ def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> l
 
     A bullet without a time of its own has that of the header's `Updated:`, and with no header the time `otherwise`.
     """
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, str, str]] = Counter()
     updated, items = _time(document.updated) or otherwise, []
     for section, bullet in document.items:
         note = bullet.annotation
         item = _item(agent_id, section.memory_type, bullet.text, note.at or updated, (*section.tags, *note.tags), note)
-        items.append(item.identified(section.name, seen[section.name, item.chunk_hash]))
-        seen[section.name, item.chunk_hash] += 1
+        key = section.name, item.chunk_hash, item.user_id
+        items.append(item.identified(section.name, seen[key]))
+        seen[key] += 1
     return items
 
 
 def log_items(agent_id: str, log: Log) -> list[Item]:
     """The items of a day's log, one for each of `log.entries`."""
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     items = []
     for entry in log.entries:
         item = _item(agent_id, "episodic", entry.text, entry.at, entry.annotation.tags, entry.annotation)
-        items.append(item.identified(f"logs/{log.day.isoformat()}", seen[item.chunk_hash]))
-        seen[item.chunk_hash] += 1
+        key = item.chunk_hash, item.user_id
+        items.append(item.identified(f"logs/{log.day.isoformat()}", seen[key]))
+        seen[key] += 1
     return items
 
 
@@ -51,7 +53,7 @@ def _item(
         tags=tags,
         source_uri=note.source,
         project_id=note.project,
-        user_id="owner" if note.user is None else note.user,
+        user_id=OWNER if note.user is None else note.user,
         source_memory_ids=note.sources,
         provenance=_NOTHING_KNOWN if note.provenance is None else note.provenance.provenance,
     )

@@ -365,6 +365,18 @@ async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store:
             assert known[part.name][1] == held
 
 
+@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
+async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Store, memory_type: MemoryType) -> None:
+    bobs = item("The launch is codenamed Bluebird", memory_type, user_id="bob")
+    counts = []
+    for agent, others in (("alone", ()), ("beside", ("ada", "owner"))):
+        await store.append([bobs.changed(agent_id=agent, user_id=user) for user in others])
+        written = [each for _ in range(2) for each in await store.append([bobs.changed(agent_id=agent)])]
+        assert written == [one for one in await everything(store, Scan(agent_id=agent)) if one.user_id == "bob"]
+        counts.append(len(written))
+    assert counts[0] == counts[1] > 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="what a descriptor stands for is asked of /proc")
 @pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
 async def test_what_is_there_already_is_on_disk_when_that_is_said(

@@ -116,6 +116,7 @@ def test_an_id_says_where_and_what_an_item_is() -> None:
         ("a", "Procedures", "h", 0),
         ("a", "Facts", "i", 0),
         ("a", "Facts", "h", 1),
+        ("a", "Facts", "h", 0, "ada"),
     ]
     assert len({memory_id(*place) for place in places}) == len(places)
 

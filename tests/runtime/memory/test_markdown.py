@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import FsyncFailed, Item, NoSuchItem, Scan, StoreBusy, StoreError, delivery_uri
+from runtime.memory import FsyncFailed, Item, MemoryType, NoSuchItem, Scan, StoreBusy, StoreError, delivery_uri
 from runtime.memory import lock as folder_lock
 from runtime.memory.folder import Folder
 from runtime.memory.markdown import MarkdownStore
@@ -393,3 +393,17 @@ async def test_an_annotation_that_a_person_broke_is_text(store: MarkdownStore, f
     memory.write_text(memory.read_text().replace('"tags":["a"]', '"tags":"a"'))
     (found,) = await everything(store)
     assert found.text.startswith("Known <!-- symbi")
+
+
+@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
+async def test_no_id_tells_what_another_user_has(store: MarkdownStore, memory_type: MemoryType) -> None:
+    bobs = item("The launch is codenamed Bluebird", memory_type, user_id="bob")
+    (alone,) = await store.append([bobs])
+    await store.remove("reviewer")
+    await store.append([bobs.changed(user_id="ada"), bobs.changed(user_id="owner")])
+    (beside,) = await store.append([bobs])
+    assert beside.memory_id == alone.memory_id
+    assert len({one.memory_id for one in await everything(store)}) == 3
+    again = MarkdownStore(store.root)
+    assert beside in await everything(again)
+    await again.close()
