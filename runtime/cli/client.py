@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import logging
 import os
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -202,7 +203,9 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     from runtime.daemon.settings import Settings
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
-    log.configure("auto", "error")
+    log.configure("text", "error")
+    # That an index was damaged, and is made anew, nobody else tells.
+    logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})
     last = root.read("program.json").get("database")
     if settings.database is None and str(last).startswith("postgresql:"):

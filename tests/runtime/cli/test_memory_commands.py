@@ -298,6 +298,16 @@ def test_a_damaged_index_is_made_anew_by_the_next_search(run: Symbi, tmp_path: P
     assert "Bluebird" in good(run("memory", "search", "reviewer", "bluebird"))
 
 
+def test_without_a_daemon_the_command_itself_says_that_an_index_was_damaged(root: Path) -> None:
+    good(symbi("memory", "write", "reviewer", "Bluebird flies at dawn", root=root))
+    for file in (root / ".symbi" / "index").glob("*.db"):
+        file.write_bytes(b"garbage" * 1000)
+    found = symbi("memory", "search", "reviewer", "bluebird", root=root)
+    assert "Bluebird" in good(found)
+    assert "index_made_anew" in found.stderr
+    assert symbi("memory", "search", "reviewer", "bluebird", root=root).stderr == ""
+
+
 def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
     good(run("memory", "write", "auditor", "kept for good"))
     refused(run("memory", "purge", "auditor", "--yes"), 1, "never deleted", "delete its folder by hand")
