@@ -91,11 +91,16 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
     """One check for each disk that a folder is on, or will be."""
     seen: set[int] = set()
     for folder in folders:
-        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-        if there is None or there.stat().st_dev in seen:
+        # A folder that may not even be looked at is its memory's matter.
+        there = next((each for each in (folder, *folder.parents) if os.access(each, os.F_OK)), None)
+        try:
+            if there is None or (disk := there.stat().st_dev) in seen:
+                continue
+            seen.add(disk)
+            free = shutil.disk_usage(there).free
+        except OSError as error:
+            yield Check("disk", "YELLOW", f"{there} cannot be looked at: {(error.strerror or str(error)).lower()}")
             continue
-        seen.add(there.stat().st_dev)
-        free = shutil.disk_usage(there).free
         level: Level = "RED" if free < NO_ROOM else "YELLOW" if free < LITTLE_ROOM else "GREEN"
         yield Check("disk", level, f"{_size(free)} free where {there} is")
 

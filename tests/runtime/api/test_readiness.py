@@ -150,3 +150,14 @@ async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
     assert text.count(record.name) == 1
     assert "its checksum is not that of its content" in text
     await memory.close()
+
+
+async def test_a_folder_that_cannot_be_looked_at_keeps_no_other_check_from_being_made(
+    tmp_path: Path, database: Database, clock: ManualClock
+) -> None:
+    house = await look(tmp_path, database, clock, None)
+    memory = house.memories["notes"]
+    memory.folder = tmp_path / ("x" * 300) / "notes"
+    status, _ = await house.row("disk")
+    assert status in {"GREEN", "YELLOW", "RED"}
+    await memory.close()
