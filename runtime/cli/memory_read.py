@@ -106,7 +106,8 @@ def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, 
         file = answer[part]
         click.secho(printable(file["path"]), dim=True, err=True)
         if file["text"] is None:
-            click.secho("  (nothing yet)", dim=True, err=True)
+            none = "nothing yet" if part == "memory" else "no episodes of that day"
+            click.secho(f"  ({none})", dim=True, err=True)
         elif sys.stdout.isatty():
             _lay_out(printable(file["text"]))
         else:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -16,8 +15,9 @@ import click
 from runtime.cli.client import Reach, find_root
 from runtime.cli.memory_items import told
 from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
-from runtime.cli.output import json_option, print_json, printable, root_option
+from runtime.cli.output import counted, json_option, print_json, printable, root_option
 from runtime.cli.progress import shown_progress, unwatched
+from runtime.daemon.root import replacing
 from runtime.errors import UsageError
 
 PAGE = 500
@@ -57,7 +57,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                 if cursor is None:
                     break
                 answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
-    click.echo(f"exported {count:,} items" + ("" if output == "-" else f" to {output}"), err=True)
+    click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(told, problems)):
         click.secho(printable(f"left out: {line}"), fg="red", err=True)
     if problems:
@@ -81,25 +81,12 @@ def _written(output: str) -> Iterator[BinaryIO]:
     file = Path(output).absolute()
     if file.is_dir():
         raise UsageError(f"{output} is a folder", hint="name a file in it")
-    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
-    try:
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
-    try:
-        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
-            yield handle
-            handle.flush()
-            os.fsync(descriptor)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with ExitStack() as stack:
+        try:
+            handle = stack.enter_context(replacing(file))
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        yield handle
 
 
 @click.command("import", short_help="Remember what was exported; twice changes nothing.")
@@ -144,7 +131,8 @@ def import_(
         print_json({"stored": done.stored, "there": done.there, "refused": done.refused})
     else:
         refused = f", {len(done.refused):,} refused" if done.refused else ""
-        click.echo(f"imported {done.stored:,} items; {done.there:,} were there already{refused}")
+        there = f"{done.there:,} {'was' if done.there == 1 else 'were'} there already"
+        click.echo(f"imported {counted(done.stored, 'item')}; {there}{refused}")
     if done.refused:
         sys.exit(1)
 

@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import Reach, call, find_root
 from runtime.cli.memory_items import told
 from runtime.cli.memory_options import memory_option
-from runtime.cli.output import ask, json_option, print_json, printable, root_option
+from runtime.cli.output import ask, counted, json_option, print_json, printable, root_option
 from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
@@ -58,7 +58,9 @@ def _failed(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
 def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
-            counts = f"{_count(each['flushed'], 'item')} put where they stay, {_count(each['deleted'], 'log')} deleted"
+            counts = (
+                f"{counted(each['flushed'], 'item')} put where they stay, {counted(each['deleted'], 'log')} deleted"
+            )
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
                 click.secho(printable(f"left as it is: {told(problem)}"), fg="red", err=True)
@@ -74,10 +76,6 @@ def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
         if state["memory"] not in able:
             click.echo(f"the memory {state['memory']} keeps {state['store']}, which are not compacted", err=True)
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 @click.command(short_help="Delete everything that an agent remembers.")
@@ -104,8 +102,8 @@ def purge(agent: str, memory: str | None, yes: bool, root: Path | None, as_json:
 
 def _told(memories: Sequence[Mapping[str, Any]]) -> str:
     def one(each: Mapping[str, Any]) -> str:
-        items = "" if each["items"] is None else f" with {_count(each['items'], 'item')}"
-        return f"{_count(each['files'], 'file')}{items} in the memory {each['memory']}"
+        items = "" if each["items"] is None else f" with {counted(each['items'], 'item')}"
+        return f"{counted(each['files'], 'file')}{items} in the memory {each['memory']}"
 
     return " and ".join(map(one, memories))
 
@@ -127,7 +125,7 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
         print_json(answer)
     else:
         for row in answer["memories"]:
-            counts = f"{_count(row['items'], 'item')} of {_count(row['parts'], 'part')}"
+            counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
             click.echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
     for name, line in problems:
         click.secho(printable(f"memory {name}: {line}"), fg="red", err=True)
@@ -161,7 +159,7 @@ def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bo
 def _print_verified(row: Mapping[str, Any]) -> None:
     wrong = [problem for problem in row["problems"] if problem["severity"] == "error"]
     state = click.style("wrong", fg="red") if wrong else click.style("good", fg="green")
-    counts = f"{_count(row['files'], 'file')}, {_count(row['items'], 'item')}"
+    counts = f"{counted(row['files'], 'file')}, {counted(row['items'], 'item')}"
     click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
     for problem in row["problems"]:
         colour = "red" if problem["severity"] == "error" else "yellow"

@@ -50,6 +50,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
     print_rows(columns, content, width=width, style=style_of)
 
 
+def counted(number: int, what: str) -> str:
+    """`1 item`, `2,000 items`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def ask(question: str, *, undone: str) -> None:
     """Go on when a person says yes; else end the command with exit code 1, saying `undone`.
 

@@ -369,7 +369,7 @@ def test_verify_ends_with_1_when_something_is_not_as_it_was_written(run: Symbi, 
     refused(done, 1, "wrong  auditor in audit", "good  reviewer in notes", record.name)
     assert json.loads(run("memory", "verify", "--json").stdout)["good"] is False
     exported = run("memory", "export")
-    refused(exported, 1, "exported 1 items", f"left out: {record}: its checksum")
+    refused(exported, 1, "exported 1 item", f"left out: {record}: its checksum")
     assert run("memory", "export", "reviewer").returncode == 0
     assert run("memory", "verify", "reviewer").returncode == 0
 
@@ -381,6 +381,7 @@ def test_inspect_is_byte_for_byte_when_piped_and_laid_out_on_a_terminal(daemon: 
     shown = terminal(daemon, "memory", "inspect", "reviewer", NO_COLOR="", COLORTERM="truecolor")
     assert "\x1b[1mbold\x1b[0m" in shown
     assert "<!--" not in shown
+    assert "(no episodes of that day)" in daemon.symbi("memory", "inspect", "reviewer", "--day", "2020-02-02").stderr
     answer: dict[str, Any] = json.loads(good(daemon.symbi("memory", "inspect", "reviewer", "--json")))
     assert answer["memory"]["text"] == file.read_text()
 

@@ -121,7 +121,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(daemon: Daemon, tmp_path
     (tmp_path / "notes" / "other").mkdir()
     (tmp_path / "notes" / "other" / "memory.md").mkdir()
     done = daemon.symbi("memory", "export", "--output", "all.jsonl")
-    refused(done, 1, "exported 1 items to all.jsonl", "left out: ", "other")
+    refused(done, 1, "exported 1 item to all.jsonl", "left out: ", "other")
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 1
 
 
