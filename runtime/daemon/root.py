@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from runtime.errors import UsageError
 
@@ -178,12 +178,20 @@ class Owned(UsageError):  # noqa: N818 - it is the state of the root
 
 
 def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `file` by `content`: temporary file, fsync, rename, folder fsync. A crash leaves the old or the new."""
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
+    """Replace `file` by `content`, as `replacing` does."""
+    with replacing(file, mode=mode) as handle:
+        handle.write(content)
+
+
+@contextmanager
+def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Replace `file` by what is written inside: temporary file, fsync, rename, folder fsync. A crash leaves the old or
+    the new, an error inside the old."""
+    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
     try:
         with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
-            handle.write(content)
+            yield handle
             handle.flush()
             os.fsync(descriptor)
         temporary.replace(file)

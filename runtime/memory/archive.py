@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dslc.blocks.names import is_name
 from runtime.memory import lock
+from runtime.memory.agent_folder import opened
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder, naming, read_all, revision
@@ -58,7 +59,7 @@ class Archive:
 
     def files(self, agent_id: str, wanted: Scan) -> list[File]:
         """The files of an agent that may hold what is wanted, in the order of the scan."""
-        with self._opened(agent_id) as folder:
+        with opened(self.root, agent_id) as folder:
             found = [] if folder is None else _days(folder)
         if wanted.memory_type not in {None, "episodic"}:
             found = []
@@ -92,7 +93,7 @@ class Archive:
         says so, while leaving it out would say that it is gone.
         """
         found: list[Part] = []
-        with self._opened(agent_id) as agent:
+        with opened(self.root, agent_id) as agent:
             memory = None if agent is None else agent.status(MEMORY)
             if memory is not None:
                 found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
@@ -115,7 +116,7 @@ class Archive:
     def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, Place]]:
         """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""
         name = MEMORY if day is None else f"{day.isoformat()}.md"
-        with self._opened(agent_id) as agent, _inner(agent, day) as folder:
+        with opened(self.root, agent_id) as agent, _inner(agent, day) as folder:
             if agent is None or folder is None:
                 return []
             with lock.reading(agent):
@@ -149,7 +150,7 @@ class Archive:
         """The text of `memory.md` and of a day's log. What is not UTF-8 shows as U+FFFD."""
         log = f"{day.isoformat()}.md"
         texts: list[str | None] = []
-        with self._opened(agent_id) as agent, _inner(agent, day) as logs:
+        with opened(self.root, agent_id) as agent, _inner(agent, day) as logs:
             for folder, name in ((agent, MEMORY), (logs, log)):
                 data = None if folder is None else folder.read(name)
                 texts.append(None if data is None else data.decode("utf-8", "replace"))
@@ -164,7 +165,7 @@ class Archive:
             self._checked.clear()
         found, known = Measure(self._checked), 0
         for agent in self.agents() if agent_id is None else (agent_id,):
-            with found.reporting(self.root / agent), self._opened(agent) as folder:
+            with found.reporting(self.root / agent), opened(self.root, agent) as folder:
                 known += folder is not None
                 if folder is not None:
                     found.take(folder)
@@ -179,13 +180,6 @@ class Archive:
         with root:
             for name in root.deleting():
                 shutil.rmtree(name, dir_fd=root.descriptor, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _opened(self, agent_id: str) -> Iterator[Folder | None]:
-        with contextlib.ExitStack() as held:
-            root = Folder.open_root(self.root)
-            folder = held.enter_context(root).child(agent_id) if root is not None else None
-            yield held.enter_context(folder) if folder is not None else None
 
 
 @contextlib.contextmanager

@@ -10,14 +10,15 @@ import contextlib
 import os
 import shutil
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 
 from runtime.clock import Clock, utc
-from runtime.memory import lock
+from runtime.memory.agent_folder import held, opened
 from runtime.memory.annotation import Annotation, annotation_of
 from runtime.memory.document import Document, section_of
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreBusy, StoreError
@@ -92,28 +93,13 @@ class Notebook:
         except StoreError as error:
             return error
 
-    @contextlib.contextmanager
-    def looked_at(self) -> Iterator[Folder | None]:
+    def looked_at(self) -> AbstractContextManager[Folder | None]:
         """The agent's folder without its lock; None when there is none."""
-        with contextlib.ExitStack() as held:
-            root = Folder.open_root(self.root)
-            folder = held.enter_context(root).child(self.agent_id) if root is not None else None
-            yield held.enter_context(folder) if folder is not None else None
+        return opened(self.root, self.agent_id)
 
-    @contextlib.contextmanager
-    def held(self, *, create: bool) -> Iterator[Folder | None]:
+    def held(self, *, create: bool) -> AbstractContextManager[Folder | None]:
         """The agent's folder under its lock; None when there is none and none is to be made."""
-        while True:
-            with contextlib.ExitStack() as held:
-                root = Folder.open_root(self.root, create=create)
-                folder = held.enter_context(root).child(self.agent_id, create=create) if root is not None else None
-                if folder is None:
-                    yield None
-                    return
-                held.enter_context(folder)
-                if held.enter_context(lock.writing(folder)):
-                    yield folder
-                    return
+        return held(self.root, self.agent_id, create=create)
 
     # Appending
 
@@ -128,10 +114,10 @@ class Notebook:
             if item.memory_type == "episodic":
                 by_day[item.timestamp.date()].append(number)
         if by_day:
-            with contextlib.ExitStack() as held:
+            with contextlib.ExitStack() as stack:
                 logs = folder.child(LOGS, create=True)
                 assert logs is not None
-                held.enter_context(logs)
+                stack.enter_context(logs)
                 for day, numbers in sorted(by_day.items()):
                     self._append_to_log(logs, day, items, numbers, written)
         return written
@@ -235,9 +221,9 @@ class Notebook:
             if found is None:
                 raise NoSuchItem(f"{self.agent_id} remembers nothing with the id {change.memory_id}")
             place, name, before, number = found
-            with contextlib.ExitStack() as held:
+            with contextlib.ExitStack() as stack:
                 if place is not folder:
-                    held.enter_context(place)
+                    stack.enter_context(place)
                 data, item = self._changed(name, before, number, change.text)
                 place.sweep()
                 if place.replace(name, data, before):

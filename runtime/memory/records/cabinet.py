@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from runtime.clock import Clock, utc, uuid7
 from runtime.memory import lock
+from runtime.memory.agent_folder import held
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.folder import Folder, naming
 from runtime.memory.item import Item
@@ -91,35 +92,29 @@ class Cabinet:
     @contextlib.contextmanager
     def _held(self, *, create: bool) -> Iterator[Folder | None]:
         """The agent's folder under its lock, its shelf as it is; None when there is none and none is to be made."""
-        while True:
-            with contextlib.ExitStack() as held:
-                root = Folder.open_root(self.root, create=create)
-                folder = held.enter_context(root).child(self.agent_id, create=create) if root is not None else None
-                if folder is None:
-                    yield None
-                    return
-                held.enter_context(folder)
-                if held.enter_context(lock.writing(folder)):
-                    found = read_stamp(folder)
-                    if self._stamp is None or found != self._stamp:
-                        self.shelf.refresh(folder, again=True)
-                        self._stamp = found
-                    yield folder
-                    self.shelf.saw(folder)
-                    return
+        with held(self.root, self.agent_id, create=create) as folder:
+            if folder is None:
+                yield None
+                return
+            found = read_stamp(folder)
+            if self._stamp is None or found != self._stamp:
+                self.shelf.refresh(folder, again=True)
+                self._stamp = found
+            yield folder
+            self.shelf.saw(folder)
 
     # Writing
 
     def _keep(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: Performed) -> None:
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             proofs = folder.child(evidence.FOLDER, create=True)
             assert proofs is not None
-            held.enter_context(proofs)
+            stack.enter_context(proofs)
             waiting = None
             if any(work.remote for _, work in writes):
                 waiting = folder.child(outbox.FOLDER, create=True)
                 assert waiting is not None
-                held.enter_context(waiting)
+                stack.enter_context(waiting)
             kept = self._stage_all(folder, proofs, waiting, writes)
             if len(kept) < sum(len(work.items) for _, work in writes):
                 # Whoever gave what is there already its name may have been killed before that was on disk.

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date
 from pathlib import Path
 from threading import Lock
@@ -13,6 +14,7 @@ from threading import Lock
 import structlog
 
 from dslc.blocks.names import is_name
+from runtime.memory.agent_folder import opened
 from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.item import Item
@@ -43,13 +45,9 @@ class Archive:
         with self._guard:
             return self._shelves.setdefault(agent_id, Shelf())
 
-    @contextlib.contextmanager
-    def opened(self, agent_id: str) -> Iterator[Folder | None]:
+    def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
         """An agent's folder; None when there is none."""
-        with contextlib.ExitStack() as held:
-            root = Folder.open_root(self.root)
-            folder = held.enter_context(root).child(agent_id) if root is not None else None
-            yield held.enter_context(folder) if folder is not None else None
+        return opened(self.root, agent_id)
 
     @contextlib.contextmanager
     def known(self, agent_id: str) -> Iterator[tuple[Folder | None, Shelf]]:
