@@ -36,6 +36,7 @@ log = structlog.get_logger("symbiont.memory")
 
 EMBEDDED_BEFORE_A_SEARCH: Final = 256
 """Entries that a command embeds at most before it searches."""
+_BY_KEYWORD: Final = ", so searches go by keyword"
 CATCH_UP_SECONDS: Final = 2.0
 """How long a search waits for its agent's parts while the background builds the index."""
 
@@ -172,11 +173,11 @@ class OpenMemory:
         Raises IndexFailed when the index cannot be read.
         """
         notes = await self._catch_up(question.wanted.agent)
-        mismatch = self._indexer.queue.mismatch
-        if mismatch is None:
+        without = self._indexer.queue.mismatch or (self._embedding_problem or "").replace(_BY_KEYWORD, "")
+        if not without:
             answer = await search(self._indexer.index, self._embedder, question)
         else:
-            answer = await search(self._indexer.index, None, question, without=mismatch)
+            answer = await search(self._indexer.index, None, question, without=without)
         return Found(await self._placed(answer), (*notes, *answer.notes))
 
     async def _catch_up(self, agent: str | None) -> list[str]:
@@ -326,7 +327,7 @@ async def open_memory(
 
 def no_embedding(name: str | None, error: SymbiontError) -> str:
     """Why a memory has no embedding, in one line."""
-    return f"the embedding {name} cannot be used, so searches go by keyword: {error.line()}"
+    return f"the embedding {name} cannot be used{_BY_KEYWORD}: {error.line()}"
 
 
 def _options(choice: Choice | None, given: Mapping[str, object] | None) -> Mapping[str, object]:

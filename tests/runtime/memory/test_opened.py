@@ -298,7 +298,10 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
     opened = await open_memory(block(embedding=Choice(name="local")), tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut"), fact("The hazel")])
     assert opened.embedding is None
-    assert texts(await ask(opened, "walnut")) == ["The walnut"]
+    found = await ask(opened, "walnut")
+    assert texts(found) == ["The walnut"]
+    why = "the package onnxruntime is not installed (pip install 'symbiont[local]')"
+    assert found.notes == (f"searched by keyword only: the embedding local cannot be used: {why}",)
     (problem,) = opened.problems
     assert opened.embedding_problem == problem
     assert "local" in problem
