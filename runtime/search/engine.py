@@ -26,6 +26,10 @@ CANDIDATES: Final = 500
 tenth as many find as much."""
 
 
+BY_KEYWORD: Final = "searched by keyword only"
+"""What a note begins with that goes on to say why there are no vectors."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """An entry that was found. `parts` says what each part (`vector`, `keyword`, `neighbours`, `author`, `date`) added:
@@ -130,7 +134,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
     if asked.only_stop_words:
         notes.append("the question has nothing but stop words, so they were searched for as they stand")
     if found.reason is not None:
-        notes.append(f"searched by keyword only: {found.reason}")
+        notes.append(f"{BY_KEYWORD}: {found.reason}")
     stats = found.stats
     if stats is not None and stats.embedded < stats.entries:
         waiting = stats.entries - stats.embedded

@@ -12,6 +12,7 @@ from runtime.clock import utc
 from runtime.errors import NotFound, UsageError
 from runtime.memory import Item, Scan
 from runtime.memory.opened import FoundHit, OpenMemory
+from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
@@ -199,9 +200,14 @@ def _time(ticks: int) -> datetime:
 
 
 def _shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
-    """The notes as the caller may see them: where the files are is the administrator's matter."""
+    """The notes as the caller may see them: where files and services are is the administrator's matter."""
     for note in notes:
-        yield note if sees_all(context) else note.replace(f"{memory.folder}/", "")
+        if sees_all(context):
+            yield note
+        elif note.startswith(BY_KEYWORD):
+            yield BY_KEYWORD
+        else:
+            yield note.replace(f"{memory.folder}/", "")
 
 
 def _hit(context: Context, where: OpenMemory, hit: FoundHit) -> MemoryHit:
