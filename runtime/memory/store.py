@@ -15,7 +15,7 @@ from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType
 from runtime.memory.redact import redact
 
-Capability = Literal["edit", "delete", "compact", "remove"]
+Capability = Literal["edit", "delete", "compact", "remove", "gates"]
 
 LARGEST_TEXT = 1024 * 1024
 """Characters of one item's text at most, and again of everything said about it; a longer one is refused."""
@@ -145,7 +145,8 @@ class Store(ABC):
 
     @final
     async def append(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> tuple[Item, ...]:
-        """Keep these items; when it returns they are on disk. `gates`: how each gate of the store is closed, by name.
+        """Keep these items; when it returns they are on disk. `gates`: how each gate of the store is closed, by name;
+        a store without that capability has none, and passes over them.
 
         Returns those that were written, in order, redacted and with the memory_id a scan gives them. What is there
         already is not written again: an item whose source_uri is a delivery's (`item.delivery_uri`), and a long-term

@@ -99,6 +99,10 @@ async def memory_write(
             sources=tuple(sources),
         ),
     )
+    if gates and "gates" not in where.store.capabilities:
+        raise UsageError(
+            f"a write to the memory {where.name} has no gates to close", hint=f"leave out {', '.join(sorted(gates))}"
+        )
     if dry_run:
         (record,) = await where.store.preview([item], gates=gates)
         return WrittenItem(outcome="dry_run", memory=where.name, item=None, record=record)

@@ -74,7 +74,7 @@ async def open_records(
 class RecordsStore(Store):
     """A folder of records. One event loop may use it, any number of processes may share the folder."""
 
-    capabilities: frozenset[Capability] = frozenset()
+    capabilities: frozenset[Capability] = frozenset({"gates"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         self.root = root.resolve()

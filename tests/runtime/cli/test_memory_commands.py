@@ -255,6 +255,8 @@ def test_gates_are_closed_with_options_and_named_when_they_are_not(tmp_path: Pat
         )
         again = ("memory", "import", "-", "--agent", "reviewer", "--memory", "audit", *closed[:4])
         good(daemon.symbi(*again, "--evidence", "na:imported", input=exported))
+        plain = ("memory", "write", "reviewer", "A note", "--memory", "notes")
+        refused(daemon.symbi(*plain, *closed[:2]), 2, "the memory notes has no gates", "leave out governance")
 
 
 def test_a_purge_asks_names_what_goes_and_deletes_it(run: Symbi) -> None:
