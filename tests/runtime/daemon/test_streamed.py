@@ -17,7 +17,7 @@ from runtime.cli import client
 from runtime.daemon import streamed
 from runtime.daemon.streamed import LINES, Work
 from runtime.errors import SymbiontError, UsageError
-from runtime.tools.context import Progress
+from runtime.memory.progress import Progress
 
 Told = list[tuple[str, int, int]]
 

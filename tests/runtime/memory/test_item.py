@@ -111,11 +111,11 @@ def test_a_lone_surrogate_as_json_allows_it_becomes_a_replacement_character() ->
 
 def test_an_id_says_where_and_what_an_item_is() -> None:
     places = [
-        ("a", "Facts", "h", 0),
-        ("b", "Facts", "h", 0),
-        ("a", "Procedures", "h", 0),
-        ("a", "Facts", "i", 0),
-        ("a", "Facts", "h", 1),
+        ("a", "Facts", "h", 0, "owner"),
+        ("b", "Facts", "h", 0, "owner"),
+        ("a", "Procedures", "h", 0, "owner"),
+        ("a", "Facts", "i", 0, "owner"),
+        ("a", "Facts", "h", 1, "owner"),
         ("a", "Facts", "h", 0, "ada"),
     ]
     assert len({memory_id(*place) for place in places}) == len(places)
