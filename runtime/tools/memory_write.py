@@ -103,6 +103,7 @@ async def memory_write(
         raise UsageError(
             f"a write to the memory {where.name} has no gates to close", hint=f"leave out {', '.join(sorted(gates))}"
         )
+    _may_show(context, where, sources)
     if dry_run:
         (record,) = await where.store.preview([item], gates=gates)
         return WrittenItem(outcome="dry_run", memory=where.name, item=None, record=record)
@@ -127,6 +128,13 @@ def _whose(context: Context, user: str | None) -> str:
     return user
 
 
+def _may_show(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:
+    """Raises UsageError where a gate would look for files of this machine, and so tell a user which there are."""
+    named = [source for source in sources if source.startswith("/")]
+    if named and "gates" in where.store.capabilities and not sees_all(context):
+        raise UsageError(f"sources: {named[0]} is a file of the daemon's machine", hint="that needs the scope admin")
+
+
 async def memory_import(
     context: Context,
     items: Lines,
@@ -149,6 +157,7 @@ async def memory_import(
             target = memory or line.memory, line.item.agent_id
             if target not in targets:
                 targets[target] = await _target(context, *target)
+            _may_show(context, targets[target], line.item.provenance.sources)
         except (UsageError, RefusedItem) as error:
             done[number] = _refused(error)
         else:

@@ -386,6 +386,21 @@ async def test_records_are_neither_compacted_nor_purged(house: House, tmp_path: 
         assert len((await get(house, admin, "/items", memory="audit"))["items"]) == 1
 
 
+async def test_no_gate_tells_a_user_which_files_the_machine_has(house: House, tmp_path: Path) -> None:
+    gated = Choice(name="records", options={"gates": ("evidence",)})
+    block = Memory(name="audit", path="audit", store=gated, embedding=Choice(name="hashing"))
+    (tmp_path / "there").touch()
+    user, admin = await house.token("ada", "write"), await house.token("root", "admin")
+    async with house.remembering(tmp_path, block):
+        answers = []
+        for name in ("there", "not-there"):
+            body = {"text": "done", "memory": "audit", "sources": [str(tmp_path / name)]}
+            reply = await house.ask(user, "POST", "/v1/memory/reviewer/items", body)
+            answers.append(json.dumps(refused(reply, 422, "that needs the scope admin")).replace(name, ""))
+        assert answers[0] == answers[1]
+        await remember(house, admin, "done", memory="audit", sources=[str(tmp_path / "there")])
+
+
 async def test_one_search_finds_what_an_agent_has_in_several_memories(house: House, tmp_path: Path) -> None:
     token = await house.token()
     await remember(house, token, "the blue one")
