@@ -261,8 +261,9 @@ def _item(texts: Texts) -> Item:
     return Item(agent_id="agent-0", memory_type="episodic", timestamp=_START, text=texts.text())
 
 
-async def measure(items: int, queries: int = QUERIES) -> dict[str, Any]:
-    """The whole measurement as a JSON object."""
+async def measure(items: int, queries: int | None = None) -> dict[str, Any]:
+    """The whole measurement as a JSON object, with QUERIES unless so many are given."""
+    queries = queries or QUERIES
     name = default_embedding() or "hashing"
     embedder = await open_embedding(Choice(name=name), {})
     assert embedder is not None
