@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -14,9 +16,13 @@ from runtime.clock import Clock
 from runtime.memory.indexer import Indexer
 from runtime.memory.store import Store
 from runtime.search.errors import IndexFailed
-from runtime.search.index import open_index
+from runtime.search.index import DEFAULT, open_index
 
 log = structlog.get_logger("symbiont.memory")
+
+LONGEST_SLUG: Final = 40
+"""Characters of a store's name in the name of its index: with the hash, and what a server puts around it, well
+within the 63 bytes that PostgreSQL keeps of a name."""
 
 
 async def open_indexer(
@@ -26,24 +32,39 @@ async def open_indexer(
     clock: Clock,
     options: Mapping[str, object] | None = None,
 ) -> Indexer:
-    """The index over a store, in a file of its own in `folder`. One that cannot be made is kept in memory instead, and
-    a problem. Raises UsageError."""
-    given = options if options is not None else {} if choice is None else choice.options
+    """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
+    whatever is declared. One whose file cannot be made is kept in memory too, and a problem. Raises UsageError."""
     if folder is None:
-        return Indexer(store, await open_index(choice, None, given), clock)
+        return Indexer(store, await open_index(None, None, {}), clock)
+    given = options if options is not None else {} if choice is None else choice.options
+    name = index_name(store)
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        return Indexer(store, await open_index(choice, index_file(store, folder), given), clock)
+        return Indexer(store, await open_index(choice, index_file(store, folder, choice), given, name=name), clock)
     except IndexFailed as error:
         reason = error.line()
     except OSError as error:
         reason = f"{folder}: {(error.strerror or str(error)).lower()}"
     log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
     problem = f"the index is kept in memory until the next start: {reason}"
-    return Indexer(store, await open_index(choice, None, given), clock, problem=problem)
+    return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
 
 
-def index_file(store: Store, folder: Path) -> Path:
-    """The file of a store's index: named for what the store physically is."""
+def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path:
+    """The file of a store's index: named for what the store physically is, and for the kind of index unless it is the
+    default one, so that a store's index of another kind is built beside the one in use."""
     row, _, _ = store.identity.partition(":")
-    return folder / f"{row}-{hashlib.sha256(store.identity.encode()).hexdigest()[:16]}.db"
+    kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"
+    return folder / f"{row}-{_hash(store)[:16]}{kind}.db"
+
+
+def index_name(store: Store) -> str:
+    """What an index on a server calls what it holds of this store: the last name of what the store physically is, so
+    that a person knows it again, and a hash of the whole."""
+    last = re.split(r"[/\\:]", store.identity.rstrip("/"))[-1]
+    slug = re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:LONGEST_SLUG].strip("_")
+    return f"{slug or 'memory'}_{_hash(store)[:8]}"
+
+
+def _hash(store: Store) -> str:
+    return hashlib.sha256(store.identity.encode()).hexdigest()

@@ -14,14 +14,13 @@ from pydantic import BaseModel, ValidationError
 from dslc.blocks import Choice
 from runtime.errors import UsageError
 from runtime.rows import LateRow, by_name
-from runtime.search.index.index import Around, Change, Index, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
 
-Open = Callable[[Path | None, BaseModel], Awaitable[Index]]
+Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
 
 
 class IndexRow(LateRow):
-    """A kind of index; `opening` names an `Open`, given the index's file (None: it is kept in memory only) and the
-    options."""
+    """A kind of index; `opening` names an `Open`, given the index's place and the options."""
 
 
 INDEXES = by_name(
@@ -41,17 +40,23 @@ INDEXES = by_name(
 DEFAULT = "embedded"
 """What a memory has that names no index."""
 
+NAMELESS = "memory"
+"""What an index is called that is opened without a name."""
 
-async def open_index(choice: Choice | None, path: Path | None, options: Mapping[str, object]) -> Index:
+
+async def open_index(
+    choice: Choice | None, path: Path | None, options: Mapping[str, object], *, name: str = NAMELESS
+) -> Index:
     """Open the index that a memory declares; None: the default one. `options` are its own, with secrets resolved.
 
-    `path` is the index's file; None keeps everything in memory. The caller closes it. Raises UsageError for an index
-    that is not in the table or options it does not take, IndexFailed when the file cannot be made.
+    `path` is the index's file; None keeps everything in memory; `name` is what it is called where others are beside
+    it. The caller closes it. Raises UsageError for an index that is not in the table or options it does not take,
+    IndexFailed when the file cannot be made. One on a server that is away is opened nevertheless.
     """
-    name = DEFAULT if choice is None else choice.name
-    row = INDEXES.get(name)
+    kind = DEFAULT if choice is None else choice.name
+    row = INDEXES.get(kind)
     if row is None:
-        raise UsageError(f"there is no index {name}", hint=f"there are {', '.join(sorted(INDEXES))}")
+        raise UsageError(f"there is no index {kind}", hint=f"there are {', '.join(sorted(INDEXES))}")
     try:
         given = row.options.model_validate(dict(options))
     except ValidationError as error:
@@ -60,9 +65,10 @@ async def open_index(choice: Choice | None, path: Path | None, options: Mapping[
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
     opening = cast("Open", row.opened_by)
-    return await opening(path, given)
+    return await opening(IndexPlace(path, name), given)
 
 
 __all__ = [
-    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexRow", "IndexStats", "Pending", "Scored", "open_index",
+    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexPlace", "IndexRow", "IndexStats", "Open", "Pending",
+    "Scored", "open_index",
 ]  # fmt: skip

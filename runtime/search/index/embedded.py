@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import writing
 from runtime.search.index.access import Access, Apply
-from runtime.search.index.index import Around, Change, Index, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
 from runtime.search.index.loaded import Loaded
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ class EmbeddedOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-async def open_embedded(path: Path | None, _options: BaseModel) -> Index:
+async def open_embedded(place: IndexPlace, _options: BaseModel) -> Index:
     """The row's opening: what the file holds is read into memory. Raises IndexFailed."""
-    access = Access(path)
+    access = Access(place.path)
     try:
         await access.open()
     except BaseException:

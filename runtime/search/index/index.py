@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.search.entry import Entry, Filter
@@ -11,6 +12,14 @@ from runtime.search.entry import Entry, Filter
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class IndexPlace(NamedTuple):
+    """Where an index is: `path` is its file on this machine (None: what it keeps here is kept in memory only), `name`
+    what an index on a server calls what is its own, for instance a collection or a table: letters, digits and `_`."""
+
+    path: Path | None
+    name: str
 
 
 class Change(NamedTuple):
