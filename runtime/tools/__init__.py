@@ -1,35 +1,72 @@
-"""TABLE of tools: what agents, HTTP and commands can have done, one typed function each."""
+"""TABLE of tools: what agents, MCP, HTTP and commands can have done, one typed function each."""
 
 from __future__ import annotations
 
 from runtime.rows import by_name
 from runtime.tools import memory, memory_export, memory_upkeep, memory_write, webhooks
 from runtime.tools.context import Context, House
-from runtime.tools.tool import Tool, WrongParameters
+from runtime.tools.tool import Annotations, Tool, WrongParameters
 
-__all__ = ["TOOLS", "Context", "House", "Tool", "WrongParameters"]
+__all__ = ["TOOLS", "Annotations", "Context", "House", "Tool", "WrongParameters"]
 
 TOOLS = by_name(
     "tool",
     [
-        Tool(webhooks.webhook_create, "write", shows_secret=True),
-        Tool(webhooks.webhook_list, "read"),
-        Tool(webhooks.webhook_get, "read"),
-        Tool(webhooks.webhook_update, "write"),
-        Tool(webhooks.webhook_delete, "write"),
-        Tool(webhooks.webhook_rotate_secret, "write", shows_secret=True),
-        Tool(webhooks.webhook_get_audit_log, "read"),
-        Tool(memory.memory_search, "read"),
-        Tool(memory_write.memory_write, "write"),
-        Tool(memory.memory_list, "read"),
-        Tool(memory.memory_show, "read"),
-        Tool(memory.memory_inspect, "admin"),
-        Tool(memory_upkeep.memory_stats, "read"),
-        Tool(memory_upkeep.memory_compact, "admin"),
-        Tool(memory_upkeep.memory_purge, "admin"),
-        Tool(memory_upkeep.memory_reindex, "admin"),
-        Tool(memory_upkeep.memory_verify, "admin"),
-        Tool(memory_export.memory_export, "read"),
-        Tool(memory_write.memory_import, "write"),
+        Tool(webhooks.webhook_create, "write", shows_secret=True, example={"title": "Nightly build", "agent": None}),
+        Tool(webhooks.webhook_list, "read", example={"limit": 20}),
+        Tool(webhooks.webhook_get, "read", example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(
+            webhooks.webhook_update,
+            "write",
+            idempotent=True,
+            example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "is_active": False},
+        ),
+        Tool(
+            webhooks.webhook_delete,
+            "write",
+            destructive=True,
+            example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
+        Tool(
+            webhooks.webhook_rotate_secret,
+            "write",
+            shows_secret=True,
+            example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "overlap": "24h"},
+        ),
+        Tool(
+            webhooks.webhook_get_audit_log,
+            "read",
+            example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "limit": 20},
+        ),
+        Tool(memory.memory_search, "read", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),
+        Tool(
+            memory_write.memory_write,
+            "write",
+            example={"agent": "reviewer", "text": "The API takes 100 requests a minute", "tags": ["api"]},
+        ),
+        Tool(memory.memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
+        Tool(memory.memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(memory.memory_inspect, "admin", example={"agent": "reviewer", "day": "2026-11-20"}),
+        Tool(memory_upkeep.memory_stats, "read", example={"agent": "reviewer"}),
+        Tool(memory_upkeep.memory_compact, "admin", idempotent=True, destructive=True, example={"agent": "reviewer"}),
+        Tool(memory_upkeep.memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
+        Tool(memory_upkeep.memory_reindex, "admin", idempotent=True, example={"memory": "notes"}),
+        Tool(memory_upkeep.memory_verify, "admin", idempotent=True, example={"agent": "reviewer"}),
+        Tool(memory_export.memory_export, "read", example={"agent": "reviewer", "limit": 200}),
+        Tool(
+            memory_write.memory_import,
+            "write",
+            idempotent=True,
+            example={
+                "items": [
+                    {
+                        "agent_id": "reviewer",
+                        "memory_type": "semantic",
+                        "timestamp": "2026-11-20T08:30:00Z",
+                        "text": "The API takes 100 requests a minute",
+                    }
+                ]
+            },
+        ),
     ],
 )

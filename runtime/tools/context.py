@@ -37,6 +37,9 @@ class House(Protocol):
     def memory_of(self, agent: str) -> str:
         """The name of the memory that `agent` writes to."""
 
+    async def collection_memory(self) -> OpenMemory:
+        """The collection that is there without a block: opened when it is first asked for. Raises SymbiontError."""
+
     def public_url(self, path: str) -> str:
         """The URL at which senders reach `path`."""
 

@@ -1,20 +1,20 @@
-"""A tool is a typed function: its signature and docstring are its schema for agents, for HTTP and for commands."""
+"""A tool is a typed function: its signature and docstring are its schema for agents, for MCP, HTTP and commands."""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-from pydantic_core import ErrorDetails
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from runtime.errors import UsageError
 from runtime.identity import Scope
 from runtime.tools.context import Context
+from runtime.tools.wording import Problem, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context: Context, …) -> Result`: parameters annotated, descriptions in `Field`, the result a model.
@@ -22,31 +22,70 @@ Raises SymbiontError."""
 
 
 class WrongParameters(UsageError):  # noqa: N818
-    """`problems`: of each wrong parameter its path of names and positions, and what is wrong with it."""
+    """`problems`: of each wrong parameter its path of names and positions, and what is wrong with it.
 
-    def __init__(self, tool: str, problems: tuple[tuple[tuple[str | int, ...], str], ...]) -> None:
+    `example`: what would be right instead of the first one, where the table knows no better.
+    """
+
+    def __init__(
+        self, tool: str | None, problems: tuple[Problem, ...], *, hint: str | None = None, example: Any = None
+    ) -> None:
         told = "; ".join(f"{'.'.join(map(str, path))}: {what}" if path else what for path, what in problems)
-        super().__init__(f"{tool}: {told}")
+        super().__init__(f"{tool}: {told}" if tool else told, hint=hint)
         self.problems = problems
+        self.example = example
 
 
-@dataclass(frozen=True)
+class Annotations(NamedTuple):
+    """What a client may know of a tool before it calls it (MCP, tool annotations)."""
+
+    title: str
+    read_only: bool
+    destructive: bool
+    """Whether it may delete or overwrite something for good."""
+    idempotent: bool
+    """Whether a second call with the same parameters changes nothing more."""
+
+
 class Tool:
-    """One row. `scope`: what the caller needs. `shows_secret`: its result holds a secret, which is kept nowhere."""
+    """One row: a function, and what of it no signature says. Never changed."""
 
-    function: Function
-    scope: Scope
-    shows_secret: bool = False
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.function.__name__
+    def __init__(
+        self,
+        function: Function,
+        scope: Scope,
+        name: str | None = None,
+        destructive: bool = False,
+        idempotent: bool | None = None,
+        example: Mapping[str, Any] | None = None,
+        shows_secret: bool = False,
+    ) -> None:
+        """`scope`: what the caller needs. `name`: the function's unless given; dashes are allowed. `idempotent`:
+        whether calling it again changes nothing more, as reading never does. `example`: right parameters, by name, for
+        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere."""
+        self.function = function
+        self.scope = scope
+        self.name = name or function.__name__
+        self.destructive = destructive
+        self.idempotent = scope == "read" if idempotent is None else idempotent
+        self.example = example
+        self.shows_secret = shows_secret
 
     @property
     def doc(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it changes nothing."""
+        return self.scope == "read"
+
+    @property
+    def annotations(self) -> Annotations:
+        """What it does to what is there."""
+        title = self.name.replace("-", " ").replace("_", " ").capitalize()
+        return Annotations(title, self.read_only, self.destructive, self.idempotent)
 
     @cached_property
     def parameters(self) -> type[BaseModel]:
@@ -56,10 +95,25 @@ class Tool:
             name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
             for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
         }
-        title = "".join(part.title() for part in self.name.split("_"))
+        title = "".join(part.title() for part in self.name.replace("-", "_").split("_"))
         # No input in an error: it may be a secret, and is shown to whoever asked and to nobody else anyway.
         config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
         return create_model(title, __config__=config, __doc__=None, **fields)
+
+    @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """What else some parameters may be called, and what they are called in full."""
+        return {alias: name for name, field in self.parameters.model_fields.items() for alias in _aliases(field)[1:]}
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of the parameters, with every name that one may have."""
+        schema = self.parameters.model_json_schema()
+        for alias, name in self.aliases.items():
+            same = {key: value for key, value in schema["properties"][name].items() if key not in {"title", "examples"}}
+            schema["properties"][alias] = {**same, "description": f"Another name for `{name}`."}
+        schema.setdefault("properties", {})
+        return schema
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -68,6 +122,11 @@ class Tool:
         assert isinstance(kind, type)
         assert issubclass(kind, BaseModel)
         return kind
+
+    @cached_property
+    def result_schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of what it answers."""
+        return self.result.model_json_schema(mode="serialization")
 
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name, for the context's caller.
@@ -78,17 +137,17 @@ class Tool:
         try:
             read = self.parameters.model_validate_json(json.dumps(dict(given)))
         except ValidationError as error:
-            raise WrongParameters(self.name, tuple(map(self._problem, _errors(error)))) from None
+            told = error.errors(include_url=False, include_input=False)
+            known = (*self.parameters.model_fields, *self.aliases)
+            problems = tuple(problem_of(each, self.parameters, known, self.aliases) for each in told)
+            raise WrongParameters(self.name, problems) from None
         return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
 
-    def _problem(self, error: ErrorDetails) -> tuple[tuple[str | int, ...], str]:
-        path, message = error["loc"], error["msg"].removeprefix("Value error, ")
-        field = self.parameters.model_fields.get(str(path[0])) if path else None
-        if error["type"] == "string_pattern_mismatch" and field is not None and field.description:
-            # A pattern is for programs.
-            message = f"this is not its form. {field.description}"
-        return path, message
+    def __repr__(self) -> str:
+        return f"Tool({self.name})"
 
 
-def _errors(error: ValidationError) -> list[ErrorDetails]:
-    return error.errors(include_url=False, include_input=False)
+def _aliases(field: FieldInfo) -> tuple[str, ...]:
+    """Every name of a field that has more than one, the full one first."""
+    alias = field.validation_alias
+    return tuple(str(each) for each in alias.choices) if isinstance(alias, AliasChoices) else ()

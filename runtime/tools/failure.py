@@ -1,0 +1,110 @@
+"""What went wrong with a call of a tool, as every surface tells it: one of three kinds, so that the caller knows
+whether to ask otherwise or to ask again (the fifth design, M8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from runtime.database import Unavailable
+from runtime.errors import Conflict, Retry, SymbiontError, UsageError
+from runtime.identity import Forbidden
+from runtime.memory import NoSuchItem, RefusedItem, StoreError, Unsupported
+from runtime.search.errors import EmbeddingMismatch, IndexFailed
+from runtime.tools.tool import Tool, WrongParameters
+
+Code = Literal["invalid_params", "provider_unavailable", "upsert_failed"]
+
+CODES: Final[Mapping[Code, str]] = {
+    "invalid_params": "What was asked cannot be done as it was asked: the message says which field, and what is right.",
+    "provider_unavailable": "Something that is needed does not answer, or not as it should: the same may work later.",
+    "upsert_failed": "What was to be kept was not: the same may work later.",
+}
+"""Every kind, and what it means."""
+
+_ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`field`: the parameter that is wrong, with dots between names and positions; `example`: parameters that would be
+    right, as a JSON object; `hint`: what to do. None where there is nothing to say."""
+
+    code: Code
+    message: str
+    field: str | None = None
+    hint: str | None = None
+    example: Mapping[str, Any] | None = None
+
+    def line(self) -> str:
+        """All of it in one line, as a model reads it."""
+        import json
+
+        where = f"{self.field}: " if self.field else ""
+        told = f"{self.code}: {where}{self.message}"
+        if self.hint:
+            told += f" ({self.hint})"
+        if self.example is not None:
+            told += f". For example: {json.dumps(self.example, ensure_ascii=False)}"
+        return told
+
+    def json(self) -> dict[str, Any]:
+        """As a JSON object; what is not known is left out."""
+        parts = {"field": self.field, "hint": self.hint, "example": self.example}
+        return {"code": self.code, "message": self.message} | {key: it for key, it in parts.items() if it is not None}
+
+
+def wrong(field: str, what: str, *, hint: str | None = None, example: Any = None) -> WrongParameters:
+    """The error for a parameter that a tool's function finds wrong. `example`: a right value of it, where the table's
+    own is not the one."""
+    return WrongParameters(None, ((tuple(_parts(field)), what),), hint=hint, example=example)
+
+
+def failure_of(error: SymbiontError, tool: Tool | None) -> Failure:
+    """What `error` is to who called `tool` (None: something else was asked for, such as a resource)."""
+    if isinstance(error, WrongParameters) and error.problems:
+        return _of_parameters(error, tool)
+    return Failure(code_of(error, tool), str(error), hint=error.hint)
+
+
+def code_of(error: SymbiontError, tool: Tool | None) -> Code:
+    """Which kind of failure an error is."""
+    if isinstance(error, EmbeddingMismatch):
+        return "provider_unavailable"
+    if isinstance(error, _ASKED_WRONGLY):
+        return "invalid_params"
+    kept = tool is not None and not tool.read_only
+    if isinstance(error, IndexFailed) or (isinstance(error, Retry) and not isinstance(error, Unavailable | StoreError)):
+        return "provider_unavailable"
+    return "upsert_failed" if kept else "provider_unavailable"
+
+
+def example_for(tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, Any] | None:
+    """Right parameters for the one at `path`: that one alone where the tool has more, or the whole of an example."""
+    if tool is None or not path:
+        return None if tool is None else tool.example
+    given = str(path[0])
+    name = tool.aliases.get(given, given)
+    field = tool.parameters.model_fields.get(name)
+    if field is None:
+        return tool.example
+    if tool.example is not None and name in tool.example:
+        return {name: tool.example[name]}
+    return {name: field.examples[0]} if field.examples else tool.example
+
+
+def _of_parameters(error: WrongParameters, tool: Tool | None) -> Failure:
+    path, what = error.problems[0]
+    more = error.problems[1:]
+    told = what if not more else "; ".join([what, *(f"{_dotted(other)}: {it}" if other else it for other, it in more)])
+    example = example_for(tool, path) if error.example is None else {str(path[0]): error.example}
+    return Failure("invalid_params", told, _dotted(path) or None, error.hint, example)
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _parts(field: str) -> list[str | int]:
+    return [int(part) if part.isdigit() else part for part in field.split(".")]

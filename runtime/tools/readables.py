@@ -1,0 +1,120 @@
+"""TABLE of readables: what a client may look at before it calls a tool. Served as MCP resources under two schemes,
+below `/v1` and on the admin socket (the fifth design, M4, M5 and M8)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, get_type_hints
+from urllib.parse import quote, unquote
+
+from pydantic import BaseModel
+
+from runtime.errors import NotFound
+from runtime.names import unknown
+from runtime.rows import by_name
+from runtime.tools import readable
+from runtime.tools.context import Context
+
+SCHEMES: Final = ("mcp://rusty-mem/", "symbiont://")
+"""What stands before a path in the address of a resource; both mean the same."""
+
+Function = Callable[..., Awaitable[BaseModel]]
+"""`async def name(context, *, project_id: str) -> Result`: a parameter for each name in the path, text."""
+
+_NAMED: Final = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Readable:
+    """One row. `path`: with `{parameter}` for each part that is not fixed; reading needs the scope `read`."""
+
+    path: str
+    function: Function
+    title: str
+
+    @property
+    def name(self) -> str:
+        """The path: what tells one from another."""
+        return self.path
+
+    @property
+    def doc(self) -> str:
+        """The function's docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What the path leaves open, by name; for the others there is one address."""
+        return tuple(_NAMED.findall(self.path))
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """Its addresses, or their templates (RFC 6570)."""
+        return tuple(f"{scheme}{self.path}" for scheme in SCHEMES)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What a path must be, wholly."""
+        return re.compile(_NAMED.sub(r"(?P<\1>[^/]+)", re.escape(self.path).replace(r"\{", "{").replace(r"\}", "}")))
+
+    @cached_property
+    def result(self) -> type[BaseModel]:
+        """The model that is answered."""
+        kind = get_type_hints(self.function)["return"]
+        assert isinstance(kind, type)
+        assert issubclass(kind, BaseModel)
+        return kind
+
+    def path_of(self, **values: str) -> str:
+        """The path with these values in the place of its parameters."""
+        return self.path.format_map({name: quote(value, safe="") for name, value in values.items()})
+
+
+READABLES = by_name(
+    "readable",
+    [
+        Readable("memory-types", readable.memory_types, "Memory types"),
+        Readable("projects", readable.projects, "Projects"),
+        Readable("projects/{project_id}/tags", readable.tags, "Tags of a project"),
+        Readable("health", readable.health, "Health"),
+        Readable("settings", readable.settings, "Settings"),
+    ],
+)
+"""Every readable by its path."""
+
+
+async def read(context: Context, path: str) -> BaseModel:
+    """What stands at `path` (`projects/default/tags`; percent-encoded) as the context's caller may see it.
+
+    Raises NotFound with the nearest paths, Forbidden, and what the function raises.
+    """
+    context.caller.need("read")
+    for row in READABLES.values():
+        match = row.pattern.fullmatch(path)
+        if match is not None:
+            return await row.function(context, **{name: _text(part) for name, part in match.groupdict().items()})
+    raise unknown("resource", path[:200], READABLES, NotFound)
+
+
+def path_in(uri: str) -> str:
+    """The path in the address of a resource, under either scheme. Raises NotFound."""
+    for scheme in SCHEMES:
+        if uri.startswith(scheme):
+            return uri.removeprefix(scheme)
+    raise NotFound(f"{uri[:200]!r} is no address of a resource", hint=f"they begin with {' or '.join(SCHEMES)}")
+
+
+def as_json(result: BaseModel) -> Any:
+    """What was read, as JSON: a list or an object."""
+    return result.model_dump(mode="json")
+
+
+def _text(part: str) -> str:
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise NotFound(f"{part[:200]!r} is no name in UTF-8") from None
