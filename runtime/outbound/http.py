@@ -86,13 +86,29 @@ class HttpCaller:
         (no connection, no answer in time, 429, most of 5xx) is tried `tries` times in all, after 0.5 s, 1 s, 2 s … or
         what `Retry-After` says; so the service may get the same body more than once. Raises CallFailed.
         """
+        return await self._call("POST", url, _encoded(body, _host(url)), dict(headers or {}), timeout_seconds, tries)
+
+    async def get_json(
+        self, url: str, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int = 1
+    ) -> Any:
+        """GET what the answer's JSON says, else as `post_json`."""
+        return await self._call("GET", url, None, dict(headers or {}), timeout_seconds, tries)
+
+    async def close(self) -> None:
+        """End the connections; calls that are under way fail."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _call(
+        self, method: str, url: str, content: bytes | None, headers: dict[str, str], seconds: float, tries: int
+    ) -> Any:
         host = _host(url)
-        content = _encoded(body, host)
-        if any(_NOT_IN_HEADER.search(text) for header in (headers or {}).items() for text in header):
+        if any(_NOT_IN_HEADER.search(text) for header in headers.items() for text in header):
             raise CallFailed(f"{host} cannot be called: a header holds what no header may", passing=False)
         for number in range(1, tries + 1):
             try:
-                return await self._post(url, host, content, dict(headers or {}), timeout_seconds)
+                return await self._send(method, url, host, content, headers, seconds)
             except CallFailed as failure:
                 wait = _wait(failure, number)
                 closed = self._session is None
@@ -101,19 +117,17 @@ class HttpCaller:
             await self._clock.sleep(wait)
         raise ValueError("a call is tried once or more")
 
-    async def close(self) -> None:
-        """End the connections; calls that are under way fail."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    async def _post(self, url: str, host: str, content: bytes, headers: dict[str, str], seconds: float) -> Any:
+    async def _send(
+        self, method: str, url: str, host: str, content: bytes | None, headers: dict[str, str], seconds: float
+    ) -> Any:
         failure: CallFailed
+        kind = {} if content is None else {"Content-Type": "application/json"}
         try:
-            async with self._opened().post(
+            async with self._opened().request(
+                method,
                 url,
                 data=content,
-                headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **headers},
+                headers={**kind, "Accept-Encoding": "identity", **headers},
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, CONNECT_SECONDS)),
             ) as response:

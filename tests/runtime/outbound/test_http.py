@@ -57,7 +57,7 @@ class Server:
         self.url = ""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.bodies.append(json.loads(await request.read()))
+        self.bodies.append(json.loads(content) if (content := await request.read()) else request.method)
         self.headers.append(dict(request.headers))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, web.Response):
@@ -456,3 +456,20 @@ async def test_a_call_that_is_under_way_when_the_caller_is_closed_fails_for_good
         assert len(server.bodies) == 1
     assert "broke the connection off" in str(failure)
     assert sleepless.waits == []
+
+
+async def test_a_get_sends_nothing_and_is_read_alike(caller: HttpCaller) -> None:
+    async with serving(web.json_response({"models": []})) as server:
+        assert await caller.get_json(server.url, headers={"X-Key": KEY}, timeout_seconds=5) == {"models": []}
+
+    assert server.bodies == ["GET"]
+    assert "Content-Type" not in server.headers[0]
+    assert server.headers[0]["X-Key"] == KEY
+
+
+async def test_a_get_is_made_once_unless_more_are_wanted(caller: HttpCaller) -> None:
+    async with serving(web.Response(status=503)) as server:
+        with pytest.raises(CallFailed, match="answered 503"):
+            await caller.get_json(server.url, timeout_seconds=5)
+
+    assert server.bodies == ["GET"]
