@@ -1,0 +1,277 @@
+"""A text in chunks that end where sentences do: what is embedded and found at once.
+
+Headings, lists, tables and fenced code (CommonMark 0.31, sections 4.2, 5.2 and 4.5) stay together where they fit, and a
+heading stays with what it stands above. Every chunk is a part of the text as it stands, so that a hit can be looked up.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+_LINE: Final = re.compile(r"[^\n]*+\n?+")
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+)(.*)")
+_HEADING: Final = re.compile(r"[ \t]{0,3}#{1,6}(?:[ \t]|$)")
+_LIST_ITEM: Final = re.compile(r"[ \t]*+(?:[-*+•‣]|\d{1,9}[.)、])[ \t]+\S|[ \t]*+[・●○][ \t]*+\S")
+_TABLE_ROW: Final = re.compile(r"[ \t]*+\|")
+_WHITE: Final = re.compile(r"\s*+")
+
+# The look behind keeps it linear: a run of marks is tried at its beginning alone.
+_SENTENCE_END: Final = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|\Z)"  # what needs white space behind it
+    r"|[。！？｡．؟۔।॥։።፧។။༎]++[」』）”’】》〉\"')\]]*+"  # what does not
+)
+_WORD: Final = re.compile(r"[^\s、，；：]++[、，；：]*+|[、，；：]++")
+_ABBREVIATION: Final = re.compile(
+    r"(?:^|[\s(\"'“‘])(?:[^\W\d_]|Mrs?|Ms|Dr|Prof|St|Jr|Sr|vs|cf|etc|al|Nr|No|Fig|Figs|Abb|Eq|Sec|Vol|pp|ca|bzw|vgl|"
+    r"Mme|Mlle|Sra?|Dra?|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej)\Z"
+)
+_JOINED: Final = frozenset("\u200d\ufe0e\ufe0f")
+
+
+class _Piece(NamedTuple):
+    """What is never divided further. `whole`: a sentence, a line or more, not a part of a sentence."""
+
+    start: int
+    end: int
+    whole: bool = True
+
+
+class _Block(NamedTuple):
+    """Lines that belong together. `parts`: where to divide it when it is too long, lines or items; a paragraph has
+    none, and is divided by sentences whether it fits or not."""
+
+    start: int
+    end: int
+    parts: tuple[tuple[int, int], ...] = ()
+    heading: bool = False
+
+
+def chunks(text: str, size: int, overlap: int = 0) -> list[str]:
+    """The text in chunks of at most `size` characters, in order; blank text has none.
+
+    Everything but white space between chunks is in one of them. A chunk begins with the last whole sentences of the
+    one before it, as many as `overlap` characters hold (and half of `size`) and leave room for what comes next. A
+    sentence longer than `size` is cut between words, a word longer than that anywhere. The same text gives the same
+    chunks. Takes time in proportion to the text. Raises ValueError for a size below 1 or an overlap below 0.
+    """
+    return [text[start:end] for start, end in spans(text, size, overlap)]
+
+
+def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
+    """Where each of `chunks` begins and ends."""
+    if size < 1 or overlap < 0:
+        raise ValueError("a chunk has at least one character, and an overlap none or more")
+    pieces = list(_with_headings(_pieces(text, size), size))
+    found: list[tuple[int, int]] = []
+    first = 0
+    for number, (piece, _) in enumerate(pieces):
+        if piece.end - pieces[first][0].start > size:
+            found.append((pieces[first][0].start, pieces[number - 1][0].end))
+            first = _first([each for each, _ in pieces[first : number + 1]], size, min(overlap, size // 2)) + first
+    if pieces:
+        found.append((pieces[first][0].start, pieces[-1][0].end))
+    return found
+
+
+def _first(pieces: list[_Piece], size: int, overlap: int) -> int:
+    """Which of these pieces the next chunk begins with: the last one, or whole ones before it that are repeated."""
+    last = len(pieces) - 1
+    at = last
+    while (
+        at > 1
+        and pieces[at - 1].whole
+        and pieces[last - 1].end - pieces[at - 1].start <= overlap
+        and pieces[last].end - pieces[at - 1].start <= size
+    ):
+        at -= 1
+    return at
+
+
+def _with_headings(pieces: Iterable[tuple[_Piece, bool]], size: int) -> Iterator[tuple[_Piece, bool]]:
+    """Each heading in one piece with what it stands above, where they fit."""
+    above: _Piece | None = None
+    for piece, heading in pieces:
+        joined = piece
+        if above is not None:
+            if piece.end - above.start <= size:
+                joined = _Piece(above.start, piece.end, piece.whole)
+            else:
+                yield above, True
+        above = joined if heading else None
+        if above is None:
+            yield joined, False
+    if above is not None:
+        yield above, True
+
+
+def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
+    """The pieces of the text, none longer than `size`, and whether each is a heading."""
+    for block in _blocks(text):
+        if (block.parts or block.heading) and block.end - block.start <= size:
+            yield _Piece(block.start, block.end), block.heading
+            continue
+        for start, end in block.parts or ((block.start, block.end),):
+            if block.parts and end - start <= size:
+                yield _Piece(start, end), False
+            else:
+                for piece in _sentences_of(text, start, end, size):
+                    yield piece, False
+
+
+def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece]:
+    """The sentences there; of one that is too long its lines, its words, or what of a word fits."""
+    for begin, stop in _sentences(text, start, end):
+        if stop - begin <= size:
+            yield _Piece(begin, stop)
+            continue
+        for line in _lines(text, begin, stop):
+            if line[1] - line[0] <= size:
+                yield _Piece(*line, whole=False)
+                continue
+            for word in _WORD.finditer(text, *line):
+                yield from (_Piece(*part, whole=False) for part in _cut(text, *word.span(), size))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The sentences from `start` to `end`, without white space at their ends."""
+    for match in _SENTENCE_END.finditer(text, start, end):
+        after = _after_white(text, match.end(), end)
+        if match.start() >= start and _ends(text, start, match, after):
+            yield start, match.end()
+            start = after
+    stop = start + len(text[start:end].rstrip())
+    if stop > start:
+        yield start, stop
+
+
+def _ends(text: str, start: int, match: re.Match[str], after: int) -> bool:
+    """Whether a full stop ends a sentence; other marks always do."""
+    if not match[0].startswith(".") or after >= len(text):
+        return True
+    if text[after].islower():
+        return False
+    return match[0] != "." or not _ABBREVIATION.search(text[max(start, match.start() - 8) : match.start()])
+
+
+def _after_white(text: str, start: int, end: int) -> int:
+    match = _WHITE.match(text, start, end)
+    return match.end() if match else start
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The lines from `start` to `end` that are not blank, without white space at their ends."""
+    for line in _LINE.finditer(text, start, end):
+        found = _trimmed(text, *line.span())
+        if found[0] < found[1]:
+            yield found
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    inside = text[start:end]
+    return start + len(inside) - len(inside.lstrip()), start + len(inside.rstrip())
+
+
+def _cut(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """A word in parts of `size` characters; what belongs to the character before it stays there where that can be."""
+    while end - start > size:
+        stop = start + size
+        for at in range(stop, max(start, stop - 8), -1):
+            if not (unicodedata.combining(text[at]) or text[at] in _JOINED or text[at - 1] == "\u200d"):
+                stop = at
+                break
+        yield start, stop
+        start = stop
+    if start < end:
+        yield start, end
+
+
+class _Open:
+    """The block that lines are added to."""
+
+    def __init__(self, kind: str, start: int, end: int, fence: str = "") -> None:
+        self.kind, self.start, self.end, self.fence = kind, start, end, fence
+        self.parts = [(start, end)]
+
+    def add(self, start: int, end: int, *, part: bool) -> None:
+        """Go on to `end`; `part`: the line at `start` begins a part."""
+        self.end = end
+        if part:
+            self.parts.append((start, end))
+        else:
+            self.parts[-1] = (self.parts[-1][0], end)
+
+    def block(self) -> _Block:
+        """What it became."""
+        parts = () if self.kind == "paragraph" else tuple(self.parts)
+        return _Block(self.start, self.end, parts)
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """The blocks of the text; what is between them is white space."""
+    at: _Open | None = None
+    blank = False
+    for match in _LINE.finditer(text):
+        start, line = match.start(), match[0]
+        end = start + len(line.rstrip())
+        if end == start:
+            blank = True
+            continue
+        if at is not None and at.kind == "code":
+            at.add(start, end, part=True)
+            if _closes(line, at.fence):
+                yield at.block()
+                at = None
+            blank = False
+            continue
+        kind = _kind(line)
+        if kind is None:
+            kind = at.kind if at is not None and _goes_on(at, line, blank=blank) else "paragraph"
+            part = kind == "table"
+        else:
+            part = True
+        if at is not None and (kind != at.kind or kind in {"heading", "code"} or (blank and kind != "list")):
+            yield at.block()
+            at = None
+        if kind == "heading":
+            yield _Block(start, end, heading=True)
+        elif at is None:
+            at = _Open(kind, start, end, _fence(line))
+        else:
+            at.add(start, end, part=part)
+        blank = False
+    if at is not None:
+        yield at.block()
+
+
+def _kind(line: str) -> str | None:
+    """What a line begins or goes on with by itself; None for any other text."""
+    if _fence(line):
+        return "code"
+    if _HEADING.match(line):
+        return "heading"
+    if _LIST_ITEM.match(line):
+        return "list"
+    return "table" if _TABLE_ROW.match(line) else None
+
+
+def _goes_on(at: _Open, line: str, *, blank: bool) -> bool:
+    """Whether text that says nothing of itself belongs to the block before it."""
+    if at.kind == "list":
+        return not blank or line.startswith((" ", "\t"))
+    return at.kind == "paragraph" and not blank
+
+
+def _fence(line: str) -> str:
+    """The mark that opens fenced code; empty for another line."""
+    match = _FENCE.match(line)
+    if match is None or (match[1][0] == "`" and "`" in match[2]):
+        return ""
+    return match[1]
+
+
+def _closes(line: str, fence: str) -> bool:
+    mark = line.strip()
+    return len(mark) >= len(fence) and not mark.strip(fence[0])
