@@ -1,0 +1,117 @@
+"""TABLE of readers: what makes text of a file, chosen by what the file is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from runtime.documents.document import Document, Passage, Unreadable
+from runtime.documents.encoding import MARKS, encoding_named
+from runtime.rows import by_name
+
+__all__ = ["ENDINGS", "READERS", "Document", "Passage", "Reader", "Unreadable", "encoding_named", "read", "reader_of"]
+
+MIB = 1024 * 1024
+_LOOKED_AT = 1024
+"""Bytes in which a file shows what it is."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One row. `function`: where it is, as `module:name`, loaded when a file is read. `largest`: of a file, in bytes.
+    `needs`: the packages of the extra `documents` that it stands on."""
+
+    name: str
+    function: str
+    endings: tuple[str, ...]
+    largest: int
+    needs: tuple[str, ...] = ()
+    begins: tuple[bytes, ...] = ()
+    """How a file of this kind begins, in lower case, whatever its name: with this or with white space and this."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether the extra is not installed."""
+        return any(find_spec(package) is None for package in self.needs)
+
+    def is_begun_by(self, head: bytes) -> bool:
+        """Whether the beginning of a file shows that it is of this kind."""
+        return bool(self.begins) and head.lstrip().lower().startswith(self.begins)
+
+    def read(self, data: bytes, encoding: str | None = None) -> Document:
+        """What these bytes say. Raises Unreadable."""
+        if self.missing:
+            raise Unreadable(
+                f"to read {self.name.upper()} something has to be installed", hint="pip install 'symbiont[documents]'"
+            )
+        if len(data) > self.largest:
+            raise too_large(self)
+        module, _, name = self.function.partition(":")
+        found = getattr(import_module(module), name)(data, encoding)
+        assert isinstance(found, Document)
+        return replace(found, kind=self.name)
+
+
+READERS = by_name(
+    "reader of documents",
+    [
+        Reader("text", "runtime.documents.plain:read_text", (".txt", ".text", ".rst", ".adoc", ".org"), 16 * MIB),
+        Reader("markdown", "runtime.documents.plain:read_markdown", (".md", ".markdown", ".mdown", ".mkd"), 16 * MIB),
+        Reader(
+            "html",
+            "runtime.documents.html:read_html",
+            (".html", ".htm", ".xhtml"),
+            16 * MIB,
+            needs=("bs4", "markdownify"),
+            begins=(b"<!doctype html", b"<html"),
+        ),
+        Reader("pdf", "runtime.documents.pdf:read_pdf", (".pdf",), 128 * MIB, needs=("pypdf",), begins=(b"%pdf-",)),
+    ],
+)
+
+ENDINGS = {ending: reader for reader in READERS.values() for ending in reader.endings}
+"""The reader of each ending, in lower case."""
+
+
+def reader_of(head: bytes, name: str | None = None) -> Reader:
+    """The reader of a file that begins so and is called so. What it begins with says more than its name, but for source
+    code and the like, in which HTML stands without being a page; what nobody knows is read as text."""
+    named = ENDINGS.get(Path(name).suffix.lower()) if name is not None else None
+    plain = next((head[len(mark) :] for mark, _ in MARKS if head.startswith(mark)), head)
+    for reader in READERS.values():
+        if reader.is_begun_by(plain) and (named is None or reader.name == "pdf"):
+            return reader
+    return named or READERS["text"]
+
+
+def read(source: Path | bytes, encoding: str | None = None, *, name: str | None = None) -> Document:
+    """What a file or the content of one says. `name`: what that would be called. Raises Unreadable."""
+    if isinstance(source, bytes):
+        return reader_of(source[:_LOOKED_AT], name).read(source, encoding)
+    try:
+        return _read_file(source, encoding)
+    except OSError as error:
+        raise Unreadable((error.strerror or str(error)).lower()) from None
+
+
+def _read_file(path: Path, encoding: str | None) -> Document:
+    # Opening a pipe would wait for somebody to write into it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - it is open
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("it is no file", hint="pipe what it gives into `symbi push -`")
+        head = file.read(_LOOKED_AT)
+        reader = reader_of(head, path.name)
+        if status.st_size > reader.largest:
+            raise too_large(reader)
+        return reader.read(head + file.read(reader.largest + 1 - len(head)), encoding)
+
+
+def too_large(reader: Reader) -> Unreadable:
+    """What is said of a file that is too large."""
+    return Unreadable(f"it is larger than {reader.largest // MIB} MiB", hint="split it")

@@ -1,0 +1,95 @@
+"""Which files stand below the paths that were named."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.documents import ENDINGS
+
+HIDDEN = "hidden"
+LINK = "link"
+
+
+class Place(NamedTuple):
+    """A file that is to be read: as it was named, or as it stands below what was named, and without any link."""
+
+    shown: str
+    path: Path
+
+
+@dataclass
+class Search:
+    """What was found below some paths: files in the order of their names, each once, however often it was named.
+
+    In a folder, what is hidden (its name begins with a dot, as `.git` does) is passed over, and so are links, which may
+    lead anywhere and back, and files whose ending no reader has. What was named itself is always taken.
+    """
+
+    places: list[Place] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """How many files and folders were passed over: of each ending, and under `hidden` and `link`."""
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """Paths that cannot be looked at, and why."""
+    _seen: set[Path] = field(default_factory=set)
+
+    def look(self, paths: Sequence[str]) -> None:
+        """Look at these paths, files or folders."""
+        for shown in paths:
+            try:
+                path = Path(shown).resolve(strict=True)
+                is_folder = path.is_dir()
+            except (OSError, RuntimeError, ValueError) as error:
+                # Python 3.11 and 3.12 say of a loop of links that it is a RuntimeError.
+                self.failed.append((shown, _reason(error)))
+                continue
+            if is_folder:
+                self._look_below(shown, path)
+            else:
+                self._take(shown, path)
+
+    def _look_below(self, shown: str, folder: Path) -> None:
+        waiting = [(shown, folder)]
+        while waiting:
+            name, path = waiting.pop()
+            try:
+                with os.scandir(path) as entries:
+                    found = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                self.failed.append((name, _reason(error)))
+                continue
+            inner = [(os.path.join(name, each.name), Path(each.path)) for each in self._wanted(found, name)]  # noqa: PTH118
+            waiting += reversed(inner)
+
+    def _wanted(self, entries: Sequence[os.DirEntry[str]], name: str) -> Iterator[os.DirEntry[str]]:
+        """Take the files, and give the folders."""
+        for entry in entries:
+            if entry.name.startswith("."):
+                self.passed_over[HIDDEN] += 1
+            elif entry.is_symlink():
+                self.passed_over[LINK] += 1
+            elif entry.is_dir(follow_symlinks=False):
+                yield entry
+            else:
+                ending = Path(entry.name).suffix.lower()
+                if ending in ENDINGS and entry.is_file(follow_symlinks=False):
+                    self._take(os.path.join(name, entry.name), Path(entry.path))  # noqa: PTH118
+                else:
+                    self.passed_over[ending or "no ending"] += 1
+
+    def _take(self, shown: str, path: Path) -> None:
+        if path not in self._seen:
+            self._seen.add(path)
+            self.places.append(Place(shown, path))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RuntimeError):
+        return "it is a link that leads to itself"
+    if isinstance(error, OSError) and error.strerror:
+        return "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror.lower()
+    return str(error)

@@ -1,0 +1,101 @@
+"""HTML as Markdown: headings, lists, tables and code of what the page is about, without what leads to other pages.
+
+beautifulsoup4 reads it (with Python's own parser), markdownify writes it. Both are in the extra `documents`.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from runtime.documents.document import Document, Unreadable, whole
+from runtime.documents.encoding import decoded
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
+
+_DECLARED = re.compile(rb"""<(?:meta[^>]+charset|\?xml[^>]+encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+_LOOKED_AT = 1024
+"""Bytes in which a page has to declare its encoding (HTML Standard, section 4.2.5.4)."""
+
+_NEVER = (
+    "script, style, noscript, template, iframe, object, embed, svg, canvas, math annotation, dialog,"
+    "input, select, button, textarea"
+)
+"""What is no text of the page."""
+_NAVIGATION = (
+    "nav, [role=navigation], [role=search], [role=banner], [role=contentinfo], [role=menu],[hidden], [aria-hidden=true]"
+)
+_AROUND = "header, footer, aside"
+"""What stands around the text, where it is not a part of it: an article has a header of its own."""
+_BLANKS = re.compile(r"\n{3,}")
+
+
+def read_html(data: bytes, encoding: str | None) -> Document:
+    """The page's `main` part, else its only `article`, else its body, as Markdown; links are their texts, images what
+    is said in their place. Raises Unreadable."""
+    found = _DECLARED.search(data[:_LOOKED_AT])
+    declared = found[1].decode("ascii") if found else None
+    if declared is not None and declared.casefold() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
+        # What is called so on the web is windows-1252 (Encoding Standard, section 4.2).
+        declared = "cp1252"
+    text = decoded(data, encoding, declared)
+    from bs4 import BeautifulSoup
+
+    try:
+        with warnings.catch_warnings():
+            # It warns of text that looks like an address or like XML: it is read as what it was said to be.
+            warnings.simplefilter("ignore")
+            page = BeautifulSoup(text, "html.parser")
+            title = _title(page)
+            return whole(_markdown(_content(page)), title)
+    except RecursionError:
+        raise Unreadable("its elements are nested too deep") from None
+
+
+def _title(page: BeautifulSoup) -> str | None:
+    named = page.title or page.find("h1")
+    return named.get_text(" ", strip=True) if named is not None else None
+
+
+def _content(page: BeautifulSoup) -> Tag:
+    for unwanted in page.select(_NEVER):
+        unwanted.decompose()
+    main = page.select_one("main, [role=main]")
+    articles = page.find_all("article")
+    content = main or (articles[0] if len(articles) == 1 else None) or page.body or page
+    for unwanted in content.select(_NAVIGATION):
+        unwanted.decompose()
+    for unwanted in content.select(_AROUND):
+        if not unwanted.decomposed and unwanted.find_parent(["main", "article"]) is None:
+            unwanted.decompose()
+    for image in content.find_all("img"):
+        image.replace_with(str(image.get("alt") or ""))
+    return content
+
+
+def _markdown(content: Tag) -> str:
+    from markdownify import ATX, MarkdownConverter
+
+    # Text is to be found and read as it was written, so nothing in it is escaped.
+    converter = MarkdownConverter(
+        heading_style=ATX,
+        bullets="-",
+        strip=["a"],
+        escape_asterisks=False,
+        escape_underscores=False,
+        escape_misc=False,
+        code_language_callback=_language,
+    )
+    return _BLANKS.sub("\n\n", converter.convert_soup(content)).strip()
+
+
+def _language(block: Tag) -> str | None:
+    """The language that a block of code says it is in, as highlighters write it: `<code class="language-python">`."""
+    code = block.find("code")
+    for each in (block, code):
+        for name in (each.get("class") or ()) if each is not None else ():
+            if name.startswith("language-"):
+                return str(name).removeprefix("language-")
+    return None

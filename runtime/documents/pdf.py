@@ -1,0 +1,96 @@
+"""PDF (ISO 32000) as the text of its pages, read by pypdf, which is in the extra `documents`."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from runtime.documents.document import Document, Passage, Unreadable
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+MOST_PAGES = 10_000
+
+
+def read_pdf(data: bytes, _encoding: str | None) -> Document:
+    """One passage a page that has text; a page that cannot be read is a problem, and the others are read.
+
+    Raises Unreadable for one that is broken, that asks for a password, or that has no text at all: a scanned one.
+    """
+    with _quiet():
+        reader, count = _opened(data)
+        passages: list[Passage] = []
+        problems: list[str] = []
+        for number in range(count):
+            try:
+                text = _clean(reader.pages[number].extract_text())
+            except Exception as error:
+                # A damaged file fails in as many ways as there are objects in it.
+                problems.append(f"page {number + 1} cannot be read ({type(error).__name__})")
+                continue
+            if text:
+                passages.append(Passage(text, f"page={number + 1}"))
+        title = _title(reader)
+    if not passages:
+        raise Unreadable(
+            problems[0] if problems else f"there is no text in its {count:,} page{'s' * (count != 1)}",
+            hint=None if problems else "is it scanned? its text has to be recognised first",
+        )
+    return Document(tuple(passages), title, problems=tuple(problems))
+
+
+def _opened(data: bytes) -> tuple[PdfReader, int]:
+    """The file, unlocked, and how many pages it has. Raises Unreadable."""
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        # Most that are encrypted only forbid to print or to change them, and open with an empty password.
+        locked = reader.is_encrypted and not reader.decrypt("")
+        count = 0 if locked else len(reader.pages)
+    except DependencyError as error:
+        raise Unreadable(f"it is encrypted in a way that cannot be read here: {error}") from None
+    except Exception as error:
+        raise Unreadable(f"it is no PDF that can be read ({type(error).__name__}: {_line(error)})") from None
+    if locked:
+        raise Unreadable("it is encrypted and asks for a password", hint="save it without one, then push that")
+    if count > MOST_PAGES:
+        raise Unreadable(f"it has {count:,} pages", hint=f"at most {MOST_PAGES:,}; split it")
+    if not count:
+        raise Unreadable("it has no pages")
+    return reader, count
+
+
+def _title(reader: PdfReader) -> str | None:
+    try:
+        about = reader.metadata
+        return " ".join(str(about.title).split()) or None if about is not None and about.title else None
+    except Exception:
+        return None  # Nothing hangs on it.
+
+
+def _clean(text: str) -> str:
+    """Without what no text is made of: fonts without a map to Unicode leave NULs and halves of pairs."""
+    text = text.replace("\0", "").replace("\u00ad\n", "").replace("\u00ad", "")
+    return text.encode("utf-8", "replace").decode("utf-8").strip()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or "no reason is given"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What pypdf mends by itself is nobody's matter."""
+    log = logging.getLogger("pypdf")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
