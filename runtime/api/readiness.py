@@ -55,7 +55,7 @@ def not_mounted(house: House) -> list[Mount]:
 async def _checks(house: House) -> AsyncIterator[Check]:
     yield _daemon(house)
     yield await asyncio.to_thread(_state, house.state)
-    folders = [house.state, *(memory.folder for memory in house.memories.values())]
+    folders = [house.state, *(memory.folder for memory in house.memories.values() if memory.folder is not None)]
     for check in await asyncio.to_thread(lambda: list(_disks(folders))):
         yield check
     yield await _database(house)
@@ -157,7 +157,8 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     errors = [_told(each) for each in problems if each.severity == "error"]
     if errors:
         return Check(check, "RED", _listed("nothing can be remembered", errors))
-    kept = f"{memory.block.store.name} in {memory.folder}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
+    where = "the database" if memory.folder is None else memory.folder
+    kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
     besides = [each for each in problems if each.file not in said]
     known = [_told(each) for each in (*besides, *stats.problems)]

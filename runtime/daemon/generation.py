@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from dslc.blocks import Agent, Memory
+from dslc.blocks import Agent, Choice, Memory
 from dslc.program import Program
 from runtime.daemon.memories import Opening
 from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution, resolve
+from runtime.errors import UsageError
+from runtime.memory.collection.rows import holds
 from runtime.memory.opened import OpenMemory
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
+COLLECTION = Memory(name="collection", store=Choice(name="collection"))
+"""The collection that is there without a block. It is no agent's unless a block names it."""
 
 AT_A_TIME = 8
 """Webhooks that are mounted before requests have their turn: filters take up to a millisecond each to compile."""
@@ -41,6 +45,20 @@ class Generation:
     _held: Held
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
+
+    async def collection(self, opening: Opening) -> OpenMemory:
+        """The collection that is there without a block, opened unless it is. Raises UsageError where a block of its
+        name declares something else; whatever opening a memory raises."""
+        found = self.memories.get(COLLECTION.name)
+        if found is None:
+            found = await opening.memory(COLLECTION, self.resolution, self._held)
+            self.memories = MappingProxyType({**self.memories, found.name: found})
+        elif found.block.store.name != COLLECTION.store.name:
+            raise UsageError(
+                f"the memory {found.name} is no collection, and the program declares none",
+                hint="add a block such as `memory notes { store collection }`",
+            )
+        return found
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
@@ -103,7 +121,7 @@ async def build(
     mounts = await _mounts(program, resolution)
     held = Held()
     try:
-        declared = _memories(program)
+        declared = await _memories(program, previous, opening)
         memories = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
     except BaseException:
         await held.give_back()
@@ -114,7 +132,7 @@ async def build(
         mounts=MappingProxyType(mounts),
         table=RouteTable.of(mounts.values()),
         memories=MappingProxyType(memories),
-        folders=tuple(memory.folder for memory in memories.values()),
+        folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
         resolution=resolution,
         concurrency=MappingProxyType(
             {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
@@ -140,12 +158,16 @@ async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mount]:
     return mounts
 
 
-def _memories(program: Program) -> dict[str, Memory]:
-    """The declared memories, and the built-in one where a run may need it."""
+async def _memories(program: Program, previous: Generation | None, opening: Opening) -> dict[str, Memory]:
+    """The declared memories, and the built-in ones: where a run may need it, and what is in the database or open."""
     declared = dict(program.memories)
     woken = any(webhook.wakes for webhook in program.webhooks.values())
     if len(declared) != 1 and (program.agents or woken):
         declared.setdefault(DEFAULT_MEMORY, Memory(name=DEFAULT_MEMORY))
+    if COLLECTION.name not in declared:
+        opened = previous is not None and COLLECTION.name in previous.memories
+        if opened or await holds(opening.context.database, COLLECTION.name):
+            declared[COLLECTION.name] = COLLECTION
     return declared
 
 

@@ -125,6 +125,17 @@ class House:
         assert self.generation is not None
         return self.generation.memory_name(agent)
 
+    async def collection_memory(self) -> OpenMemory:
+        """The collection that is there without a block: opened when it is first asked for, and from then on one of
+        `memories`. Raises SymbiontError."""
+        async with self._loading:
+            assert self.generation is not None
+            known = self.generation.memories
+            found = await self.generation.collection(self._opening())
+            if self.generation.memories is not known:
+                await self._activate_one(found)
+            return found
+
     @property
     def state(self) -> Path:
         """The state folder."""
@@ -274,15 +285,17 @@ class House:
         number = previous.number + 1 if previous else 1
         # Before they are read: what is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
-        index_folder = self.root.state / INDEXES if self._searching else None
-        opening = Opening(self.root.folder, index_folder, self.secrets, self.pools)
-        generation = await build(number, program, previous, opening=opening, again=again)
+        generation = await build(number, program, previous, opening=self._opening(), again=again)
         self.generation, self._secrets_version = generation, version
         self._join()
         await self._activate(generation, previous)
         if previous is not None:
             await previous.retire()
         return generation
+
+    def _opening(self) -> Opening:
+        index_folder = self.root.state / INDEXES if self._searching else None
+        return Opening(self.root.folder, index_folder, self.secrets, self.pools)
 
     async def attend(self, start: Start) -> None:
         """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""
@@ -298,5 +311,8 @@ class House:
             if memory.indexer not in used:
                 await memory.indexer.rest()
         for memory in generation.memories.values():
-            memory.store.on_fatal = lambda error: self.on_fatal(str(error))
-            await memory.activate(self._start)
+            await self._activate_one(memory)
+
+    async def _activate_one(self, memory: OpenMemory) -> None:
+        memory.store.on_fatal = lambda error: self.on_fatal(str(error))
+        await memory.activate(self._start)

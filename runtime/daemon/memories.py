@@ -12,7 +12,7 @@ from dslc.blocks import Choice, Memory
 from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory import STORES, Store, identity_of, open_store, path_of
+from runtime.memory import STORES, Store, folder_of, identity_of, open_store
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
 from runtime.memory.opened import OpenMemory, no_embedding
@@ -64,7 +64,7 @@ class Opening:
             block,
             indexer,
             embedder,
-            folder=path_of(block, self.root),
+            folder=folder_of(block, self.root),
             clock=clock,
             store_options=with_secrets(block, values),
             index_problem=f"the index is the default one: {missing[0]}" if missing else None,
@@ -78,10 +78,13 @@ class Opening:
                 hint="one daemon at a time can keep them: stop the other one, or name another --database",
             )
 
-        async def opening() -> Store:
-            return await open_store(block, self.root, clock=self.context.clock, options=with_secrets(block, values))
+        database = self.context.database
 
-        return await held.take(self.pools.stores, identity_of(block, self.root), opening)
+        async def opening() -> Store:
+            options = with_secrets(block, values)
+            return await open_store(block, self.root, clock=self.context.clock, options=options, database=database)
+
+        return await held.take(self.pools.stores, identity_of(block, self.root, database), opening)
 
     async def _embedder(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Embedder | None, str | None]:
         if self.index_folder is None:

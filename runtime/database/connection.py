@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from runtime.crypto import MasterKey
 from runtime.database.failure import Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
+from runtime.database.lasting_id import lasting_id
 from runtime.database.migrate import migrate
 from runtime.database.schema import meta
 from runtime.database.seal_check import check_key
@@ -55,6 +56,8 @@ class Database:
         self.kind: Kind = location.kind
         self.shown = location.shown
         self.master_key = master_key
+        self.id = ""
+        """The same at every opening: what lies elsewhere and belongs to this database is named for it."""
         self.commits = GroupCommit(self.transact, self.series, self._known)
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
@@ -78,7 +81,7 @@ class Database:
         except Exception as error:
             raise opening(error, location) or error from None
         try:
-            await database.transact(lambda connection: _ready(connection, master_key, location.shown))
+            database.id = await database.transact(lambda connection: _ready(connection, master_key, location.shown))
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
@@ -247,10 +250,11 @@ class _Translated:
             raise known from error
 
 
-def _ready(connection: Connection, key: MasterKey, shown: str) -> None:
-    """In one transaction, so that daemons that start together do it one after the other."""
+def _ready(connection: Connection, key: MasterKey, shown: str) -> str:
+    """In one transaction, so that daemons that start together do it one after the other. The database's id."""
     migrate(connection, shown)
     check_key(connection, key, shown)
+    return lasting_id(connection)
 
 
 def _sqlite(location: Location, key: MasterKey) -> Database:

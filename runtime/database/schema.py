@@ -1,4 +1,5 @@
-"""Every table. Times are Unix milliseconds, ids UUID version 7 as text, `user_id` is on every row.
+"""Every table. Times are Unix milliseconds unless said otherwise, ids UUID version 7 as text, and every row has a
+`user_id`.
 
 The migrations spell the same schema out; a test compares the two on both databases.
 """
@@ -276,3 +277,56 @@ rates = Table(
     sqlite_with_rowid=False,
 )
 """How many deliveries were accepted in each of the last seconds, where a limit asks for it."""
+
+items = Table(
+    "items",
+    metadata,
+    Column("memory", String(64), primary_key=True),
+    Column("id", String(36), primary_key=True),
+    # The payload's texts have no length of their own: what may not be too long for an index's key, the store refuses.
+    Column("user_id", Text, nullable=False, server_default=OWNER),
+    Column("agent_id", String(64), nullable=False),  # the collection's name
+    Column("project_id", Text),
+    Column("memory_type", String(16), nullable=False),
+    Column("timestamp", BigInteger, nullable=False),  # Unix microseconds: an item comes back with the time it was given
+    Column("source_uri", Text),
+    Column("source_key", String(32)),  # the first half of its SHA-256: an address may be too long for an index's key
+    Column("chunk_hash", String(64), nullable=False),
+    Column("tags", Text, nullable=False),  # JSON: a sorted list
+    Column("part", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("content", Sealed, nullable=False),
+    Index("ix_items_chunk", "memory", "agent_id", "user_id", "chunk_hash"),
+    Index("ix_items_part", "memory", "part", "position"),
+    Index("ix_items_time", "memory", "agent_id", "timestamp", "id"),
+)
+"""What collections hold: the payload in the clear, so that it can be filtered by, and in `content`, sealed, the text,
+where it comes from and what it was made of, as JSON."""
+
+Index(
+    "ix_items_source",
+    items.c.memory,
+    items.c.agent_id,
+    items.c.user_id,
+    items.c.source_key,
+    sqlite_where=text("source_key IS NOT NULL"),
+    postgresql_where=text("source_key IS NOT NULL"),
+)
+
+item_parts = Table(
+    "item_parts",
+    metadata,
+    Column("memory", String(64), primary_key=True),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("user_id", Text, nullable=False, server_default=OWNER),
+    Column("agent_id", String(64), nullable=False),
+    Column("revision", String(36), nullable=False),  # random, and never the same again
+    Column("used", Integer, nullable=False),  # positions that were ever given away
+    Column("episodic", Integer, nullable=False),
+    Column("semantic", Integer, nullable=False),
+    Column("procedural", Integer, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # of the sealed contents
+    Index("ix_item_parts_agent", "memory", "agent_id", "user_id", "part"),
+)
+"""Items as they are read at once: some of one agent and one user, how many there are of each type, and what changes
+whenever they do. A collection that was made and holds nothing is a part that does."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
@@ -29,16 +29,22 @@ from runtime.memory.store import (
     Scan,
     Store,
     StoreStats,
+    Upserted,
 )
 from runtime.rows import LateRow, by_name
 
+if TYPE_CHECKING:
+    from runtime.database import Database
+
 Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable[Store]]
+OpenRows = Callable[[Memory, "Database", Clock, Mapping[str, object]], Awaitable[Store]]
 
 
 @dataclass(frozen=True)
 class StoreRow(LateRow):
     """A kind of store; `opening` names an `Open`, given the memory, its absolute path, the clock and the options with
-    their secrets in place. `files`: its memories are files under the path, so that a single daemon must own them.
+    their secrets in place. `files`: its memories are files under the path, so that a single daemon must own them. Where
+    they are rows of the database, `opening` names an `OpenRows`, given the database in place of a path.
     """
 
     files: bool = True
@@ -46,6 +52,10 @@ class StoreRow(LateRow):
     def identity(self, path: Path) -> str:
         """What a store of this kind at this path physically is, before it is opened."""
         return f"{self.name}:{path.resolve()}"
+
+    def identity_in(self, database: Database, memory: str) -> str:
+        """The same where it is rows of this database, under the name of the memory."""
+        return f"{self.name}:{database.id}/{memory}"
 
 
 STORES = by_name(
@@ -76,19 +86,32 @@ def path_of(memory: Memory, root: Path) -> Path:
     return (root / memory.path).resolve()
 
 
-def identity_of(memory: Memory, root: Path) -> str:
-    """What the memory's store physically is: a pool opens one store for each identity. Raises UsageError."""
-    return _row(memory).identity(path_of(memory, root))
+def folder_of(memory: Memory, root: Path) -> Path | None:
+    """Where the memory's files are; None where its store has none. Raises UsageError."""
+    return path_of(memory, root) if _row(memory).files else None
+
+
+def identity_of(memory: Memory, root: Path, database: Database | None = None) -> str:
+    """What the memory's store physically is: a pool opens one store for each identity. Raises UsageError, also where
+    the store is rows and there is no `database`."""
+    row = _row(memory)
+    return row.identity(path_of(memory, root)) if row.files else row.identity_in(_needed(database, memory), memory.name)
 
 
 async def open_store(
-    memory: Memory, root: Path, *, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
+    memory: Memory,
+    root: Path,
+    *,
+    clock: Clock = SYSTEM,
+    options: Mapping[str, object] | None = None,
+    database: Database | None = None,
 ) -> Store:
     """Open the store that a memory declares; relative paths are under `root`.
 
     `options`: those of the store with secrets in place of the references to them (`secret_options.with_secrets`); as
-    the program has them when absent. The caller closes the store. Raises UsageError for a store that is not in the
-    table or options it does not take.
+    the program has them when absent. `database`: where a store is that is rows; it outlives the store. The caller
+    closes the store. Raises UsageError for a store that is not in the table, options it does not take, or a database
+    that it lacks.
     """
     row = _row(memory)
     try:
@@ -98,8 +121,16 @@ async def open_store(
             f"the memory {memory.name} gives the store {row.name} options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
-    opening = cast("Open", row.opened_by)
-    return await opening(memory, path_of(memory, root), clock, memory.store.options if options is None else options)
+    given = memory.store.options if options is None else options
+    if row.files:
+        return await cast("Open", row.opened_by)(memory, path_of(memory, root), clock, given)
+    return await cast("OpenRows", row.opened_by)(memory, _needed(database, memory), clock, given)
+
+
+def _needed(database: Database | None, memory: Memory) -> Database:
+    if database is None:
+        raise UsageError(f"the memory {memory.name} is rows of a database, and none is open", hint="start the daemon")
+    return database
 
 
 def _row(memory: Memory) -> StoreRow:
@@ -112,5 +143,6 @@ def _row(memory: Memory) -> StoreRow:
 __all__ = [
     "STORES", "Capability", "Compaction", "FsyncFailed", "Growth", "Inspection", "Item", "MemoryType", "NoSuchItem",
     "Part", "Place", "Problem", "Provenance", "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow",
-    "StoreStats", "Unsupported", "chunk_hash", "delivery_uri", "identity_of", "open_store", "path_of", "redact",
+    "StoreStats", "Unsupported", "Upserted", "chunk_hash", "delivery_uri", "folder_of", "identity_of", "open_store",
+    "path_of", "redact",
 ]  # fmt: skip

@@ -43,15 +43,16 @@ def _entry(part: Part, item: Item, place: Place | None, order: int) -> Entry:
 
 
 def group_of(part: Part, item: Item) -> str:
-    """What the item's neighbours have in common: its user, and the session it is from, else the day's log that it
-    stands in.
+    """What the item's neighbours have in common: its user and project, and the session it is from, else the day's log
+    that it stands in.
 
     Long-term items of no session have none: their order in a file says nothing. Nobody's item is found by what is
     another user's, or weighed by it.
     """
+    whose = repr(item.user_id) if item.project_id is None else f"{item.user_id!r}/{item.project_id!r}"
     if item.provenance.session_id:
-        return f"{item.agent_id}/{item.user_id!r}/{item.provenance.session_id}"
-    return f"{part.name}/{item.user_id!r}" if item.memory_type == "episodic" else ""
+        return f"{item.agent_id}/{whose}/{item.provenance.session_id}"
+    return f"{part.name}/{whose}" if item.memory_type == "episodic" else ""
 
 
 def item_of(entry: Entry) -> Item:

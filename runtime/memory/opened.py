@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,15 +12,16 @@ import structlog
 
 from dslc.blocks import Choice, Memory
 from runtime.clock import SYSTEM, Clock
+from runtime.database import Database
 from runtime.errors import SymbiontError
-from runtime.memory import open_store, path_of
+from runtime.memory import folder_of, open_store
 from runtime.memory.entries import item_of, place_of
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer, Start
 from runtime.memory.item import Item
 from runtime.memory.progress import Progress, SyncReport
-from runtime.memory.store import Compaction, Place, Store
+from runtime.memory.store import Compaction, Place, Scan, Store, Upserted
 from runtime.memory.upkeep import works
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
@@ -68,14 +69,14 @@ class OpenMemory:
         indexer: Indexer,
         embedder: Embedder | None,
         *,
-        folder: Path,
+        folder: Path | None,
         clock: Clock = SYSTEM,
         store_options: Mapping[str, object] | None = None,
         index_problem: str | None = None,
         embedding_problem: str | None = None,
     ) -> None:
-        """`folder`: where the store's files are. The problems: why its index or its embedding is not the declared one,
-        in one line."""
+        """`folder`: where the store's files are, None where it has none. The problems: why its index or its embedding
+        is not the declared one, in one line."""
         self.name = block.name
         self.block = block
         self.folder = folder
@@ -269,6 +270,29 @@ class OpenMemory:
         await self._indexer.sync(agent_id)
         return there_was
 
+    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+        """As `Store.upsert`; the index follows in the background."""
+        done = await self.store.upsert(items, keep=keep)
+        self._indexer.touched({item.agent_id for item in done.updated})
+        return done
+
+    async def replace(self, item: Item) -> Item:
+        """As `Store.replace`; the index follows in the background."""
+        kept = await self.store.replace(item)
+        self._indexer.touched((kept.agent_id,))
+        return kept
+
+    async def forget(self, memory_id: str, agent_id: str) -> None:
+        """Delete one item; the index follows in the background. Raises NoSuchItem, Unsupported, StoreError."""
+        await self.store.delete(memory_id, agent_id=agent_id)
+        self._indexer.touched((agent_id,))
+
+    async def find(self, memory_id: str, user: str | None) -> Item | None:
+        """The item with this id that `user` has, whichever agent's it is; anybody's when that is None. Raises
+        StoreError."""
+        wanted = Scan(memory_ids=frozenset({memory_id}), user_id=user, limit=1)
+        return await anext(self.store.scan(wanted), None)
+
     async def finish(self) -> None:
         """Wait for what searches left under way; the store and the index may be closed then."""
         await asyncio.gather(*self._catching_up, return_exceptions=True)
@@ -295,13 +319,14 @@ async def open_memory(
     store_options: Mapping[str, object] | None = None,
     embedding_options: Mapping[str, object] | None = None,
     index_options: Mapping[str, object] | None = None,
+    database: Database | None = None,
 ) -> OpenMemory:
     """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
 
     `index_folder`: where the index's file is; None keeps the index in memory. The options are the block's own unless
-    given, with secrets resolved. Raises UsageError.
+    given, with secrets resolved. `database`: where a store is that is rows; the caller's. Raises UsageError.
     """
-    store = await open_store(block, root, clock=clock, options=store_options)
+    store = await open_store(block, root, clock=clock, options=store_options, database=database)
     try:
         indexer = await open_indexer(store, block.index, index_folder, clock, index_options)
     except BaseException:
@@ -316,7 +341,7 @@ async def open_memory(
         block,
         indexer,
         embedder,
-        folder=path_of(block, root),
+        folder=folder_of(block, root),
         clock=clock,
         store_options=store_options,
         embedding_problem=problem,

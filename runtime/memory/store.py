@@ -5,119 +5,40 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
-from typing import Any, Literal, NamedTuple, final
+from datetime import date
+from typing import Any, Literal, final
 
 import structlog
-from pydantic import BaseModel, ConfigDict
 
+from runtime.memory.answers import (
+    Compaction,
+    Growth,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    Severity,
+    StoreStats,
+    Upserted,
+)
 from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
-from runtime.memory.item import Item, MemoryType
+from runtime.memory.item import Item
 from runtime.memory.redact import redact
 
-Capability = Literal["edit", "delete", "compact", "remove", "gates"]
+__all__ = [
+    "LARGEST_TEXT", "UPSERT_KEEPS", "Capability", "Compaction", "Growth", "Inspection", "Part", "Place", "Problem",
+    "Scan", "Severity", "Store", "StoreStats", "Upserted", "redacted_item",
+]  # fmt: skip
+
+Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
 
 LARGEST_TEXT = 1024 * 1024
 """Characters of one item's text at most, and again of everything said about it; a longer one is refused."""
+UPSERT_KEEPS = frozenset({"memory_type", "tags", "source_uri", "provenance"})
+"""The fields that an upsert may leave as they are on an item that is there."""
 _ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
 _log = structlog.get_logger(__name__)
-
-
-class Scan(BaseModel):
-    """Which items are wanted; what is None or empty excludes nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    agent_id: str | None = None
-    memory_type: MemoryType | None = None
-    since: datetime | None = None
-    """The earliest time that is wanted (aware)."""
-    until: datetime | None = None
-    """The first time that is not wanted any more (aware)."""
-    tags: frozenset[str] = frozenset()
-    """An item must have all of them."""
-    newest_first: bool = False
-    limit: int | None = None
-
-    def wants(self, item: Item) -> bool:
-        """Whether an item passes; the limit is the scanner's matter."""
-        return (
-            self.agent_id in (None, item.agent_id)
-            and self.memory_type in (None, item.memory_type)
-            and (self.since is None or item.timestamp >= self.since)
-            and (self.until is None or item.timestamp < self.until)
-            and self.tags.issubset(item.tags)
-        )
-
-
-class Place(NamedTuple):
-    """Where an item stands: the file, and its line counted from 1 where files have lines."""
-
-    file: str
-    line: int | None
-
-
-class Part(NamedTuple):
-    """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does; its
-    name is the only one of the whole store, `AGENT/…`."""
-
-    name: str
-    agent_id: str
-    revision: str
-
-
-class Growth(NamedTuple):
-    """Items that were added at the end of a part, and its revision `before` (None: it was not there) and after."""
-
-    part: Part
-    before: str | None
-    items: tuple[Item, ...]
-
-
-Severity = Literal["error", "warning"]
-
-
-class Problem(NamedTuple):
-    """Something in the store that is not as it should be, and why: a file that could not be read and is kept as it is.
-
-    A `warning` is for a person to know; nothing is lost or refused because of it.
-    """
-
-    file: str
-    message: str
-    severity: Severity = "error"
-    line: int | None = None
-    """Counted from 1, where it is in one."""
-
-
-class Compaction(NamedTuple):
-    """What compacting did: long-term items put where they stay, days of logs deleted, and logs that had to be kept."""
-
-    flushed: int
-    deleted: int
-    problems: tuple[Problem, ...] = ()
-
-
-class StoreStats(NamedTuple):
-    """`agents`, `files` and their `bytes`; the days of the oldest and newest log, if any; what could not be read."""
-
-    agents: int
-    files: int
-    bytes: int
-    oldest: date | None = None
-    newest: date | None = None
-    problems: tuple[Problem, ...] = ()
-
-
-class Inspection(NamedTuple):
-    """What a person reads of one agent's memory: the long-term text and one day's log, None where there is none."""
-
-    agent_id: str
-    day: date
-    memory: str | None
-    log: str | None
-    memory_file: str
-    log_file: str
 
 
 class Store(ABC):
@@ -173,6 +94,33 @@ class Store(ABC):
         return await self.append(session)
 
     @final
+    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+        """Keep these items, each once for its user, agent, project_id and chunk_hash; on return they are on disk.
+
+        What is there with the same memory_type, tags and source_uri, or came before in `items`, is skipped. What is
+        there with other ones gets them and its provenance as given, but for the fields that `keep` names (of
+        `memory_type`, `tags`, `source_uri`, `provenance`); its memory_id and timestamp stay. Many are kept in batches:
+        one that is cut off has kept whole batches, and doing it again skips those. Raises RefusedItem, and then none is
+        kept; Unsupported.
+        """
+        self._must_be_able_to("upsert")
+        unknown = keep - UPSERT_KEEPS
+        if unknown:
+            raise ValueError(f"an upsert cannot keep {', '.join(sorted(unknown))}")
+        clean = await _clean(tuple(items))
+        return await self._upsert(clean, keep) if clean else Upserted()
+
+    @final
+    async def replace(self, item: Item) -> Item:
+        """Put `item` in place of the one with its memory_id, which the same user and agent have. Returns it as kept.
+
+        Raises NoSuchItem, Unsupported, RefusedItem.
+        """
+        self._must_be_able_to("replace")
+        (clean,) = await _clean((item,))
+        return await self._replace(clean)
+
+    @final
     async def edit(self, memory_id: str, text: str, *, agent_id: str | None = None) -> Item:
         """Say something else in place of an item's text; all else about it stays. Returns it with its new memory_id.
 
@@ -211,8 +159,9 @@ class Store(ABC):
         """Every part there is at this moment, of one agent or of all. Cheap: nothing is read but names and sizes."""
 
     @abstractmethod
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
-        """The items of a part in their order, and where each stands; none when it is gone. Raises StoreError."""
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place | None]]:
+        """The items of a part in their order, and where each stands (None where there are no files); none when it is
+        gone. Raises StoreError."""
 
     @abstractmethod
     def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
@@ -263,6 +212,12 @@ class Store(ABC):
 
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         return [item.model_dump(mode="json") for item in items]
+
+    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> Upserted:
+        raise NotImplementedError
+
+    async def _replace(self, item: Item) -> Item:
+        raise NotImplementedError
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         raise NotImplementedError

@@ -22,17 +22,20 @@ LONGEST_WAIT: Final = 60.0
 """Seconds until the next try when the index could not be written, doubled each time."""
 
 
-def works(name: str, indexer: Indexer, folder: Path, clock: Clock) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-    """The background works of a memory's store and index, with their names. `folder`: where the store's files are."""
-    watch = Watch(indexer, folder)
-    return [
+def works(
+    name: str, indexer: Indexer, folder: Path | None, clock: Clock
+) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    """The background works of a memory's store and index, with their names. `folder`: where the store's files are, None
+    where it has none; then others that write to it are noticed as they are where nothing can be watched."""
+    watch = None if folder is None else Watch(indexer, folder)
+    works = [
         (f"index of {name}", keep_index(indexer, watch, clock)),
-        (f"edits in {name}", watch.run()),
         (f"embedding of {name}", indexer.queue.keep()),
     ]
+    return works if watch is None else [*works, (f"edits in {name}", watch.run())]
 
 
-async def keep_index(indexer: Indexer, watch: Watch, clock: Clock) -> None:
+async def keep_index(indexer: Indexer, watch: Watch | None, clock: Clock) -> None:
     """Bring everything up to date, then whatever changes, for ever. Raises FsyncFailed."""
     wait = FIRST_WAIT
     whole = True
@@ -48,7 +51,9 @@ async def keep_index(indexer: Indexer, watch: Watch, clock: Clock) -> None:
             wait, whole = min(wait * 2, LONGEST_WAIT), True
             continue
         wait = FIRST_WAIT
-        whole = not await _told(indexer.news, UNWATCHED_SECONDS if watch.blind else LOOK_SECONDS, clock)
+        whole = not await _told(
+            indexer.news, UNWATCHED_SECONDS if watch is None or watch.blind else LOOK_SECONDS, clock
+        )
         if not whole:
             await asyncio.sleep(GATHER_SECONDS)
             indexer.news.clear()

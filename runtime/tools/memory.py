@@ -207,7 +207,7 @@ def _shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> 
         elif note.startswith(BY_KEYWORD):
             yield BY_KEYWORD
         else:
-            yield note.replace(f"{memory.folder}/", "")
+            yield note if memory.folder is None else note.replace(f"{memory.folder}/", "")
 
 
 def _hit(context: Context, where: OpenMemory, hit: FoundHit) -> MemoryHit:

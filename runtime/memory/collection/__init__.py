@@ -1,0 +1,1 @@
+"""The collection store: items as rows of the database, for every client that pushes and searches."""
