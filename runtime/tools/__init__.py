@@ -12,30 +12,45 @@ __all__ = ["TOOLS", "Annotations", "Context", "House", "Tool", "WrongParameters"
 TOOLS = by_name(
     "tool",
     [
-        Tool(webhooks.webhook_create, "write", shows_secret=True, example={"title": "Nightly build", "agent": None}),
-        Tool(webhooks.webhook_list, "read", example={"limit": 20}),
-        Tool(webhooks.webhook_get, "read", example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(
+            webhooks.webhook_create,
+            "write",
+            shows_secret=True,
+            indexes=False,
+            example={"title": "Nightly build", "agent": None},
+        ),
+        Tool(webhooks.webhook_list, "read", indexes=False, example={"limit": 20}),
+        Tool(
+            webhooks.webhook_get,
+            "read",
+            indexes=False,
+            example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
         Tool(
             webhooks.webhook_update,
             "write",
+            indexes=False,
             idempotent=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "is_active": False},
         ),
         Tool(
             webhooks.webhook_delete,
             "write",
+            indexes=False,
             destructive=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
         Tool(
             webhooks.webhook_rotate_secret,
             "write",
+            indexes=False,
             shows_secret=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "overlap": "24h"},
         ),
         Tool(
             webhooks.webhook_get_audit_log,
             "read",
+            indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "limit": 20},
         ),
         Tool(memory.memory_search, "read", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),

@@ -59,10 +59,12 @@ class Tool:
         idempotent: bool | None = None,
         example: Mapping[str, Any] | None = None,
         shows_secret: bool = False,
+        indexes: bool = True,
     ) -> None:
         """`scope`: what the caller needs. `name`: the function's unless given; dashes are allowed. `idempotent`:
         whether calling it again changes nothing more, as reading never does. `example`: right parameters, by name, for
-        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere."""
+        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere.
+        `indexes`: whether it may look at memories' indexes, so that they have to be open."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
@@ -70,6 +72,7 @@ class Tool:
         self.idempotent = scope == "read" if idempotent is None else idempotent
         self.example = example
         self.shows_secret = shows_secret
+        self.indexes = indexes
 
     @property
     def doc(self) -> str:

@@ -1,0 +1,26 @@
+"""What of an operation a command has to know before it asks for it, or when the daemon went away before it answered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runtime.tools import TOOLS
+
+CHANGING: Final = frozenset(
+    {"deliveries.replay", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
+)
+"""The operations, no tools, that change something."""
+SEARCHING: Final = frozenset({"readiness", "resource_read"})
+"""The operations, no tools, that look at indexes."""
+
+
+def looks_at_indexes(name: str) -> bool:
+    """Whether the operation may look at indexes: for others none is opened."""
+    tool = TOOLS.get(name)
+    return name in SEARCHING if tool is None else tool.indexes
+
+
+def may_be_repeated(name: str) -> bool:
+    """Whether doing it twice leaves what doing it once does."""
+    tool = TOOLS.get(name)
+    return name not in CHANGING if tool is None else tool.read_only or tool.idempotent
