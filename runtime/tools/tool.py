@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, get_type_hints
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, create_model
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from runtime.errors import UsageError
 from runtime.identity import Scope
 from runtime.tools.context import Context
-from runtime.tools.wording import Problem, problem_of
+from runtime.tools.wording import Problem, inlined, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context: Context, …) -> Result`: parameters annotated, descriptions in `Field`, the result a model.
@@ -36,6 +36,13 @@ class WrongParameters(UsageError):  # noqa: N818
         self.example = example
 
 
+@dataclass(frozen=True, slots=True)
+class Also:
+    """In a parameter's annotation: what else it may be called."""
+
+    names: tuple[str, ...]
+
+
 class Annotations(NamedTuple):
     """What a client may know of a tool before it calls it (MCP, tool annotations)."""
 
@@ -47,8 +54,16 @@ class Annotations(NamedTuple):
     """Whether a second call with the same parameters changes nothing more."""
 
 
+@dataclass(slots=True)
+class Counts:
+    """How often a tool was called since the process began, and how often that failed."""
+
+    calls: int = 0
+    failures: int = 0
+
+
 class Tool:
-    """One row: a function, and what of it no signature says. Never changed."""
+    """One row: a function, and what of it no signature says. Nothing of it changes but its counts."""
 
     def __init__(
         self,
@@ -73,6 +88,7 @@ class Tool:
         self.example = example
         self.shows_secret = shows_secret
         self.indexes = indexes
+        self.counts = Counts()
 
     @property
     def doc(self) -> str:
@@ -106,16 +122,22 @@ class Tool:
     @cached_property
     def aliases(self) -> Mapping[str, str]:
         """What else some parameters may be called, and what they are called in full."""
-        return {alias: name for name, field in self.parameters.model_fields.items() for alias in _aliases(field)[1:]}
+        return {
+            alias: name
+            for name, field in self.parameters.model_fields.items()
+            for each in field.metadata
+            if isinstance(each, Also)
+            for alias in each.names
+        }
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the parameters, with every name that one may have."""
-        schema = self.parameters.model_json_schema()
+        """The JSON Schema of the parameters, in one piece, with every name that one may have."""
+        schema = inlined(self.parameters.model_json_schema())
+        properties = schema.setdefault("properties", {})
         for alias, name in self.aliases.items():
-            same = {key: value for key, value in schema["properties"][name].items() if key not in {"title", "examples"}}
-            schema["properties"][alias] = {**same, "description": f"Another name for `{name}`."}
-        schema.setdefault("properties", {})
+            same = {key: value for key, value in properties[name].items() if key not in {"title", "examples"}}
+            properties[alias] = {**same, "description": f"Another name for `{name}`."}
         return schema
 
     @cached_property
@@ -128,29 +150,45 @@ class Tool:
 
     @cached_property
     def result_schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of what it answers."""
-        return self.result.model_json_schema(mode="serialization")
+        """The JSON Schema of what it answers, in one piece."""
+        return inlined(self.result.model_json_schema(mode="serialization"))
 
     async def call(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name, for the context's caller.
 
         Raises `Forbidden`, `WrongParameters`, and what the function raises.
         """
-        context.caller.need(self.scope)
+        self.counts.calls += 1
         try:
-            read = self.parameters.model_validate_json(json.dumps(dict(given)))
+            context.caller.need(self.scope)
+            read = self._read(given)
+            return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
+        except BaseException:
+            self.counts.failures += 1
+            raise
+
+    def _read(self, given: Mapping[str, Any]) -> BaseModel:
+        """The parameters, each under its full name. Raises WrongParameters."""
+        said: dict[str, str] = {}
+        full: dict[str, Any] = {}
+        for each, value in given.items():
+            name = self.aliases.get(each, each)
+            if name in full and full[name] != value:
+                what = f"it is another name for {said[name]}, which is given with another value"
+                raise WrongParameters(self.name, (((each,), what),))
+            said[name], full[name] = each, value
+        try:
+            return self.parameters.model_validate_json(json.dumps(full))
         except ValidationError as error:
             told = error.errors(include_url=False, include_input=False)
             known = (*self.parameters.model_fields, *self.aliases)
-            problems = tuple(problem_of(each, self.parameters, known, self.aliases) for each in told)
-            raise WrongParameters(self.name, problems) from None
-        return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
+            problems = (problem_of(each, self.parameters, known) for each in told)
+            raise WrongParameters(self.name, tuple((_as_said(path, said), what) for path, what in problems)) from None
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
 
 
-def _aliases(field: FieldInfo) -> tuple[str, ...]:
-    """Every name of a field that has more than one, the full one first."""
-    alias = field.validation_alias
-    return tuple(str(each) for each in alias.choices) if isinstance(alias, AliasChoices) else ()
+def _as_said(path: tuple[str | int, ...], said: Mapping[str, str]) -> tuple[str | int, ...]:
+    """The path with the name that the parameter was given by."""
+    return (said.get(str(path[0]), path[0]), *path[1:]) if path else path

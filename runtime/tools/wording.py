@@ -1,9 +1,10 @@
-"""What pydantic finds wrong with parameters, in words for who gave them."""
+"""What pydantic finds wrong with parameters, in words for who gave them; and its schemas in one piece."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -12,29 +13,44 @@ Problem = tuple[tuple[str | int, ...], str]
 """Where it is, as names and positions, and what is wrong with it."""
 
 
-def problem_of(
-    error: ErrorDetails, model: type[BaseModel], known: Collection[str], aliases: Mapping[str, str]
-) -> Problem:
+def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[str]) -> Problem:
     """What is wrong, and where. `known`: every name that a parameter may have."""
     path, message = error["loc"], error["msg"].removeprefix("Value error, ")
     first = str(path[0]) if path else ""
-    name = aliases.get(first, first)
-    field = model.model_fields.get(name)
+    field = model.model_fields.get(first)
     if error["type"] == "string_pattern_mismatch" and len(path) == 1 and field is not None and field.description:
         # A pattern is for programs.
         message = f"this is not its form. {field.description}"
     elif error["type"] == "extra_forbidden" and len(path) == 1:
-        message = _unknown(first, known, aliases)
+        message = unknown_parameter(first, known)
     elif error["type"] == "missing":
         message = "it is required"
     return path, message
 
 
-def _unknown(given: str, known: Collection[str], aliases: Mapping[str, str]) -> str:
-    if given in known:
-        # Of two names for one parameter the other one was read.
-        return f"this is another name for {aliases.get(given, given)}, which is given already"
+def unknown_parameter(given: str, known: Collection[str]) -> str:
+    """What is wrong with a name that is none, and which is the nearest."""
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
         return f"there is no such parameter; did you mean {near[0]}?"
-    return f"there is no such parameter; there are {', '.join(sorted(set(known) - set(aliases)))}"
+    return f"there is no such parameter; there are {', '.join(sorted(known))}" if known else "there are no parameters"
+
+
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON Schema in which everything stands where it is used: not every client follows a reference. None of ours
+    is in itself."""
+    definitions = schema.get("$defs", {})
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, list):
+            return [plain(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        found = {key: plain(value) for key, value in part.items() if key not in {"$defs", "$ref"}}
+        reference = part.get("$ref")
+        if isinstance(reference, str):
+            return {**plain(definitions[reference.removeprefix("#/$defs/")]), **found}
+        return found
+
+    whole: dict[str, Any] = plain(dict(schema))
+    return whole
