@@ -9,10 +9,11 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from runtime.cli.wording import error_of
 from runtime.daemon.root import Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
@@ -29,8 +30,9 @@ TIMEOUT_SECONDS = 30
 # How long a command waits for another one that works on the same root.
 OWN_SECONDS = 30
 
-SEARCHING = ("memory_", "readiness")
-"""How the names of operations begin that look at indexes: for others none is opened."""
+
+class _Lost(Exception):  # noqa: N818
+    """The daemon went away before it answered: what was asked may have been done, or not."""
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -86,7 +88,8 @@ class Reach:
         """What the operation `name` answers.
 
         Parameters that are None are left out, but for those in `null`. With `progress`, which is told how far it is,
-        the answer may take as long as it takes. Raises SymbiontError as the operation did, with its exit code.
+        the answer may take as long as it takes. Raises SymbiontError as the operation did, with its exit code; and when
+        the daemon went away before it answered something that done twice would be there twice.
         """
         given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
         if self._alone is not None:
@@ -139,37 +142,69 @@ def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = No
 def _ask_daemon(
     root: Root, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
 ) -> dict[str, Any] | None:
+    """The daemon's answer; None when there is none, or it went away from what may be done twice: then it is to be done
+    again. Raises SymbiontError when it went away from what may not be."""
     address = root.read("daemon.json").get("socket")
-    return _ask(str(address), name, parameters, progress) if address else None
+    try:
+        return _ask(str(address), name, parameters, progress) if address else None
+    except _Lost as lost:
+        from runtime.api.facts import may_be_repeated
+
+        if may_be_repeated(name):
+            return None
+        raise SymbiontError(
+            f"the daemon stopped before it answered ({lost}): what was asked may have been done, or not",
+            hint="look whether it was, before you do it again",
+        ) from None
 
 
 def _ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any] | None:
-    """The daemon's answer, or None when no daemon listens at `address` (it was killed, or is not up yet)."""
+    """The daemon's answer, or None when no daemon listens at `address` (it was killed, or is not up yet): nothing was
+    done then. Raises _Lost when it went away after it may have been told what to do; SymbiontError."""
     connection = _SocketConnection(address)
-    headers = {"Content-Type": "application/json"} | ({"Accept": LINES} if progress else {})
     try:
-        connection.request("POST", f"/v1/{name}", json.dumps(dict(parameters)), headers)
+        try:
+            connection.connect()
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        except OSError as error:
+            raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
+        failed, status, answer = _exchange(connection, name, parameters, progress)
+    finally:
+        connection.close()
+    if failed:
+        raise error_of(answer.get("error", {}), f"the daemon answered {status}")
+    assert isinstance(answer, dict)
+    return answer
+
+
+def _exchange(
+    connection: _SocketConnection, name: str, parameters: Mapping[str, Any], progress: Progress | None
+) -> tuple[bool, int, Any]:
+    """Whether it failed, the status, and what was answered. Raises _Lost, SymbiontError."""
+    headers = {"Content-Type": "application/json"} | ({"Accept": LINES} if progress else {})
+    body = json.dumps(dict(parameters))
+    try:
+        # One that is refused is answered before all of it was taken.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request("POST", f"/v1/{name}", body, headers)
         response = connection.getresponse()
         if response.headers.get("Content-Type") == LINES:
             failed, answer = _follow(response, progress or (lambda *_: None))
         else:
             failed, answer = response.status >= 400, json.loads(response.read())
-    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
-        return None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
-    finally:
-        connection.close()
-    if failed:
-        told = answer.get("error", {})
-        kind = UsageError if told.get("exit_code") == 2 else SymbiontError
-        raise kind(told.get("message", f"the daemon answered {response.status}"), hint=told.get("hint"))
-    assert isinstance(answer, dict)
-    return answer
+    except TimeoutError:
+        raise _Lost(f"it said nothing for {TIMEOUT_SECONDS} s") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _Lost(str(error) or type(error).__name__) from None
+    except ValueError as error:
+        raise SymbiontError(f"the daemon's answer cannot be read: {error}") from None
+    return failed, response.status, answer
 
 
 def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[bool, Any]:
-    """Whether it failed, and the result or what went wrong, which is the last line; `progress` is told the others."""
+    """Whether it failed, and the result or what went wrong, which is the last line; `progress` is told the others.
+    Raises _Lost."""
     for line in response:
         said = json.loads(line)
         if "progress" in said:
@@ -178,20 +213,20 @@ def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[boo
             return False, said["result"]
         elif "error" in said:
             return True, said
-    raise SymbiontError("the daemon stopped before it was done", hint="do it again when it is back")
+    raise _Lost("its answer ended in the middle")
 
 
 @contextmanager
 def _owning(root: Root, name: str) -> Iterator[Answering]:
     """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
     # Loaded before the lock is taken, which others may wait for.
-    import runtime.api
     import runtime.daemon.house  # noqa: F401
+    from runtime.api.facts import looks_at_indexes
 
     with own(root, seconds=OWN_SECONDS), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            house = runner.run(_open(root, stack, searching=name.startswith(SEARCHING)))
+            house = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
             yield lambda *asked: runner.run(_answer(house, *asked))
         finally:
             runner.run(stack.aclose())
@@ -219,8 +254,15 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
 async def _answer(house: House, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     from runtime.api import OPERATIONS
     from runtime.api.tool_operations import ToolOperation
+    from runtime.tools import TOOLS
+    from runtime.tools.failure import failure_of
 
     operation = OPERATIONS[name]
-    if isinstance(operation, ToolOperation) and progress is not None:
-        return await operation(house, parameters, progress)
-    return await operation(house, parameters)
+    try:
+        if isinstance(operation, ToolOperation) and progress is not None:
+            return await operation(house, parameters, progress)
+        return await operation(house, parameters)
+    except SymbiontError as error:
+        failure = failure_of(error, TOOLS.get(name)).json()
+        told = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}
+        raise error_of(told, "") from error

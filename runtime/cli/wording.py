@@ -1,0 +1,60 @@
+"""What went wrong, in the words of the command that was typed: its options and arguments, not a tool's parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runtime.errors import SymbiontError, UsageError
+
+
+def error_of(told: Mapping[str, Any], otherwise: str) -> SymbiontError:
+    """The error that an operation answered, worded for the command that runs. `otherwise`: what is said when it says
+    nothing. `failure` in it names the parameter that is wrong, what is wrong with it, and what would be right."""
+    kind = UsageError if told.get("exit_code") == 2 else SymbiontError
+    failure = told.get("failure")
+    if not isinstance(failure, dict) or not failure.get("field"):
+        return kind(told.get("message") or otherwise, hint=told.get("hint"))
+    field, _, rest = str(failure["field"]).partition(".")
+    shown = _shown(_parameters().get(field), field, rest)
+    return kind(f"{shown}: {failure.get('message')}", hint=failure.get("hint") or _right(failure, field))
+
+
+def _parameters() -> dict[str, click.Parameter]:
+    """What the running command takes, by the name of the tool's parameter; a command names its own alike."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else {each.name: each for each in context.command.params if each.name}
+
+
+def _shown(parameter: click.Parameter | None, field: str, rest: str) -> str:
+    if parameter is None:
+        return f"{field}.{rest}" if rest else field
+    return _name(parameter)
+
+
+def _name(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name.removesuffix("...").strip("[]")
+
+
+def _right(failure: Mapping[str, Any], field: str) -> str | None:
+    """What would be right in place of what was given, as it is typed."""
+    example, parameter = failure.get("example"), _parameters().get(field)
+    value = example.get(field) if isinstance(example, dict) else None
+    if value is None or parameter is None or isinstance(value, dict):
+        return None
+    values = value if isinstance(value, list) else [value]
+    if isinstance(parameter, click.Option):
+        if parameter.is_flag:
+            return None
+        return "for example " + " ".join(f"{_name(parameter)} {_typed(each)}" for each in values)
+    return f"for example {' '.join(map(_typed, values))}"
+
+
+def _typed(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"'{text}'" if any(each.isspace() for each in text) and "'" not in text else text

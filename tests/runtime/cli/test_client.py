@@ -1,0 +1,201 @@
+"""How a command reaches a daemon: what may have been done is not done again, and errors speak of options."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from runtime.api import OPERATIONS
+from runtime.api.facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
+from runtime.cli.wording import error_of
+from runtime.errors import SymbiontError, UsageError
+from runtime.tools import TOOLS
+from tests.runtime.daemon.process import running, symbi, write_program
+
+PROGRAM = """\
+memory notes {
+    path      "notes"
+    embedding hashing
+}
+agent reviewer {
+    memory      notes
+    instruction "Remember."
+}
+"""
+
+Answering = Callable[[socket.socket, str], None]
+
+
+@contextmanager
+def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
+    """A daemon on `root` in name only: each request is given to `answer`, and what was asked is in the list."""
+    asked: list[str] = []
+    path = root / ".symbi" / "s"
+    listener = bound(path)
+    listener.listen()
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += connection.recv(65536)
+                asked.append(head.split()[1].decode().removeprefix("/v1/"))
+                answer(connection, asked[-1])
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    state = root / ".symbi" / "daemon.json"
+    state.write_text(json.dumps({"socket": str(path)}))
+    try:
+        yield asked
+    finally:
+        state.unlink()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def bound(path: Path) -> socket.socket:
+    """A socket at this path, however long that is."""
+    made = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    made.bind(f"/proc/self/fd/{folder}/{path.name}")
+    os.close(folder)
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root whose program was loaded once, and that no daemon owns."""
+    write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program"):
+        pass
+    return tmp_path
+
+
+def vanish(_connection: socket.socket, _name: str) -> None:
+    """Go away without a word."""
+
+
+def vanish_in_the_middle(connection: socket.socket, _name: str) -> None:
+    """Begin an answer that takes a while, and go away."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection.sendall(head + b"3\r\n{}\n\r\n")
+
+
+@pytest.mark.parametrize("answer", [vanish, vanish_in_the_middle])
+def test_what_may_have_been_done_is_not_done_again(root: Path, answer: Answering) -> None:
+    with scripted(root, answer) as asked:
+        done = symbi("memory", "write", "reviewer", "Pinged", "--type", "episode", root=root)
+        assert asked == ["memory_write"]
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "may have been done, or not" in done.stderr
+        assert "look whether it was, before you do it again" in done.stderr
+        # Reading may be done twice: by the command itself, since nobody owns the root.
+        listed = symbi("memory", "list", "--json", root=root)
+        assert asked == ["memory_write", "memory_list"]
+    assert json.loads(listed.stdout)["items"] == []
+
+
+def test_what_nobody_can_have_done_is_done_by_the_command(root: Path) -> None:
+    state = root / ".symbi" / "daemon.json"
+    bound(root / "refusing").close()
+    for left in (root / "gone", root / "refusing"):
+        state.write_text(json.dumps({"socket": str(left)}))
+        assert symbi("memory", "write", "reviewer", left.name, root=root).returncode == 0
+    listed = json.loads(symbi("memory", "list", "--json", root=root).stdout)["items"]
+    assert {item["text"] for item in listed} == {"gone", "refusing"}
+
+
+def test_an_answer_that_is_none_is_one_line(root: Path) -> None:
+    def babble(connection: socket.socket, _name: str) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n{]}\n")
+
+    with scripted(root, babble):
+        done = symbi("token", "list", root=root)
+    assert done.returncode == 1
+    assert "the daemon's answer cannot be read" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_every_operation_says_whether_it_looks_at_indexes_and_may_be_done_twice() -> None:
+    assert OPERATIONS.keys() - TOOLS.keys() >= CHANGING
+    assert not SEARCHING & TOOLS.keys()
+    for name in ("memory_search", "memory_stats", "readiness", "memory_import"):
+        assert looks_at_indexes(name)
+    for name in ("webhook_list", "webhooks.list", "tokens.create", "webhook_create"):
+        assert not looks_at_indexes(name)
+    for name in ("memory_write", "webhook_create", "tokens.create", "deliveries.replay", "webhook_rotate_secret"):
+        assert not may_be_repeated(name)
+    for name in ("memory_search", "memory_import", "memory_reindex", "webhooks.list"):
+        assert may_be_repeated(name)
+
+
+def error_in(command: click.Command, told: dict[str, Any]) -> SymbiontError:
+    """The error as `command` words it."""
+    with click.Context(command):
+        return error_of(told, "otherwise")
+
+
+COMMAND = click.Command(
+    "push",
+    params=[
+        click.Argument(["text"], metavar="TEXT|-"),
+        click.Option(["--tag", "tags"], multiple=True),
+        click.Option(["-k", "--limit", "limit"], type=int),
+        click.Option(["--replace/--no-replace", "replace"]),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("failure", "message", "hint"),
+    [
+        (
+            {"field": "tags.0", "message": "too long", "example": {"tags": ["a", "b c"]}},
+            "--tag: too long",
+            "--tag a --tag 'b c'",
+        ),
+        ({"field": "limit", "message": "too many", "example": {"limit": 5}}, "--limit: too many", "--limit 5"),
+        ({"field": "text", "message": "empty", "example": {"text": "Say it"}}, "TEXT|-: empty", "'Say it'"),
+        ({"field": "limit", "message": "too many", "hint": "at most 5"}, "--limit: too many", "at most 5"),
+        ({"field": "other.3.name", "message": "no"}, "other.3.name: no", None),
+        ({"field": "replace", "message": "no", "example": {"replace": True}}, "--replace: no", None),
+    ],
+)
+def test_a_wrong_parameter_is_called_what_the_command_calls_it(
+    failure: dict[str, Any], message: str, hint: str | None
+) -> None:
+    error = error_in(COMMAND, {"message": "push: tags.0: too long", "exit_code": 2, "failure": failure})
+    assert isinstance(error, UsageError)
+    assert str(error) == message
+    assert hint is None or hint in (error.hint or "")
+
+
+def test_an_error_of_no_field_is_as_it_was() -> None:
+    failure = {"code": "provider_unavailable", "message": "away"}
+    error = error_in(COMMAND, {"message": "it is away", "hint": "later", "exit_code": 1, "failure": failure})
+    assert (type(error), str(error), error.hint) == (SymbiontError, "it is away", "later")
+    assert str(error_in(COMMAND, {})) == "otherwise"
+
+
+def test_commands_name_their_options_when_a_parameter_is_wrong(root: Path) -> None:
+    """Alone; beside a daemon the same is said of the same answer."""
+    done = symbi("memory", "write", "reviewer", "x", "--tag", "y" * 5000, root=root)
+    assert done.returncode == 2
+    assert "symbi: --tag: " in done.stderr
+    assert "tags" not in done.stderr
