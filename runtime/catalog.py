@@ -12,6 +12,7 @@ from pydantic import BaseModel
 import dslc.blocks
 from runtime.memory import STORES
 from runtime.memory.records.remotes import REMOTES
+from runtime.models import MODELS
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
@@ -30,7 +31,7 @@ def catalog() -> dict[str, Any]:
         "secret": BACKENDS,
         "index": INDEXES,
         "embedding": EMBEDDINGS,
-        "model": {},
+        "model": MODELS,
         "tool": {},
     }
     return {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dslc.blocks.invalid import Invalid as Invalid
     from dslc.blocks.memory import Memory as Memory
     from dslc.blocks.memory import Search as Search
+    from dslc.blocks.memory import Summarize as Summarize
     from dslc.blocks.secret import is_reference as is_reference
     from dslc.blocks.setting import settings_of as settings_of
     from dslc.blocks.values import HEAD as HEAD
@@ -60,7 +61,7 @@ _HOMES = {
     **dict.fromkeys(("Agent", "Context"), "dslc.blocks.agent"),
     **dict.fromkeys(("Block", "Group"), "dslc.blocks.block"),
     **dict.fromkeys(("AnyOf", "Condition", "Filter", "InnerFilter"), "dslc.blocks.filter"),
-    **dict.fromkeys(("Memory", "Search"), "dslc.blocks.memory"),
+    **dict.fromkeys(("Memory", "Search", "Summarize"), "dslc.blocks.memory"),
     **dict.fromkeys(("Limits", "Webhook"), "dslc.blocks.webhook"),
     **dict.fromkeys(("HEAD", "SINGLE", "As", "Relation"), "dslc.blocks.values"),
     **dict.fromkeys(

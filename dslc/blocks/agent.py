@@ -48,7 +48,9 @@ class Agent(Block):
         default=None, description="The memory it uses; the only or default one when absent.", examples=["agent-memory"]
     )
     model: Annotated[Choice | None, As("variant", family="model", open=True)] = Field(
-        default=None, description="The language model, with its own options; none makes it a recorder."
+        default=None,
+        description="The language model, with its own options; none makes it a recorder.",
+        examples=["ollama"],
     )
     instruction: str = Field(
         default="",

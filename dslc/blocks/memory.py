@@ -24,6 +24,27 @@ class Search(Group):
     )
 
 
+class Summarize(Group):
+    """How what happened in some time is made into one item, by the tool `summarize`, and by which language model.
+
+    Without a model, or when it is away, the summary is made of the items' own sentences.
+    """
+
+    model: Annotated[Choice | None, As("variant", family="model")] = Field(
+        default=None,
+        description="The language model that writes summaries, with its own options; `none` turns it off. Without it, "
+        "Ollama on this machine where that answers. What is summarised is sent there, redacted.",
+        examples=["ollama"],
+    )
+    max_words: int | None = Field(
+        default=None,
+        ge=1,
+        le=5000,
+        description="Words of a summary at most, where nobody asks for another number; 250 unless given.",
+        examples=[250],
+    )
+
+
 class Memory(Block):
     """Where agents keep what they learn, for how long, and how it is searched.
 
@@ -75,3 +96,4 @@ class Memory(Block):
         description="Where words and vectors are kept and searched, with its own options; `embedded` unless another is "
         "named. It holds nothing that the store does not: when it is gone it is made again.",
     )
+    summarize: Summarize = Field(default=Summarize(), description="How what happened is summarised.")

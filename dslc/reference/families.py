@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dslc.catalog import Row
 from dslc.example import Line, line, row_line
@@ -25,18 +25,35 @@ def families(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
 
 def _page(name: str, vocabulary: Vocabulary) -> str:
     about, rows = family(name), vocabulary.rows(name).values()
-    places = [f"[{code(setting.name)}]({kind}.md#{anchor(setting.name)})" for kind, setting in _uses(name, vocabulary)]
+    places = [f"[{code(path)}]({kind}.md#{anchor(path)})" for kind, path in _places(name, vocabulary)]
     given = f"Given as {', '.join(places)}." if places else ""
     index = table(("name", ""), [(f"[{code(row.name)}](#{anchor(row.name)})", sentence(row.doc)) for row in rows])
     parts = [part for row in rows for part in _row(name, row, vocabulary)]
     return page(about.title, f"{about.intro} {given}".strip(), index, *parts)
 
 
+def _places(name: str, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+    """The headings, by their kinds' pages, of the settings that take a row of the family, those of groups too."""
+
+    def below(settings: Iterable[Setting], prefix: str) -> Iterator[str]:
+        for setting in settings:
+            if _takes(name, setting):
+                yield f"{prefix}{setting.name}"
+            yield from below(setting.settings, f"{prefix}{setting.name}.")
+
+    for kind, settings in vocabulary.kinds.items():
+        for path in below(settings.values(), ""):
+            yield kind, path
+
+
 def _uses(name: str, vocabulary: Vocabulary) -> list[tuple[str, Setting]]:
     """The settings, by their kinds, that take a row of the family."""
     found = [(kind, each) for kind, settings in vocabulary.kinds.items() for each in settings.values()]
-    wanted = {"type": "secret"} if name == "secret" else {"family": name}
-    return [(kind, each) for kind, each in found if all(getattr(each, key) == value for key, value in wanted.items())]
+    return [(kind, each) for kind, each in found if _takes(name, each)]
+
+
+def _takes(name: str, setting: Setting) -> bool:
+    return setting.type == "secret" if name == "secret" else setting.family == name
 
 
 def _row(name: str, row: Row, vocabulary: Vocabulary) -> Iterator[str]:

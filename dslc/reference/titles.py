@@ -25,7 +25,9 @@ _FAMILIES = {
     "secret": Family("secrets", "Secret backends", "Where a secret may be kept: what follows `secret://`."),
     "index": Family("indexes", "Indexes", "Where a memory's vectors are kept and searched."),
     "embedding": Family("embeddings", "Embeddings", "What turns a memory's text into vectors."),
-    "model": Family("models", "Models", "The language models an agent may ask."),
+    "model": Family(
+        "models", "Models", "The language models that summarise what a memory holds, and that an agent may ask."
+    ),
     "tool": Family("tools", "Tools", "What an agent may do."),
 }
 

@@ -9,6 +9,7 @@ from dslc.blocks import Choice, Memory, Setting, settings_of
 from dslc.blocks.secret import valid_secret
 from runtime.memory import STORES
 from runtime.memory.records.remotes import REMOTES
+from runtime.models import MODELS
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import Secret
@@ -17,9 +18,10 @@ _Put = Callable[[str], object]
 
 
 def secrets_of(memory: Memory) -> tuple[str, ...]:
-    """What the options of the memory's store, embedding and index refer to, each once: a reference, or the secret's
-    own text."""
-    return tuple(dict.fromkeys((*_of(memory.store, "store"), *embedding_secrets(memory), *index_secrets(memory))))
+    """What the options of the memory's store, embedding, index and model refer to, each once: a reference, or the
+    secret's own text."""
+    others = (*embedding_secrets(memory), *index_secrets(memory), *model_secrets(memory))
+    return tuple(dict.fromkeys((*_of(memory.store, "store"), *others)))
 
 
 def with_secrets(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
@@ -46,6 +48,16 @@ def index_secrets(memory: Memory) -> tuple[str, ...]:
 def index_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
     """The options of the memory's index, secrets in place, as `with_secrets` does it."""
     return _with(memory.index, "index", values)
+
+
+def model_secrets(memory: Memory) -> tuple[str, ...]:
+    """What the options of the model that summarises the memory refer to."""
+    return _of(memory.summarize.model, "model")
+
+
+def model_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    """The options of the model that summarises the memory, secrets in place, as `with_secrets` does it."""
+    return _with(memory.summarize.model, "model", values)
 
 
 def _of(choice: Choice | None, family: str) -> tuple[str, ...]:
@@ -96,5 +108,6 @@ def _rows(family: str) -> Mapping[str, Any]:
         "remote": REMOTES,
         "embedding": EMBEDDINGS,
         "index": INDEXES,
+        "model": MODELS,
     }
     return families.get(family, {})

@@ -71,6 +71,7 @@ CATALOG = Catalog(
         "store": (Row(name="markdown"), Row(name="records", options=settings_of(Records))),
         "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),
         "embedding": (Row(name="remote", options=settings_of(Remote)),),
+        "model": (Row(name="ollama"),),
         "tool": (Row(name="search"), Row(name="remember")),
     }
 )

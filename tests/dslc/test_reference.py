@@ -114,8 +114,8 @@ def test_a_group_like_the_one_round_it_refers_to_that_one() -> None:
 
 
 def test_a_family_without_rows_has_no_page() -> None:
-    assert not INSTALLED.rows("model")
-    assert "models.md" not in pages(INSTALLED)
+    assert not INSTALLED.rows("tool")
+    assert "tools.md" not in pages(INSTALLED)
 
 
 @pytest.mark.parametrize("name", pages(INSTALLED))

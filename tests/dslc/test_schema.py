@@ -160,6 +160,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
     assert taken == {
         *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
         *("context.max_tokens", "context.compaction_threshold", "index", "concurrency"),
+        *("summarize.model", "summarize.max_words"),
     }
     # Of what a filter says, that which leaves something to compare.
     said = {".".join(map(str, path[2:])) for path in free if "filter" in path and _at(_WHOLE, path) is not None}

@@ -18,16 +18,17 @@ import msgspec
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.secret import is_reference
 from dslc.blocks.values import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
+from runtime.outbound.bearer import bearer, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.search.embedding.remote import RemoteEmbedder, Service
 from runtime.search.errors import EmbeddingMismatch
 from runtime.secrets.secret import Secret
 
 OPENAI = "https://api.openai.com/v1"
+_WHOSE = "the embedding openai"
 
 
 class OpenAIOptions(Group):
@@ -99,11 +100,11 @@ class OpenAIEmbedder(RemoteEmbedder):
         size = "" if options.dimension is None else f"@{options.dimension}"
         self.model = f"openai/{where}{options.model}{size}"
         self._key = key
-        _header(key)
+        bearer(key, _WHOSE)
 
     async def _ask(self, texts: Sequence[str], *, seconds: float, tries: int) -> Any:
         body = {**self._asked, "input": list(texts)}
-        answer = await self._post(self._url, body, headers=_header(self._key), seconds=seconds, tries=tries)
+        answer = await self._post(self._url, body, headers=bearer(self._key, _WHOSE), seconds=seconds, tries=tries)
         try:
             return self._rows(msgspec.convert(answer, _Answer).data)
         except (msgspec.ValidationError, binascii.Error, ValueError):
@@ -139,30 +140,13 @@ class OpenAIEmbedder(RemoteEmbedder):
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
     """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
-    given = dict(options)
-    key = given.get("api_key")
-    if isinstance(key, str):
-        if is_reference(key):
-            raise UsageError("the key of the embedding openai could not be had", hint="is the secret set?")
-        key = Secret(key.encode(), "written in the program")
-    if isinstance(key, Secret):
-        given["api_key"] = "a secret"
+    given, key = taken_key(options, _WHOSE)
     read = OpenAIOptions.model_validate(given)
     if read.api_key is None and read.url.rstrip("/") == OPENAI:
         raise UsageError(
             "the embedding openai needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`'
         )
-    return OpenAIEmbedder(read, key if isinstance(key, Secret) else None)
-
-
-def _header(key: Secret | None) -> dict[str, str]:
-    if key is None:
-        return {}
-    # A file or a variable often ends in a line's end.
-    text = key.reveal().strip()
-    if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
-        raise UsageError(f"the key of the embedding openai, {key.origin}, holds what no key may hold")
-    return {"Authorization": f"Bearer {text.decode('ascii')}"}
+    return OpenAIEmbedder(read, key)
 
 
 def _numbers(embedding: list[float] | str) -> Any:

@@ -1,0 +1,77 @@
+"""The table of language models, and how one is opened.
+
+To add one: one file with a `Model`, its options model and an opening function, and one row in `MODELS`. No option of a
+row is required: an agent may name a model by its row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
+
+from pydantic import ValidationError
+
+from dslc.blocks.choice import Choice
+from runtime.errors import UsageError
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.rows import LateRow, by_name
+
+Open = Callable[[Mapping[str, object]], Awaitable[Model | None]]
+
+
+class ModelRow(LateRow):
+    """A language model; `opening` names an `Open`."""
+
+
+MODELS = by_name(
+    "model",
+    [
+        ModelRow(
+            name="ollama",
+            title="Ollama",
+            doc="A model that Ollama runs, on this machine or another.",
+            options_path="runtime.models.ollama:OllamaOptions",
+            opening="runtime.models.ollama:open_ollama",
+            doc_url="https://docs.ollama.com/api/generate",
+        ),
+        ModelRow(
+            name="openai",
+            title="OpenAI, or what speaks its API",
+            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What it "
+            "is asked about is sent there, redacted.",
+            options_path="runtime.models.openai:OpenAIOptions",
+            opening="runtime.models.openai:open_openai",
+            doc_url="https://platform.openai.com/docs/api-reference/chat/create",
+        ),
+        ModelRow(
+            name="none",
+            title="No model",
+            doc="Nobody is asked: what can be done without a model is done without one.",
+            options_path="runtime.models.none:NoneOptions",
+            opening="runtime.models.none:open_none",
+        ),
+    ],
+)
+"""Every language model by the name that a program gives it."""
+
+
+async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | None:
+    """Open the model that a program names; None for `none`.
+
+    `options`: those of the choice, with every secret already a `runtime.secrets.Secret`. The caller closes it. Raises
+    UsageError for a model that is not in the table, and for options that it does not take. Reaches no network.
+    """
+    row = MODELS.get(choice.name)
+    if row is None:
+        raise UsageError(f"there is no model {choice.name}", hint=f"there are {', '.join(sorted(MODELS))}")
+    try:
+        return await cast("Open", row.opened_by)(options)
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_url=False, include_context=False)
+        raise UsageError(
+            f"the model {row.name} is given options that it does not take",
+            hint="; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems),
+        ) from None
+
+
+__all__ = ["MODELS", "Model", "ModelRefused", "ModelRow", "ModelUnavailable", "NoSuchModel", "open_model"]

@@ -1,0 +1,16 @@
+"""`model none`: nobody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dslc.blocks.block import Group
+
+
+class NoneOptions(Group):
+    """There is nothing to set."""
+
+
+async def open_none(options: Mapping[str, object]) -> None:
+    """There is nothing to open."""
+    NoneOptions.model_validate(options)

@@ -1,0 +1,97 @@
+"""`model ollama`: a language model that Ollama runs, on this machine or another.
+
+Its API is https://docs.ollama.com/api/generate: `POST /api/generate` with `stream` false answers `response`; `GET
+/api/tags` (https://docs.ollama.com/api/tags) lists what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import Field
+
+from dslc.blocks.block import Group
+from dslc.blocks.values import Duration, Url
+from runtime.clock import SYSTEM, Clock
+from runtime.models.model import ModelRefused, NoSuchModel
+from runtime.models.remote import LOOK_SECONDS, RemoteModel
+from runtime.outbound.http import CallFailed, HttpCaller
+
+
+class OllamaOptions(Group):
+    """Where Ollama is, and which of its models answers."""
+
+    url: Url = Field(default="http://localhost:11434", description="Where Ollama is, without `/api`.")
+    model: str = Field(
+        default="llama3.1:8b",
+        min_length=1,
+        max_length=200,
+        description="The model, as `ollama list` names it. `ollama pull` fetches it.",
+    )
+    context: int = Field(
+        default=8192,
+        ge=1024,
+        le=1_048_576,
+        description="Tokens that the model reads and writes at once (`num_ctx`); more take more memory there.",
+    )
+    timeout: Duration = Field(
+        default=timedelta(minutes=2),
+        ge=timedelta(seconds=1),
+        le=timedelta(minutes=30),
+        description="How long an answer may take, the loading of the model included.",
+    )
+
+
+class _Answer(msgspec.Struct):
+    response: str
+
+
+class OllamaModel(RemoteModel):
+    """Asks one Ollama, with the least chance in its answers (temperature 0)."""
+
+    name = "ollama"
+
+    def __init__(self, options: OllamaOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
+        super().__init__(options.model, urlsplit(options.url).netloc, caller=caller, clock=clock)
+        self._options = options
+        self._api = f"{options.url.rstrip('/')}/api"
+
+    async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
+        body = {
+            "model": self.model,
+            "prompt": prompt,
+            "system": system,
+            "stream": False,
+            # A model that thinks first would use up the tokens for it.
+            "think": False,
+            "options": {"num_predict": max_tokens, "num_ctx": self._options.context, "temperature": 0},
+        }
+        seconds = self._options.timeout.total_seconds()
+        answer = await self._post(f"{self._api}/generate", body, seconds=seconds)
+        try:
+            return msgspec.convert(answer, _Answer).response
+        except msgspec.ValidationError:
+            wrong = self._not_text()
+        raise wrong
+
+    async def _look(self) -> bool:
+        try:
+            await self._caller.get_json(f"{self._api}/tags", timeout_seconds=LOOK_SECONDS)
+        except CallFailed:
+            return False
+        return True
+
+    def _refused(self, failure: CallFailed) -> ModelRefused:
+        if failure.status == 404 and failure.detail:
+            return NoSuchModel(f"Ollama at {self._host} has no model {self.model}", hint=f"ollama pull {self.model}")
+        if failure.status == 404:
+            return ModelRefused(f"{self._host} has no /api/generate", hint="is it Ollama, and the URL without `/api`?")
+        return ModelRefused(f"the model ollama is refused: {failure}", hint=failure.hint)
+
+
+async def open_ollama(options: Mapping[str, object]) -> OllamaModel:
+    """Reaches no network: whether Ollama is there shows when it is asked."""
+    return OllamaModel(OllamaOptions.model_validate(options))

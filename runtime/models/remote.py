@@ -1,0 +1,81 @@
+"""What models over HTTP have in common: whether they are there, and what an answer is to the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from abc import abstractmethod
+from typing import Any
+
+from runtime.clock import SYSTEM, Clock
+from runtime.models.model import Model, ModelRefused, ModelUnavailable
+from runtime.outbound.http import CallFailed, HttpCaller
+
+REACHABLE_SECONDS = 10.0
+"""For how long it is believed that a service is there, or that it is not."""
+LOOK_SECONDS = 2.0
+"""The most that looking whether a service is there takes."""
+
+# Some services hand on what a model thought, between these, before what it says.
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+class RemoteModel(Model):
+    """Asks a service, once for each question: whoever asks decides whether to ask again."""
+
+    def __init__(self, model: str, host: str, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
+        """`host`: the service as it is shown."""
+        self.model = model
+        self._host = host
+        self._caller = caller or HttpCaller(clock=clock)
+        self._clock = clock
+        self._looking = asyncio.Lock()
+        self._seen: tuple[float, bool] | None = None
+
+    async def generate(self, prompt: str, *, system: str = "", max_tokens: int) -> str:
+        try:
+            answer = await self._ask(prompt, system, max_tokens)
+        except CallFailed as failure:
+            if not failure.passing:
+                raise self._refused(failure) from None
+            if failure.status is None:
+                self._note(there=False)
+            unavailable = ModelUnavailable(f"the model {self.name} is not there: {failure}", hint=failure.hint)
+        else:
+            self._note(there=True)
+            return _THOUGHT.sub("", answer).strip()
+        raise unavailable
+
+    async def reachable(self) -> bool:
+        async with self._looking:
+            if self._seen is None or self._clock.monotonic() - self._seen[0] >= REACHABLE_SECONDS:
+                self._note(there=await self._look())
+            assert self._seen is not None
+            return self._seen[1]
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    @abstractmethod
+    async def _ask(self, prompt: str, system: str, max_tokens: int) -> str:
+        """What the service answers. Raises CallFailed, ModelRefused."""
+
+    @abstractmethod
+    async def _look(self) -> bool:
+        """Whether the service answers, within `LOOK_SECONDS`."""
+
+    @abstractmethod
+    def _refused(self, failure: CallFailed) -> ModelRefused:
+        """What a person is to mend, of a call that nobody need make again."""
+
+    def _note(self, *, there: bool) -> None:
+        self._seen = self._clock.monotonic(), there
+
+    async def _post(self, url: str, body: Any, *, headers: dict[str, str] | None = None, seconds: float) -> Any:
+        return await self._caller.post_json(url, body, headers=headers, timeout_seconds=seconds, tries=1)
+
+    def _not_text(self) -> ModelRefused:
+        """What to raise for an answer that holds something else."""
+        return ModelRefused(
+            f"the model {self.name} was answered by {self._host} something that is no text", hint="is the URL right?"
+        )
