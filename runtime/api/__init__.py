@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.api import deliveries, filters, readiness, secrets, tokens, users, webhooks
 from runtime.api.house import House
-from runtime.api.tool_operations import TOOL_OPERATIONS
+from runtime.api.tool_operations import TOOL_OPERATIONS, tool_list
 
 __all__ = ["OPERATIONS", "House", "Operation"]
 
@@ -36,6 +36,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "webhooks.samples": webhooks.list_samples,
         "webhooks.rotate": secrets.rotate,
         "webhooks.sign": webhooks.sign_delivery,
+        "tool_list": tool_list,
         **TOOL_OPERATIONS,
     }
 )

@@ -15,6 +15,7 @@ from runtime.errors import SymbiontError
 
 COMMANDS = {
     "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
+    "mcp": ("runtime.cli.mcp:mcp", "Serve the Model Context Protocol to a client that starts a process."),
     "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
     "readiness": ("runtime.cli.readiness:readiness", "Whether everything a daemon needs is there."),
     "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, import …"),

@@ -12,13 +12,14 @@ from types import MappingProxyType
 
 import structlog
 
+from dslc import files
 from dslc.program import Program
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon import master_key
 from runtime.daemon.generation import Generation, build
 from runtime.daemon.memories import Opening, Pools
-from runtime.daemon.reload import Compiled, Problem, compile_paths
+from runtime.daemon.reload import Compiled, Problem, compile_paths, nothing
 from runtime.daemon.root import DATABASE_FILE, INDEXES, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
@@ -177,12 +178,20 @@ class House:
         `searching`: whether the command may look at indexes; for others none is opened.
         """
         self._searching = searching
-        recorded = self.root.read("program.json").get("paths") or [str(self.root.folder)]
-        compiled = await self.load([Path(path) for path in recorded])
+        recorded = self.root.read("program.json").get("paths")
+        if recorded == [] and not files.find([self.root.folder]):
+            await self.load_nothing()
+            return
+        compiled = await self.load([Path(path) for path in recorded or [str(self.root.folder)]])
         if compiled.program is None:
             raise SymbiontError(
                 f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
             )
+
+    async def load_nothing(self) -> None:
+        """The first generation of a root that has no program; its collection is there all the same."""
+        await self.made_routes.refresh()
+        await self._swap(nothing(), self.clock.monotonic())
 
     def remember_program(self) -> None:
         """Record paths and database, so that commands find the same ones when no daemon runs."""

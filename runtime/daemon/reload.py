@@ -85,6 +85,11 @@ async def compile_paths(paths: Sequence[Path]) -> Compiled:
     return compiled
 
 
+def nothing() -> Compiled:
+    """The program that declares nothing: what a root runs that was never given one."""
+    return Compiled(analyse([], Catalog.installed()), _digest([]))
+
+
 def _digest(sources: Sequence[Source]) -> bytes:
     digest = hashlib.sha256()
     for source in sources:

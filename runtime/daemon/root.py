@@ -18,6 +18,8 @@ from runtime.errors import UsageError
 
 STATE = ".symbi"
 DATABASE_FILE = "symbiont.db"
+DAEMON_FILE = "daemon.json"
+"""Who owns the root: `pid`, the admin `socket`, and `command` where it is not `symbi up`."""
 INDEXES = "index"
 """The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
 _NETWORK_FILESYSTEMS = frozenset(
@@ -139,8 +141,10 @@ def own(root: Root, *, seconds: float = 2) -> Iterator[None]:
     descriptor = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         if not _lock(descriptor, root, time.monotonic() + seconds):
-            pid = root.read("daemon.json").get("pid")
-            who = f"a daemon (process {pid})" if pid else "another process"
+            recorded = root.read(DAEMON_FILE)
+            pid, command = recorded.get("pid"), recorded.get("command")
+            what = f"`{command}`" if command else "a daemon"
+            who = f"{what} (process {pid})" if pid else "another process"
             raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root")
         yield
     finally:
@@ -161,7 +165,7 @@ def _lock(descriptor: int, root: Root, end: float) -> bool:
 
 def _daemon_lives(root: Root) -> bool:
     """Whether `daemon.json` names a process that is there: a killed daemon leaves its file behind."""
-    pid = root.read("daemon.json").get("pid")
+    pid = root.read(DAEMON_FILE).get("pid")
     if not isinstance(pid, int) or pid <= 0:
         return False
     try:

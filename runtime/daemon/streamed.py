@@ -19,6 +19,8 @@ from runtime.memory.progress import Progress
 log = structlog.get_logger("symbiont.admin")
 
 LINES: Final = "application/x-ndjson"
+ABANDON: Final = "X-Symbiont-Abandon"
+"""The header of a request whose work is cancelled when its connection ends."""
 LOOK_SECONDS: Final = 0.1
 BEAT_SECONDS: Final = 5.0
 
@@ -31,14 +33,19 @@ def told(error: SymbiontError) -> dict[str, Any]:
 
 
 async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
-    """Do the work and answer it. It is done to its end, also when who asked has gone; a stop of the daemon ends it."""
+    """Do the work and answer it. It is done to its end, also when who asked has gone, unless the request says that it
+    is not worth it then; a stop of the daemon ends it."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
     task = asyncio.ensure_future(work(lambda *said: news.append(said)))
     try:
-        await _tell(response, task, news)
+        await _tell(response, task, news, (lambda: _left(request)) if ABANDON in request.headers else lambda: False)
         last = {"result": await task}
+    except asyncio.CancelledError:
+        if not task.cancelled() or not _left(request):
+            raise
+        last = {}
     except SymbiontError as error:
         last = {"error": told(error)}
     except Exception:
@@ -51,8 +58,17 @@ async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
     return response
 
 
-async def _tell(response: web.StreamResponse, task: asyncio.Future[Any], news: list[tuple[str, int, int]]) -> None:
-    """Say the newest of the news for as long as the task goes on."""
+def _left(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
+async def _tell(
+    response: web.StreamResponse,
+    task: asyncio.Future[Any],
+    news: list[tuple[str, int, int]],
+    left: Callable[[], bool],
+) -> None:
+    """Say the newest of the news for as long as the task goes on; cancel it when who asked has `left`."""
     loop = asyncio.get_running_loop()
     last = loop.time()
     while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
@@ -60,6 +76,8 @@ async def _tell(response: web.StreamResponse, task: asyncio.Future[Any], news: l
             await _write(response, {"progress": news[-1]} if news else {})
             news.clear()
             last = loop.time()
+        if left():
+            task.cancel()
 
 
 async def _write(response: web.StreamResponse, line: dict[str, Any]) -> None:

@@ -1,0 +1,128 @@
+"""`symbi mcp`: the collections and every other tool, for clients of the Model Context Protocol that start a process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from runtime.cli.output import root_option
+from runtime.daemon.root import Root, locate, make, named
+from runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
+
+    from runtime.cli.mcp_backend import Either
+    from runtime.mcp.server import Request
+
+AFTER_SECONDS: Final = 0.02
+"""How long after a client's first request the root begins to be opened, which would hold up the answer."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@root_option
+def mcp(paths: tuple[Path, ...], root: Path | None) -> None:
+    """Serve the Model Context Protocol on standard input and output.
+
+    Beside a daemon it speaks to that. Without one it owns the root itself, with the programs under each PATH (default:
+    those that the root ran last, or none), and other commands work beside it. --root or SYMBIONT_ROOT names a folder,
+    which need not be there yet.
+    """
+    # Whatever this process makes is for its own user only.
+    os.umask(0o077)
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+    code = _serve(_root(root), [path.absolute() for path in paths])
+    # Not through the interpreter's end, which waits for threads that may wait for a client.
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _root(explicit: Path | None) -> Root:
+    """The root that is named or found; one that is named is made. Raises UsageError."""
+    folder = named(os.environ, explicit)
+    if folder is None:
+        root = locate(Path.cwd(), os.environ)
+        if root is None:
+            raise UsageError(
+                f"no root here: {Path.cwd()} holds no .symbi folder",
+                hint="name a folder for what is to be remembered: symbi mcp --root ~/memory",
+            )
+        return root
+    # Configuration files are read by no shell.
+    folder = _at_home(explicit or Path(os.environ.get("SYMBIONT_ROOT") or folder)).absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        what = (error.strerror or "cannot be made").lower()
+        raise UsageError(f"--root {folder}: {what}", hint="choose another with --root") from None
+    return make(folder, os.environ, folder)
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UsageError(f"--root {path}: there is no such home folder", hint="write the whole path") from None
+
+
+def _serve(root: Root, paths: Sequence[Path]) -> int:
+    """Serve until the client leaves, or until asked to stop; the exit code."""
+    import asyncio
+    import signal
+
+    from runtime.cli.mcp_backend import Either
+    from runtime.mcp.server import make_server
+    from runtime.mcp.stdio import serve_stdio
+
+    failed = False
+
+    async def serve() -> None:
+        nonlocal failed
+        serving = asyncio.current_task()
+        assert serving is not None
+
+        def fail() -> None:
+            nonlocal failed
+            failed = True
+            serving.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, serving.cancel)
+        async with Either(root, paths, fail) as backend:
+            server = make_server(lambda _request: backend)
+            server.middleware.append(_early(backend))
+            await serve_stdio(server)
+
+    try:
+        asyncio.run(serve())
+    except asyncio.CancelledError:
+        return int(failed)
+    return int(failed)
+
+
+def _early(backend: Either) -> ServerMiddleware[Any]:
+    """Has the root opened as soon as the client has its first answer, without waiting to be asked for a tool."""
+    import asyncio
+
+    begun: list[asyncio.Future[None]] = []
+
+    def begin() -> None:
+        begun.append(asyncio.ensure_future(backend.prepare()))
+
+    async def early(ctx: Request, call_next: CallNext) -> HandlerResult:
+        if not begun:
+            asyncio.get_running_loop().call_later(AFTER_SECONDS, begin)
+            begun.append(asyncio.get_running_loop().create_future())
+        return await call_next(ctx)
+
+    return early

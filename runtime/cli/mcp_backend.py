@@ -1,0 +1,196 @@
+"""What `symbi mcp` serves from: the process that owns the root, which it becomes itself when there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import click
+
+from runtime.daemon.root import DAEMON_FILE, Owned, Root
+from runtime.errors import SymbiontError
+from runtime.mcp.aside import Aside
+from runtime.mcp.backend import Answer, Backend, Failed, Progress, Unknown
+from runtime.mcp.link import Gone, ask
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from runtime.daemon.house import House
+
+T = TypeVar("T")
+
+COMMAND: Final = "symbi mcp"
+WAIT_SECONDS: Final = 30
+"""How long a call waits for an owner that is only just starting, or still stopping."""
+LOOK_SECONDS: Final = 0.1
+
+
+class Neighbour:
+    """`Backend` over the admin socket of the process that owns the root."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._rows: Mapping[str, Mapping[str, Any]] = {}
+
+    async def tools(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`. Raises Gone too, as all of these do."""
+        rows: list[dict[str, Any]] = (await ask(self.address, "tool_list", {}))["tools"]
+        self._rows = {row["name"]: row for row in rows}
+        return rows
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
+        """See `Backend`."""
+        # The socket has other operations too, which are no tools.
+        if name not in self._rows:
+            await self.tools()
+        if name not in self._rows:
+            raise Unknown(name)
+        return _answer(await ask(self.address, name, arguments, progress))
+
+    async def resources(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`."""
+        rows: list[dict[str, Any]] = (await ask(self.address, "resource_list", {}))["resources"]
+        return rows
+
+    async def read(self, uri: str) -> Answer:
+        """See `Backend`."""
+        return _answer((await ask(self.address, "resource_read", {"uri": uri}))["content"])
+
+    def repeatable(self, name: str) -> bool:
+        """Whether a tool may be called again when nobody knows whether it was."""
+        hints = self._rows.get(name, {}).get("annotations", {})
+        return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
+
+
+class Either:
+    """`Backend` over whoever owns the root. Use it as a context manager: at its end the root is given back."""
+
+    def __init__(self, root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> None:
+        self._root = root
+        self._paths = paths
+        self._on_failure = on_failure
+        self._stack = AsyncExitStack()
+        self._own: Backend | None = None
+        self._neighbour: Neighbour | None = None
+        self._taking: asyncio.Future[bool] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
+        await self._stack.aclose()
+
+    async def prepare(self) -> None:
+        """Own the root already when nobody does, before the first call; say why it cannot be."""
+        try:
+            await self._answered(lambda backend: backend.tools())
+        except Failed as failed:
+            click.echo(f"symbi mcp: {failed.line()}", err=True)
+
+    async def tools(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`."""
+        return await self._answered(lambda backend: backend.tools())
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
+        """See `Backend`."""
+        return await self._answered(lambda backend: backend.call(name, arguments, progress), name)
+
+    async def resources(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`."""
+        return await self._answered(lambda backend: backend.resources())
+
+    async def read(self, uri: str) -> Answer:
+        """See `Backend`."""
+        return await self._answered(lambda backend: backend.read(uri))
+
+    async def _answered(self, work: Callable[[Backend], Awaitable[T]], tool: str | None = None) -> T:
+        """What `work` gives with the owner's backend; `tool`: the one that it calls. Raises Failed, Unknown."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + WAIT_SECONDS
+        while self._own is None:
+            neighbour = self._look()
+            if neighbour is not None:
+                try:
+                    return await work(neighbour)
+                except Gone as gone:
+                    if gone.asked and tool is not None and not neighbour.repeatable(tool):
+                        raise Failed(_stopped(tool)) from None
+            if await self._take():
+                break
+            if loop.time() > end:
+                raise Failed(_silent(self._root))
+            await asyncio.sleep(LOOK_SECONDS)
+        assert self._own is not None
+        return await work(self._own)
+
+    def _look(self) -> Neighbour | None:
+        """The owner that the root names, whether it lives or not."""
+        address = self._root.read(DAEMON_FILE).get("socket")
+        if not isinstance(address, str):
+            return None
+        if self._neighbour is None or self._neighbour.address != address:
+            self._neighbour = Neighbour(address)
+        return self._neighbour
+
+    async def _take(self) -> bool:
+        """Own the root from now on; False when another process does. Raises Failed when it cannot be opened."""
+        if self._taking is None or self._taking.done():
+            self._taking = asyncio.ensure_future(self._open())
+        try:
+            # Who asked may cancel its call; others wait for the same.
+            return await asyncio.shield(self._taking)
+        except (SymbiontError, OSError) as error:
+            hint = error.hint if isinstance(error, SymbiontError) else None
+            told = {"code": "provider_unavailable", "message": str(error), "hint": hint}
+            raise Failed({key: value for key, value in told.items() if value}) from None
+
+    async def _open(self) -> bool:
+        from runtime.identity import OWNER_CALLER
+
+        if self._own is not None:
+            return True
+        try:
+            # Loading all of it takes longer than a client's first question may take, and is not waited for at the end.
+            kept = await Aside("loading").call(_keeping, self._root, self._paths, self._on_failure)
+            house = await self._stack.enter_async_context(kept)
+        except Owned:
+            return False
+        from runtime.mcp.household import Household
+
+        self._own = Household(house, OWNER_CALLER)
+        return True
+
+
+def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[House]:
+    import runtime.mcp.household  # noqa: F401
+    from runtime.daemon.keeping import keep
+
+    return keep(root, paths, command=COMMAND, on_failure=on_failure)
+
+
+def _answer(content: Any) -> Answer:
+    return Answer(json.dumps(content, ensure_ascii=False, separators=(",", ":")), content)
+
+
+def _stopped(tool: str) -> dict[str, Any]:
+    return {
+        "code": "provider_unavailable",
+        "message": f"the process that owns the root ended before {tool} was done, or after",
+        "hint": "look whether it was done before you call it again",
+    }
+
+
+def _silent(root: Root) -> dict[str, Any]:
+    return {
+        "code": "provider_unavailable",
+        "message": f"the process that owns {root.folder} does not answer on its admin socket",
+        "hint": "is it starting or stopping? call again",
+    }

@@ -1,0 +1,137 @@
+"""A root kept without listeners, by a process that is no daemon: its memories, their upkeep, and the admin socket, by
+which other commands work beside it as beside a daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from dslc import files
+from runtime.daemon import log as logs
+from runtime.daemon.admin import admin
+from runtime.daemon.house import House
+from runtime.daemon.listeners import admin_socket_path, listen_unix, remove_stale_socket
+from runtime.daemon.root import DAEMON_FILE, Root, own
+from runtime.daemon.settings import Settings
+from runtime.daemon.supervisor import Supervisor
+from runtime.daemon.watch import changes
+from runtime.database import Unavailable
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory.schedule import Compactor
+from runtime.secrets import BACKENDS
+
+log = structlog.get_logger("symbiont.daemon")
+
+COMPACTED_FILE: Final = "compacted.json"
+DRAIN_SECONDS: Final = 2
+"""How long an end waits for what others have asked."""
+GUARD_SECONDS: Final = 1
+
+OnEnd = Callable[[], None]
+
+
+@asynccontextmanager
+async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: OnEnd) -> AsyncIterator[House]:
+    """Own `root` while inside, with the programs under `paths`, else its last one, else none.
+
+    `command` is what others are told of who owns it. `on_failure` is called when it cannot be kept any longer. Raises
+    Owned at once when another process has it, and SymbiontError.
+    """
+    settings = Settings.read({})
+    least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
+    logs.configure(settings.log_format, least)
+    last = root.read("program.json").get("database")
+    if settings.database is None and str(last).startswith("postgresql:"):
+        raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
+    with own(root, seconds=0):
+        async with House.open(root, settings) as house:
+            tasks = Supervisor()
+            house.database.on_fatal = lambda error: tasks.fail(str(error))
+            house.on_fatal = tasks.fail
+            await _load(house, paths)
+            try:
+                async with _served(house, command):
+                    await _attend(house, tasks)
+                    tasks.start("end", _ended(tasks, on_failure))
+                    yield house
+            finally:
+                await tasks.cancel()
+
+
+async def _load(house: House, paths: Sequence[Path]) -> None:
+    if paths:
+        compiled = await house.load(paths)
+        if compiled.program is None:
+            raise SymbiontError(
+                f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
+            )
+    elif house.root.read("program.json").get("paths") or files.find([house.root.folder]):
+        await house.load_last_program()
+    else:
+        await house.load_nothing()
+    house.remember_program()
+
+
+@asynccontextmanager
+async def _served(house: House, command: str) -> AsyncIterator[None]:
+    """Answer others on the admin socket while inside, and say in the root where it is."""
+    runner = web.AppRunner(
+        admin(house, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
+    )
+    async with admin_socket_path(os.environ) as path, listen_unix(runner, path):
+        remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
+        house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), "command": command})
+        try:
+            yield
+        finally:
+            (house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+
+
+async def _attend(house: House, tasks: Supervisor) -> None:
+    """What a daemon does of itself for memories and secrets."""
+    await house.attend(tasks.start)
+    compactor = Compactor(
+        house,
+        house.clock,
+        read=lambda: house.root.read(COMPACTED_FILE),
+        write=lambda moments: house.root.write(COMPACTED_FILE, moments),
+    )
+    tasks.start("compaction", compactor.run())
+    tasks.start("guard", _guard(house, tasks))
+    if house.paths:
+        tasks.start("watch", _watch(house))
+    for name, backend in BACKENDS.items():
+        if backend.keep is not None:
+            tasks.start(f"secrets of {name}", backend.keep(house.secrets))
+
+
+async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
+    await tasks.wait()
+    on_failure()
+
+
+async def _watch(house: House) -> None:
+    def ignored() -> list[Path]:
+        return [house.root.state, *(house.generation.folders if house.generation else ())]
+
+    async for _ in changes(house.paths, ignored):
+        await house.reload()
+
+
+async def _guard(house: House, tasks: Supervisor) -> None:
+    """Fail when the database is not ours any more."""
+    while True:
+        await asyncio.sleep(GUARD_SECONDS)
+        if not house.database.intact():
+            tasks.fail(f"the database {house.database.shown} was removed or replaced while it was in use")
+        # While PostgreSQL is away nobody else gets it either.
+        with suppress(Unavailable):
+            if not await house.database.keep_claim():
+                tasks.fail(f"another daemon took the database {house.database.shown}")

@@ -1,0 +1,59 @@
+"""A thread for calls that may wait for ever, such as the reading of a pipe: the end of the process waits for none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Aside:
+    """Calls one function after another beside the event loop.
+
+    Threads of pools are waited for when the interpreter ends, and so would be a client that neither writes nor leaves.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._asked: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._run, name=name, daemon=True).start()
+
+    async def call(self, function: Callable[..., T], *given: Any) -> T:
+        """What `function` returns or raises. When this is cancelled, it is called to its end all the same."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def work() -> None:
+            try:
+                result = function(*given)
+            except Exception as error:
+                self._tell(loop, _fail, future, error)
+            else:
+                self._tell(loop, _finish, future, result)
+
+        self._asked.put(work)
+        return await future
+
+    def _run(self) -> None:
+        while True:
+            self._asked.get()()
+
+    @staticmethod
+    def _tell(loop: asyncio.AbstractEventLoop, *told: Any) -> None:
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(*told)
+
+
+def _finish(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,99 @@
+"""The backend of an opened root: the tables of tools and readables, for one caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import cache
+from typing import Any, Protocol
+
+import structlog
+
+from runtime.errors import SymbiontError
+from runtime.identity import Caller
+from runtime.mcp.backend import Answer, Failed, Progress, Unknown
+from runtime.tools import TOOLS, Context, readables
+from runtime.tools.context import House as ToolsHouse
+from runtime.tools.context import untold
+from runtime.tools.described import described
+from runtime.tools.failure import failure_of
+from runtime.tools.tool import Tool
+
+log = structlog.get_logger("symbiont.mcp")
+
+
+class House(ToolsHouse, Protocol):
+    """An opened root whose generation can be kept."""
+
+    def pinned(self) -> AbstractAsyncContextManager[None]:
+        """Keep what the running generation has open while inside."""
+
+
+class Household:
+    """`Backend` over a house in this process."""
+
+    def __init__(self, house: House, caller: Caller) -> None:
+        self._house = house
+        self._caller = caller
+
+    async def tools(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`."""
+        return [_described(tool) for tool in TOOLS.values() if self._caller.may(tool.scope)]
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
+        """See `Backend`."""
+        tool = TOOLS.get(name)
+        if tool is None or not self._caller.may(tool.scope):
+            raise Unknown(name)
+        try:
+            async with self._house.pinned():
+                context = Context(self._caller, self._house, progress or untold)
+                text = (await tool.call(context, arguments)).model_dump_json()
+        except SymbiontError as error:
+            raise Failed(failure_of(error, tool).json()) from None
+        except Exception:
+            raise _unforeseen(name) from None
+        return Answer(text, json.loads(text))
+
+    async def resources(self) -> Sequence[Mapping[str, Any]]:
+        """See `Backend`."""
+        return readables_listed() if self._caller.may("read") else []
+
+    async def read(self, uri: str) -> Answer:
+        """See `Backend`."""
+        try:
+            async with self._house.pinned():
+                found = await readables.read(Context(self._caller, self._house), readables.path_in(uri))
+                text = found.model_dump_json()
+        except SymbiontError as error:
+            raise Failed(failure_of(error, None).json()) from None
+        except Exception:
+            raise _unforeseen(uri[:200]) from None
+        return Answer(text, json.loads(text))
+
+
+@cache
+def _described(tool: Tool) -> Mapping[str, Any]:
+    return described(tool)
+
+
+def readables_listed() -> list[dict[str, Any]]:
+    """Every readable under each of its addresses, as MCP writes a `Resource` or a `ResourceTemplate`."""
+    return [
+        {
+            "uriTemplate" if row.parameters else "uri": uri,
+            "name": row.name,
+            "title": row.title,
+            "description": row.doc,
+            "mimeType": "application/json",
+        }
+        for row in readables.READABLES.values()
+        for uri in row.uris
+    ]
+
+
+def _unforeseen(what: str) -> Failed:
+    """A mistake of ours: the log has it whole, the model hears that there was one."""
+    log.exception("a call failed", called=what)
+    return Failed({"code": "provider_unavailable", "message": f"{what} failed; the log says why"})

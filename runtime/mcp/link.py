@@ -1,0 +1,94 @@
+"""One question to the process that owns the root, over its admin socket: HTTP/1.0, so that the end is the end.
+
+`http.client` cannot be cancelled, and aiohttp takes as long to load as a whole `symbi mcp` may take to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from runtime.mcp.backend import Failed, Progress
+
+LINES: Final = "application/x-ndjson"
+ABANDON: Final = "X-Symbiont-Abandon"
+"""The header that asks for the work to be cancelled when the connection ends."""
+
+_CHUNK: Final = 256 * 1024
+_NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
+
+
+class Gone(Exception):  # noqa: N818 - it says what is the case
+    """Nobody answers. `asked`: somebody may have begun with what was asked."""
+
+    def __init__(self, *, asked: bool) -> None:
+        super().__init__("the process that owns the root does not answer")
+        self.asked = asked
+
+
+async def ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progress | None = None) -> Any:
+    """What the operation `name` of the socket at `address` answers. Raises Gone, and Failed as the operation did.
+
+    When this is cancelled, so is the operation.
+    """
+    try:
+        reader, writer = await asyncio.open_unix_connection(address)
+    except (*_NOBODY, BlockingIOError):
+        raise Gone(asked=False) from None
+    except OSError as error:
+        told = f"the admin socket {address} cannot be used: {error.strerror or error}"
+        raise Failed({"code": "provider_unavailable", "message": told}) from None
+    try:
+        body = json.dumps(dict(parameters)).encode()
+        head = (
+            f"POST /v1/{name} HTTP/1.0\r\nHost: symbiont\r\nContent-Type: application/json\r\nAccept: {LINES}\r\n"
+            f"{ABANDON}: yes\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        writer.write(head.encode() + body)
+        await writer.drain()
+        return await _answer(reader, progress)
+    except (*_NOBODY, asyncio.IncompleteReadError, ValueError):
+        raise Gone(asked=True) from None
+    finally:
+        writer.close()
+
+
+async def _answer(reader: asyncio.StreamReader, progress: Progress | None) -> Any:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    if LINES not in head:
+        # It was refused before it began.
+        said = json.loads(await reader.read(-1) or b"{}")
+        if " 200 " in head.partition("\r\n")[0]:
+            return said
+        raise _failed(said.get("error", {}))
+    async for line in _lines(reader):
+        said = json.loads(line)
+        if "progress" in said and progress is not None:
+            progress(*said["progress"])
+        elif "result" in said:
+            return said["result"]
+        elif "error" in said:
+            raise _failed(said["error"])
+    raise Gone(asked=True)
+
+
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Lines of any length: `StreamReader.readline` has a bound."""
+    parts: list[bytes] = []
+    while chunk := await reader.read(_CHUNK):
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            yield b"".join([*parts, end])
+            parts.clear()
+        if rest:
+            parts.append(rest)
+
+
+def _failed(told: Mapping[str, Any]) -> Failed:
+    """The failure in what an operation said; one that is older says no kind."""
+    code = "invalid_params" if told.get("exit_code") == 2 else "provider_unavailable"
+    known = {"code": code, "message": told.get("message", "it failed")}
+    hint = {"hint": told["hint"]} if told.get("hint") else {}
+    return Failed(told.get("failure") or known | hint)

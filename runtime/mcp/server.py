@@ -1,0 +1,123 @@
+"""The server: what each request of the protocol asks of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from importlib import metadata
+from typing import Any, Final, TypeVar
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+
+# Not `MCPServer`: its tools are registered once for everybody, from functions whose signatures it reads again, while
+# ours are a table that says all of it already, and what is listed depends on who asks. Here it is four handlers.
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+)
+
+from runtime.mcp.backend import Answer, Backend, Failed, Unknown
+from runtime.mcp.telling import watched
+
+T = TypeVar("T")
+
+Request = ServerRequestContext[Any, Any]
+BackendOf = Callable[[Request], Backend]
+
+NAME: Final = "symbiont"
+
+INSTRUCTIONS: Final = """\
+A lasting memory in collections, kept on this machine.
+1. `search` before you answer: by meaning and by words, narrowed by project_id, memory_type, tags and time_range.
+2. `push` what is worth keeping, with project_id, tags and a memory_type: episodic (what happened), semantic (what is \
+so) or procedural (how it is done). What is there already is not kept twice.
+3. `get`, `update` and `forget` work on one item by its memory_id; `summarize` turns the episodes of a time range into \
+one semantic item.
+The resources projects, projects/{project_id}/tags and memory-types say what can be filtered by; `get-collections` \
+says what collections there are. An error names the field that was wrong and shows a right example: correct it and call again.
+"""
+
+RESOURCE_NOT_FOUND: Final = -32002
+"""MCP 2025-11-25, resources, error handling."""
+
+# What is listed is the same for as long as the process lives; what is read may change at any time.
+_HINTS: Final[dict[Any, CacheHint]] = {
+    "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
+    "resources/list": CacheHint(ttl_ms=60_000, scope="private"),
+    "resources/templates/list": CacheHint(ttl_ms=60_000, scope="private"),
+    "resources/read": CacheHint(ttl_ms=0, scope="private"),
+}
+
+
+def make_server(backend_of: BackendOf) -> Server[Any]:
+    """A server that asks `backend_of` whose tools and resources a request is for."""
+    server: Server[Any] = Server(
+        NAME,
+        version=metadata.version("symbiont"),
+        title="Symbiont memory",
+        instructions=INSTRUCTIONS,
+        cache_hints=_HINTS,
+    )
+
+    async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
+        return {"tools": await _asked(backend_of(request).tools())}
+
+    async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
+        return await _called(request, backend_of(request), params)
+
+    async def list_resources(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
+        return {"resources": [row for row in await _asked(backend_of(request).resources()) if "uri" in row]}
+
+    async def list_templates(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
+        rows = await _asked(backend_of(request).resources())
+        return {"resourceTemplates": [row for row in rows if "uriTemplate" in row]}
+
+    async def read_resource(request: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
+        uri = str(params.uri)
+        answer = await _asked(backend_of(request).read(uri), absent=RESOURCE_NOT_FOUND)
+        return {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
+
+    # Plain JSON goes through: the SDK holds every result against the schema of the version that was agreed on.
+    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
+    server.add_request_handler("resources/templates/list", PaginatedRequestParams, list_templates)
+    server.add_request_handler("resources/read", ReadResourceRequestParams, read_resource)
+    return server
+
+
+async def _called(request: Request, backend: Backend, params: CallToolRequestParams) -> dict[str, Any]:
+    """A tool's result, or its failure as a result that the model reads. Raises MCPError for one that is not there."""
+    try:
+        answer = await watched(
+            lambda progress: backend.call(params.name, params.arguments or {}, progress),
+            request.session.report_progress if request.meta and "progress_token" in request.meta else None,
+        )
+    except Unknown:
+        # Also for a tool that the caller may not call: it is not listed either.
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}") from None
+    except Failed as failed:
+        return _result(Answer(failed.line(), {"error": dict(failed.failure)}), failed=True)
+    return _result(answer, failed=False)
+
+
+def _result(answer: Answer, *, failed: bool) -> dict[str, Any]:
+    return {
+        "content": [{"type": "text", "text": answer.text}],
+        "structuredContent": answer.content,
+        "isError": failed,
+    }
+
+
+async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) -> T:
+    """The work's result; a failure as an error of the protocol, with the code `absent` when it was asked wrongly."""
+    try:
+        return await watched(lambda _: work, None)
+    except Failed as failed:
+        code = absent if failed.failure.get("code") == "invalid_params" else INTERNAL_ERROR
+        raise MCPError(code, failed.line(), {"error": dict(failed.failure)}) from None

@@ -1,0 +1,127 @@
+"""The protocol on standard input and output: one JSON-RPC message a line (MCP, transports, stdio)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+from runtime.mcp.aside import Aside
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one message; what is longer is read over and refused."""
+
+_CHUNK: Final = 256 * 1024
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve the client at the other end of standard input and output until it closes the input or reads no more.
+
+    The SDK's own transport keeps silent about a line that is no message, reads one of any length, and cannot be
+    stopped while it waits for one.
+    """
+    with _taken() as (source, sink):
+        to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as tasks:
+            refused = outgoing.clone()
+            tasks.start_soon(_write, to_client, sink, tasks.cancel_scope.cancel)
+            tasks.start_soon(_read, source, to_server, refused)
+            await server.run(incoming, outgoing, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+
+
+async def _read(source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage]) -> None:
+    async with to_server, refused:
+        async for line in _lines(source):
+            try:
+                if line is None:
+                    raise ValueError(f"a message has at most {LONGEST_LINE:,} bytes")
+                message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except ValueError as error:
+                await refused.send(SessionMessage(_no_message(line, error)))
+                continue
+            with suppress(anyio.BrokenResourceError):
+                await to_server.send(message)
+
+
+def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
+    """What is answered to a line that is no message: nobody knows which request it was meant for (JSON-RPC 2.0, 5)."""
+    code, said = PARSE_ERROR, str(error)
+    if line is not None:
+        try:
+            json.loads(line)
+            code, said = INVALID_REQUEST, "the line is JSON, but no JSON-RPC 2.0 message"
+        except (ValueError, RecursionError):
+            said = "the line is not JSON"
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=said))
+
+
+async def _lines(source: int) -> AsyncIterator[bytes | None]:
+    """The lines that are not empty; None for one that is too long."""
+    parts: list[bytes] = []
+    size = 0
+    reading = Aside("standard input")
+    while chunk := await reading.call(os.read, source, _CHUNK):
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            size += len(end)
+            line = None if size > LONGEST_LINE else b"".join([*parts, end])
+            parts.clear()
+            size = 0
+            if line is None or line.strip():
+                yield line
+        size += len(rest)
+        if size > LONGEST_LINE:
+            parts.clear()
+        elif rest:
+            parts.append(rest)
+    if size:
+        yield None if size > LONGEST_LINE else b"".join(parts)
+
+
+async def _write(to_client: Outgoing, sink: int, end: Callable[[], None]) -> None:
+    writing = Aside("standard output")
+    async with to_client:
+        async for each in to_client:
+            line = each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            try:
+                await writing.call(_write_all, sink, line)
+            except OSError:
+                # Nobody reads any more, so nobody asks any more.
+                end()
+
+
+def _write_all(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]
+
+
+@contextmanager
+def _taken() -> Iterator[tuple[int, int]]:
+    """Standard input and output for the protocol alone: whatever else writes to standard output, writes to the log."""
+    sys.stdout.flush()
+    source = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    sink = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    for each in (source, sink):
+        os.set_blocking(each, True)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    # Left open: a thread may still wait in a read, and the process ends with them.
+    yield source, sink

@@ -1,0 +1,71 @@
+"""Work done for a client: in a task of its own, which is cancelled once, and whose progress is told on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from runtime.mcp.backend import Progress
+
+T = TypeVar("T")
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Sends one progress notification: how much is done, how much there is, what is being done."""
+
+LOOK_SECONDS: Final = 0.1
+"""How often a client is told at most."""
+
+
+async def watched(work: Callable[[Progress | None], Coroutine[Any, Any, T]], report: Report | None) -> T:
+    """The result of `work`, whose progress goes to `report`. Raises what it raises.
+
+    The SDK cancels a handler again at each of its awaits until it has ended, in which no transaction could be rolled
+    back; the task is cancelled once, and ends as it has to.
+    """
+    steps = _Steps()
+    task = asyncio.ensure_future(work(steps.note if report is not None else None))
+    try:
+        while report is not None and not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+            if (news := steps.news()) is not None:
+                await report(*news)
+        result = await asyncio.shield(task)
+        if report is not None and (news := steps.news()) is not None:
+            await report(*news)
+        return result
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(_let_go)
+
+
+def _let_go(task: asyncio.Future[Any]) -> None:
+    """Nobody asks any more how it ended."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Steps:
+    """One number that only grows (MCP, progress) out of several steps, each of which begins at nothing."""
+
+    def __init__(self) -> None:
+        self._what = ""
+        self._before = 0
+        self._done = 0
+        self._total = 0
+        self._told = -1
+
+    def note(self, what: str, done: int, total: int) -> None:
+        """A step says how far it is."""
+        if what != self._what or done < self._done:
+            self._before += self._done
+        self._what, self._done, self._total = what, done, total
+
+    def news(self) -> tuple[float, float | None, str | None] | None:
+        """What is to be told; None when that was told already."""
+        now = self._before + self._done
+        if now <= self._told or not self._what:
+            return None
+        self._told = now
+        total = self._before + self._total
+        return float(now), float(total) if total >= now else None, self._what
