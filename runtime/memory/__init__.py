@@ -76,6 +76,16 @@ STORES = by_name(
             options_path="runtime.memory.records.options:RecordsOptions",
             opening="runtime.memory.records.store:open_records",
         ),
+        StoreRow(
+            name="collection",
+            title="Collection",
+            doc="Items as rows of the database, their texts sealed: pushed, searched and summarised by whoever asks, "
+            "each text once for its user and project, and kept until it is forgotten: `retention` and `path` mean "
+            "nothing here.",
+            options_path="runtime.memory.collection.options:CollectionOptions",
+            opening="runtime.memory.collection.store:open_collection",
+            files=False,
+        ),
     ],
 )
 """Every kind of store by the name that a program gives it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -62,6 +62,7 @@ class Indexer:
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
         store.on_growth = self._hand_over
+        store.on_change = self._look_at
 
     @property
     def failure(self) -> str | None:
@@ -117,7 +118,7 @@ class Indexer:
         """End the background works, put what was handed over, and close the index; the store is its owner's."""
         await self.rest()
         if self.store.on_growth == self._hand_over:
-            self.store.on_growth = None
+            self.store.on_growth = self.store.on_change = None
         await self.settle()
         try:
             await self.index.close()
@@ -145,6 +146,9 @@ class Indexer:
             self._take(growth)
         else:
             self._loop.call_soon_threadsafe(self._take, growth)
+
+    def _look_at(self, agents: Set[str]) -> None:
+        self._loop.call_soon_threadsafe(self.touched, agents)
 
     def _take(self, growth: Growth) -> None:
         self._touched |= self._handed_over.add(growth)

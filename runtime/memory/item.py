@@ -23,6 +23,7 @@ OWNER = "owner"
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:memory")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DELIVERY = "symbiont:delivery/"
+_SUMMARY = "symbiont:summary/"
 
 
 def _well_formed(value: Any) -> Any:
@@ -144,6 +145,17 @@ def delivery_uri(delivery_id: str, part: str | None = None) -> str:
 def delivery_key(source_uri: str | None) -> str | None:
     """`source_uri` when it is one of `delivery_uri`, else None."""
     return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
+
+
+def summary_uri(key: str) -> str:
+    """The `source_uri` of the summary of just these items (`runtime.memory.summary.key`): a collection keeps it once for
+    a user, whatever it says."""
+    return f"{_SUMMARY}{key}"
+
+
+def is_summary_uri(source_uri: str | None) -> bool:
+    """Whether it is one of `summary_uri`."""
+    return source_uri is not None and source_uri.startswith(_SUMMARY)
 
 
 def rfc3339(time: datetime) -> str:

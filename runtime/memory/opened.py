@@ -272,9 +272,7 @@ class OpenMemory:
 
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
         """As `Store.upsert`; the index follows in the background."""
-        done = await self.store.upsert(items, keep=keep)
-        self._indexer.touched({item.agent_id for item in done.updated})
-        return done
+        return await self.store.upsert(items, keep=keep)
 
     async def replace(self, item: Item) -> Item:
         """As `Store.replace`; the index follows in the background."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from typing import Any, Literal, final
 
@@ -55,6 +55,10 @@ class Store(ABC):
     """What is told of everything that was added where the store knows just what was; a call is no promise that it was
     all: `parts` is. It is called on the event loop, before `append` returns, in the order of the writes to a part; it
     returns at once, and what it raises is logged and goes no further."""
+
+    on_change: Callable[[Set[str]], None] | None = None
+    """What is told of the agents of whom something changed otherwise, where the store knows that: their parts are to be
+    compared. It is called as `on_growth` is, and no promise either."""
 
     on_fatal: Callable[[FsyncFailed], None] | None = None
     """What is told of an fsync that failed in the background, where no caller is that it could be raised to."""
@@ -241,6 +245,16 @@ class Store(ABC):
             self.on_growth(growth)
         except Exception:
             _log.exception("memory_growth_not_told", part=growth.part.name)
+
+    @final
+    def _changed(self, agents: Set[str]) -> None:
+        """Tell `on_change`, as `_grew` does."""
+        if self.on_change is None or not agents:
+            return
+        try:
+            self.on_change(agents)
+        except Exception:
+            _log.exception("memory_change_not_told")
 
     def _must_be_able_to(self, capability: Capability) -> None:
         if capability not in self.capabilities:

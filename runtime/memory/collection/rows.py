@@ -1,11 +1,145 @@
-"""Items as rows, and back."""
+"""Items as rows, and back. What is looked for by stands in the clear; what was said, and by whom, is sealed."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import msgspec
 from sqlalchemy import select
 
+from runtime.crypto import MasterKey, SealedBytes
 from runtime.database import Database
-from runtime.database.schema import item_parts
+from runtime.database.schema import item_parts, items
+from runtime.database.sealed import Seal
+from runtime.memory.item import Item, Provenance
+
+META: Final = (
+    "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
+    "chunk_hash", "tags", "part", "position",
+)  # fmt: skip
+"""The columns in the clear, in the order in which rows are written and read."""
+COLUMNS: Final = (*META, "content")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK: Final = timedelta(microseconds=1)
+_ABOUT_NOTHING: Final = Provenance()
+_ESCAPED: Final = re.compile("[\x00\x1b]")
+_ESCAPE: Final = re.compile("\x1b(.)")
+
+
+class Row(NamedTuple):
+    """A row of `items`, its columns in the order of `COLUMNS`; texts as they stand in the database."""
+
+    memory: str
+    id: str
+    user_id: str
+    agent_id: str
+    project_id: str | None
+    memory_type: Any
+    timestamp: int
+    source_uri: str | None
+    source_key: str | None
+    chunk_hash: str
+    tags: str
+    part: int
+    position: int
+    content: bytes = b""
+
+
+class Codec:
+    """Makes rows of one collection memory, and items of them."""
+
+    def __init__(self, memory: str, key: MasterKey) -> None:
+        self.memory = memory
+        self._seal = Seal(key, items.c.content)
+
+    def row(self, item: Item, part: int, position: int) -> Row:
+        """The row of an item that has its memory_id."""
+        return Row(
+            self.memory,
+            item.memory_id,
+            written(item.user_id),
+            item.agent_id,
+            None if item.project_id is None else written(item.project_id),
+            item.memory_type,
+            ticks(item.timestamp),
+            None if item.source_uri is None else written(item.source_uri),
+            source_key(item.source_uri),
+            item.chunk_hash,
+            tags_text(item.tags),
+            part,
+            position,
+            self.seal(item),
+        )
+
+    def seal(self, item: Item) -> SealedBytes:
+        """The item's content: its text, and how it came to be remembered, where that is known."""
+        content: dict[str, Any] = {"text": item.text}
+        if item.source_memory_ids:
+            content["of"] = item.source_memory_ids
+        if item.provenance != _ABOUT_NOTHING:
+            content["about"] = {name: value for name, value in item.provenance if value is not None and value != ()}
+        return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
+
+    def item(self, row: Sequence[Any]) -> Item:
+        """The item of a row. Raises `Unsealable` for content that was changed, or belongs to another row."""
+        (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, content) = row
+        user = read(user)
+        opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
+        about = opened.get("about")
+        # Not validated: it was, and its hash is for `verify` to compare.
+        return Item.model_construct(
+            memory_id=memory_id,
+            project_id=None if project is None else read(project),
+            agent_id=agent,
+            user_id=user,
+            memory_type=kind,
+            timestamp=_EPOCH + time * _TICK,
+            source_uri=None if source is None else read(source),
+            chunk_hash=chunk_hash,
+            tags=tags_of(tags),
+            text=opened["text"],
+            source_memory_ids=tuple(opened.get("of", ())),
+            provenance=_ABOUT_NOTHING if about is None else Provenance.model_validate(about),
+        )
+
+    def _place(self, memory_id: str) -> str:
+        return f"{self.memory}/{memory_id}"
+
+
+def written(text: str) -> str:
+    """A text as it stands in the clear: PostgreSQL takes no NUL."""
+    return _ESCAPED.sub(lambda found: "\x1b0" if found[0] == "\x00" else "\x1b\x1b", text)
+
+
+def read(text: str) -> str:
+    """The text of which `written` made this."""
+    return _ESCAPE.sub(lambda found: "\x00" if found[1] == "0" else found[1], text) if "\x1b" in text else text
+
+
+def ticks(time: datetime) -> int:
+    """Microseconds since 1970, UTC."""
+    return (time - _EPOCH) // _TICK
+
+
+def source_key(source_uri: str | None) -> str | None:
+    """What a source_uri is looked up by."""
+    return None if source_uri is None else hashlib.sha256(source_uri.encode()).hexdigest()[:32]
+
+
+def tags_text(tags: Sequence[str]) -> str:
+    """Tags as they stand in the clear."""
+    return json.dumps(tags, ensure_ascii=False, separators=(",", ":")) if tags else "[]"
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The tags of which `tags_text` made this."""
+    return () if text == "[]" else tuple(json.loads(text))
 
 
 async def holds(database: Database, memory: str) -> bool:

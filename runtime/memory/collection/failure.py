@@ -1,0 +1,31 @@
+"""What a collection raises when its database fails: a store's errors, for whoever knows stores and not databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runtime.crypto import Unsealable
+from runtime.database import Unavailable
+from runtime.memory.errors import FsyncFailed, StoreError
+
+
+class StoreAway(StoreError, Unavailable):  # noqa: N818 - named for the decision
+    """The database that holds the collection cannot be used just now. Nothing of this was stored, and a later try may
+    succeed: whatever knows `Unavailable` treats it as that."""
+
+
+@contextmanager
+def telling(memory: str) -> Iterator[None]:
+    """Raises what the database raises as StoreError: `StoreAway`, or FsyncFailed when its disk fails."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Unavailable as error:
+        if error.fatal:
+            raise FsyncFailed(f"the collection {memory} cannot be trusted to be on disk: {error}") from error
+        hint = error.hint or "nothing was stored; try again when the database can be used"
+        raise StoreAway(f"the collection {memory} cannot be used just now: {error}", hint=hint) from error
+    except Unsealable as error:
+        raise StoreError(f"an item of the collection {memory} cannot be opened: {error}", hint=error.hint) from error

@@ -1,0 +1,29 @@
+"""What a program may say behind `store collection`."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CHUNK_SIZE = 1200
+CHUNK_OVERLAP = 150
+
+
+class CollectionOptions(BaseModel):
+    """How texts that are pushed are cut into chunks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chunk_size: int = Field(
+        default=CHUNK_SIZE,
+        ge=100,
+        le=20_000,
+        description="Characters of a chunk at most. A chunk is what is found and shown at once; embeddings read no "
+        "more than some hundred words of it.",
+    )
+    chunk_overlap: int = Field(
+        default=CHUNK_OVERLAP,
+        ge=0,
+        le=10_000,
+        description="Characters at most that a chunk repeats from the end of the one before it, in whole sentences; "
+        "never more than half of `chunk_size`.",
+    )

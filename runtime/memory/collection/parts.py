@@ -1,0 +1,160 @@
+"""Parts of a collection memory while they are written: where items are put, and how many of each type there are."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from runtime.database import bulk
+from runtime.database.schema import item_parts as table
+from runtime.memory.answers import Growth, Part
+from runtime.memory.collection.rows import Row, written
+from runtime.memory.item import Item
+
+LARGEST: Final = 512
+"""Items of a part: so many are read, and put into the index, at once."""
+
+TYPES: Final = ("episodic", "semantic", "procedural")
+_KEYS: Final = ("memory", "part")
+_STATE: Final = ("revision", "used", *TYPES, "bytes")
+_COLUMNS: Final = (*_KEYS, "user_id", "agent_id", *_STATE)
+
+
+def part_name(agent_id: str, number: int) -> str:
+    """What a part is called in the whole store."""
+    return f"{agent_id}/{number}"
+
+
+@dataclass(slots=True)
+class Filling:
+    """A part as it is just now, and what became of it in this transaction."""
+
+    number: int
+    user: str
+    """As it stands in the database."""
+    agent: str
+    revision: str | None
+    """Before this transaction; None for a new one."""
+    used: int
+    counts: dict[str, int]
+    bytes: int
+    held: bool
+    """Whether it held anything before."""
+    added: list[Item] = field(default_factory=list)
+    changed: bool = False
+    """Whether it changed otherwise than by what was added at its end."""
+
+    @property
+    def items(self) -> int:
+        """How many it holds."""
+        return sum(self.counts.values())
+
+    def count(self, row: Row, by: int) -> None:
+        """One item more or less."""
+        self.counts[row.memory_type] += by
+        self.bytes += by * len(row.content)
+
+
+class Parts:
+    """The parts that one transaction reads and writes. Whoever has it has the memory to itself."""
+
+    def __init__(self, connection: Connection, memory: str) -> None:
+        self._connection = connection
+        self._memory = memory
+        self._known: dict[int, Filling] = {}
+        self._newest: dict[tuple[str, str], Filling] = {}
+        self._last: int | None = None
+        self._emptied: set[str] = set()
+
+    def place(self, agent: str, user: str) -> Filling:
+        """The part of this agent and user that takes one more item."""
+        filling = self.newest(agent, user)
+        return filling if filling is not None and filling.used < LARGEST else self.begin(agent, user)
+
+    def newest(self, agent: str, user: str) -> Filling | None:
+        """The last part of this agent and user."""
+        key = agent, user
+        if key not in self._newest:
+            query = (
+                select(*table.c[*_COLUMNS])
+                .where(table.c.memory == self._memory, table.c.agent_id == agent, table.c.user_id == written(user))
+                .order_by(table.c.part.desc())
+                .limit(1)
+            )
+            found = self._connection.execute(query).first()
+            if found is None:
+                return None
+            self._newest[key] = self._known.get(found.part) or self._learn(found)
+        return self._newest[key]
+
+    def begin(self, agent: str, user: str) -> Filling:
+        """A new part, empty."""
+        if self._last is None:
+            query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
+            self._last = self._connection.execute(query).scalar() or 0
+        self._last += 1
+        filling = Filling(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
+        self._known[filling.number] = self._newest[agent, user] = filling
+        return filling
+
+    def of(self, number: int) -> Filling:
+        """The part with this number, which there is."""
+        if number not in self._known:
+            query = select(*table.c[*_COLUMNS]).where(table.c.memory == self._memory, table.c.part == number)
+            self._learn(self._connection.execute(query).one())
+        return self._known[number]
+
+    def _learn(self, row: Any) -> Filling:
+        counts = {name: getattr(row, name) for name in TYPES}
+        filling = Filling(
+            row.part, row.user_id, row.agent_id, row.revision, row.used, counts, row.bytes, held=any(counts.values())
+        )
+        self._known[filling.number] = filling
+        return filling
+
+    def forget(self, agent: str, numbers: Sequence[int]) -> None:
+        """These parts of this agent were deleted."""
+        self._known = {number: each for number, each in self._known.items() if number not in numbers}
+        self._newest = {key: each for key, each in self._newest.items() if each.number not in numbers}
+        self._emptied.add(agent)
+
+    def finish(self) -> tuple[list[Growth], frozenset[str]]:
+        """Write what became of the parts: what grew, and the agents of whom something changed otherwise."""
+        growths: list[Growth] = []
+        changed = set(self._emptied)
+        new: list[tuple[Any, ...]] = []
+        written_again: list[tuple[Any, ...]] = []
+        for each in self._known.values():
+            if not (each.added or each.changed or each.revision is None):
+                continue
+            revision = secrets.token_hex(16)
+            state = (revision, each.used, *(each.counts[name] for name in TYPES), each.bytes)
+            if each.changed and not each.items and self._is_passed(each):
+                self._drop(each.number)
+            elif each.revision is None:
+                new.append((self._memory, each.number, each.user, each.agent, *state))
+            else:
+                written_again.append((self._memory, each.number, *state))
+            if each.changed:
+                changed.add(each.agent)
+            elif each.added:
+                part = Part(part_name(each.agent, each.number), each.agent, revision)
+                growths.append(Growth(part, each.revision if each.held else None, tuple(each.added)))
+        bulk.insert(self._connection, table, _COLUMNS, new)
+        bulk.update(self._connection, table, _KEYS, _STATE, written_again)
+        return growths, frozenset(changed)
+
+    def _is_passed(self, part: Filling) -> bool:
+        """Whether a later part of the same agent and user takes what comes next."""
+        query = select(func.max(table.c.part)).where(
+            table.c.memory == self._memory, table.c.agent_id == part.agent, table.c.user_id == part.user
+        )
+        later = [each.number for each in self._known.values() if (each.agent, each.user) == (part.agent, part.user)]
+        return part.number < max(self._connection.execute(query).scalar() or 0, *later)
+
+    def _drop(self, number: int) -> None:
+        self._connection.execute(table.delete().where(table.c.memory == self._memory, table.c.part == number))

@@ -1,0 +1,289 @@
+"""The collection store (fifth design, section 3): items as rows of the main database.
+
+What stands under one agent_id is a collection of that name. Every write is one transaction, and for all daemons on the
+database one after the other; what a call returned is committed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from dslc.blocks import Memory
+from runtime.clock import SYSTEM, Clock, utc
+from runtime.database import Database, Unavailable
+from runtime.database.failure import Collision
+from runtime.memory.agent_name import legal
+from runtime.memory.answers import Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
+from runtime.memory.collection.failure import telling
+from runtime.memory.collection.inspection import MOST, inspection
+from runtime.memory.collection.options import CollectionOptions
+from runtime.memory.collection.reading import Counts, Reading
+from runtime.memory.collection.rows import Codec
+from runtime.memory.collection.writing import Writing, distinct
+from runtime.memory.errors import RefusedItem, StoreError
+from runtime.memory.group import Group
+from runtime.memory.item import Item
+from runtime.memory.store import Capability, Store
+
+BATCH: Final = 512
+"""Items that are written in one transaction, at most: other writes have their turn in between."""
+BATCH_TEXT: Final = 4 * 1024 * 1024
+"""Characters of their texts, at most, but for one item alone."""
+LONGEST_NAME: Final = 512
+"""Characters of a user_id: it is part of the key of every index."""
+TRIES: Final = 3
+"""How often a transaction is begun that another process was in the way of."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Work(NamedTuple):
+    """Something to do in a transaction, and how many items that writes."""
+
+    act: Callable[[Writing], Any]
+    items: int = 1
+
+
+class _Done(NamedTuple):
+    outcomes: list[Any]
+    growths: list[Growth]
+    changed: frozenset[str]
+
+
+async def open_collection(
+    memory: Memory, database: Database, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
+) -> CollectionStore:
+    """The row's opening. Nothing is written before something is remembered."""
+    store = CollectionStore(memory.name, database, clock)
+    store.configure(memory.store.options if options is None else options)
+    return store
+
+
+class CollectionStore(Store):
+    """A collection memory. One event loop uses it; any number of processes may share a PostgreSQL database."""
+
+    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "remove", "upsert", "replace"})
+
+    def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
+        """`memory`: the name under which its rows stand."""
+        self.name = memory
+        self.options = CollectionOptions()
+        self._database = database
+        self._clock = clock
+        self._codec = Codec(memory, database.master_key)
+        self._reading = Reading(database, self._codec)
+        self._group: Group[_Work, Any] = Group(f"collection {memory}", self._perform)
+
+    @property
+    def identity(self) -> str:
+        return f"collection:{self._database.id}/{self.name}"
+
+    def configure(self, options: Mapping[str, object]) -> None:
+        self.options = CollectionOptions.model_validate(dict(options))
+
+    # What only collections have
+
+    async def create(self, agent_id: str, user_id: str) -> bool:
+        """Make an empty collection of this user; False when it has one of that name. Raises RefusedItem for a name
+        that is none, StoreError."""
+        self._named(agent_id, user_id)
+        return await self._do(Writing.create, agent_id, user_id)
+
+    async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[Counts, ...]:
+        """Every collection, or this one, and how many items of each type are in it: of everybody, or of one user, who
+        made it or has something in it. Empty ones are among them. Cheap. Raises StoreError."""
+        with telling(self.name):
+            return await self._reading.counts(agent_id, user_id)
+
+    async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
+        """Every project_id in a collection or all, and how many items it has: of everybody, or of one user. Raises
+        StoreError."""
+        with telling(self.name):
+            return await self._reading.projects(agent_id, user_id)
+
+    async def tags(
+        self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
+    ) -> Counter[str]:
+        """Every tag in a collection or all, and how many items have it: of everybody or of one user, of one project or
+        of all. Raises StoreError."""
+        with telling(self.name):
+            return await self._reading.tags(agent_id, user_id, project_id)
+
+    # Writing
+
+    async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
+        written: list[Item] = []
+        for batch in self._batches(items):
+            written += await self._do(Writing.append, batch)
+        return tuple(written)
+
+    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> Upserted:
+        first, skipped = distinct(items)
+        inserted: list[Item] = []
+        updated: list[Item] = []
+        for batch in self._batches(first):
+            done = await self._do(Writing.upsert, batch, keep)
+            inserted += done.inserted
+            updated += done.updated
+            skipped += done.skipped
+        return Upserted(tuple(inserted), tuple(updated), skipped)
+
+    async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
+        self._batches(items)
+        return await super()._preview(items, gates)
+
+    async def _replace(self, item: Item) -> Item:
+        self._named(item.agent_id, item.user_id)
+        return await self._do(Writing.replace, item)
+
+    async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
+        return await self._do(Writing.edit, memory_id, text, agent_id)
+
+    async def _delete(self, memory_id: str, agent_id: str | None) -> None:
+        await self._do(Writing.delete, memory_id, agent_id)
+
+    async def _remove(self, agent_id: str) -> bool:
+        legal(agent_id)
+        removed = 0
+        while count := await self._do(Writing.remove, agent_id):
+            removed += count
+        return removed > 0
+
+    async def _do(self, method: Callable[Concatenate[Writing, P], T], *given: P.args, **named: P.kwargs) -> T:
+        """What this method of `Writing` returns, once it is committed."""
+        items = len(given[0]) if given and isinstance(given[0], list) else 1
+        with telling(self.name):
+            done: T = await self._group.put(_Work(lambda writing: method(writing, *given, **named), items))
+            return done
+
+    async def _perform(self, works: Sequence[_Work]) -> Sequence[Any]:
+        outcomes: list[Any] = []
+        for some in _transactions(works):
+            try:
+                done = await self._transact(some)
+            except Exception as error:
+                outcomes += [error] * len(some)
+                continue
+            for growth in done.growths:
+                self._grew(growth)
+            self._changed(done.changed)
+            outcomes += done.outcomes
+        return outcomes
+
+    async def _transact(self, works: Sequence[_Work]) -> _Done:
+        for _ in range(TRIES - 1):
+            try:
+                return await self._database.transact(lambda connection: self._done(connection, works))
+            except Collision:
+                continue
+        return await self._database.transact(lambda connection: self._done(connection, works))
+
+    def _done(self, connection: Connection, works: Sequence[_Work]) -> _Done:
+        writing = Writing(connection, self._codec, self._clock)
+        outcomes: list[Any] = []
+        for work in works:
+            try:
+                outcomes.append(work.act(writing))
+            except StoreError as error:
+                outcomes.append(error)
+        return _Done(outcomes, *writing.finish())
+
+    def _batches(self, items: Sequence[Item]) -> list[list[Item]]:
+        """The items as they are written at once. Raises RefusedItem, and then none is."""
+        batches: list[list[Item]] = []
+        size = BATCH_TEXT
+        for item in items:
+            self._named(item.agent_id, item.user_id)
+            size += len(item.text)
+            if size > BATCH_TEXT or len(batches[-1]) == BATCH:
+                batches.append([])
+                size = len(item.text)
+            batches[-1].append(item)
+        return batches
+
+    def _named(self, agent_id: str, user_id: str) -> None:
+        legal(agent_id)
+        if len(user_id) > LONGEST_NAME:
+            raise RefusedItem(
+                f"a user_id of {len(user_id)} characters is too long", hint=f"at most {LONGEST_NAME} characters"
+            )
+
+    # Reading
+
+    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        with telling(self.name):
+            async for item in self._reading.scan(wanted or Scan()):
+                yield item
+
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        with telling(self.name):
+            return await self._reading.parts(agent_id)
+
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place | None]]:
+        with telling(self.name):
+            return [(item, None) for item in await self._reading.items_of(part)]
+
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
+        with telling(self.name):
+            return await self._reading.stats(agent_id)
+
+    async def agents(self) -> tuple[str, ...]:
+        with telling(self.name):
+            return await self._reading.agents()
+
+    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        return {}
+
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        now = utc(self._clock.now())
+        day = day or now.date()
+        begin = datetime.combine(day, time(), UTC)
+        kinds: tuple[Any, ...] = ("semantic", "procedural")
+        newest = {"agent_id": legal(agent_id), "newest_first": True, "limit": MOST + 1}
+        lasting = [
+            item for kind in kinds async for item in self.scan(Scan.model_validate({**newest, "memory_type": kind}))
+        ]
+        today = {**newest, "memory_type": "episodic", "since": begin, "until": begin + timedelta(days=1)}
+        entries = [item async for item in self.scan(Scan.model_validate(today))]
+        return inspection(self.name, agent_id, day, list(_oldest_first(lasting)), list(_oldest_first(entries)), now)
+
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+        with telling(self.name):
+            return await self._reading.verify(agent_id)
+
+    async def ready(self) -> tuple[Problem, ...]:
+        try:
+            async with self._database.read():
+                return ()
+        except Unavailable as error:
+            return (Problem(self.identity, error.line()),)
+
+    async def close(self) -> None:
+        await self._group.drain()
+
+
+def _transactions(works: Sequence[_Work]) -> Iterator[list[_Work]]:
+    """The works as they are done in one transaction each."""
+    some: list[_Work] = []
+    items = 0
+    for work in works:
+        if some and items + work.items > BATCH:
+            yield some
+            some, items = [], 0
+        some.append(work)
+        items += work.items
+    if some:
+        yield some
+
+
+def _oldest_first(items: Sequence[Item]) -> Iterator[Item]:
+    return iter(sorted(items, key=lambda item: (item.timestamp, item.memory_id)))
+
+
+__all__ = ["CollectionStore", "Counts", "open_collection"]

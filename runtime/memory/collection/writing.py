@@ -1,0 +1,283 @@
+"""What one transaction does to a collection memory. Whoever writes has the memory to itself until it ends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, select
+
+from runtime.clock import Clock, uuid7
+from runtime.database import bulk
+from runtime.database.schema import item_parts, items
+from runtime.memory.answers import Growth, Upserted
+from runtime.memory.collection.parts import Parts
+from runtime.memory.collection.rows import COLUMNS, META, Codec, Row, read, source_key, tags_of, written
+from runtime.memory.errors import NoSuchItem
+from runtime.memory.item import PATTERN, Item, delivery_key, is_summary_uri
+
+_BY_ID: Final = ("memory", "id")
+_BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
+_BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
+_REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
+_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "content")
+"""What an upsert may change of a row."""
+_PARTS_AT_ONCE: Final = 8
+"""Parts that are removed in one transaction: others write in between."""
+
+
+class Identity(NamedTuple):
+    """What makes a chunk the same one."""
+
+    agent_id: str
+    user_id: str
+    project_id: str | None
+    chunk_hash: str
+
+
+def identity_of(item: Item) -> Identity:
+    """The item's identity in an upsert."""
+    return Identity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
+
+
+class Writing:
+    """A transaction that has begun. Each method decides before it writes: one that raises has changed nothing."""
+
+    def __init__(self, connection: Connection, codec: Codec, clock: Clock) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._memory = codec.memory
+        self._clock = clock
+        self._parts = Parts(connection, codec.memory)
+        if connection.dialect.name == "postgresql":
+            # Daemons on one database take turns: what is not there yet must not be written by two of them.
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(codec.memory)})")
+
+    def finish(self) -> tuple[list[Growth], frozenset[str]]:
+        """Write what became of the parts; see `Parts.finish`."""
+        return self._parts.finish()
+
+    def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
+        """Add what is not there: see `Store.append`. An id that is brought along is kept while nothing else has it."""
+        ids = {row.id: row for row in self._with_ids(item.memory_id for item in given)}
+        deliveries = self._deliveries(given)
+        lasting = self._lasting(given)
+        new: list[Item] = []
+        for item in given:
+            delivery, fact = _delivery(item), _fact(item)
+            there = ids.get(item.memory_id)
+            if delivery in deliveries or fact in lasting or (there is not None and self._is(there, item)):
+                continue
+            if delivery is not None:
+                deliveries.add(delivery)
+            if fact is not None:
+                lasting.add(fact)
+            new.append(self._identified(item, ids))
+        self._insert(new)
+        return tuple(new)
+
+    def upsert(self, given: Sequence[Item], keep: frozenset[str]) -> Upserted:
+        """See `Store.upsert`; no two of these items are the same chunk."""
+        ids = {row.id: row for row in self._with_ids(item.memory_id for item in given)}
+        there = self._same_chunks(given)
+        new: list[Item] = []
+        differing: list[tuple[Row, Item]] = []
+        skipped = 0
+        for item in given:
+            row = there.get(identity_of(item))
+            if row is None:
+                new.append(self._identified(item, ids))
+            elif self._says(row, item, keep):
+                skipped += 1
+            else:
+                differing.append((row, item))
+        updated = self._update(differing, keep)
+        self._insert(new)
+        return Upserted(tuple(new), updated, skipped)
+
+    def replace(self, item: Item) -> Item:
+        """See `Store.replace`."""
+        row = self._row(item.memory_id, item.agent_id)
+        if row.user_id != written(item.user_id):
+            raise _unknown(item.memory_id)
+        return self._rewrite(row, item)
+
+    def edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
+        """See `Store.edit`; the memory_id stays."""
+        row = self._row(memory_id, agent_id)
+        return self._rewrite(row, self._codec.item(row).changed(text=text, chunk_hash=""))
+
+    def delete(self, memory_id: str, agent_id: str | None) -> None:
+        """See `Store.delete`."""
+        row = self._row(memory_id, agent_id)
+        part = self._parts.of(row.part)
+        self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == memory_id))
+        part.count(row, -1)
+        part.changed = True
+
+    def remove(self, agent_id: str) -> int:
+        """Delete some parts of this agent with what is in them; how many."""
+        owned = (item_parts.c.memory == self._memory, item_parts.c.agent_id == agent_id)
+        query = select(item_parts.c.part).where(*owned).order_by(item_parts.c.part).limit(_PARTS_AT_ONCE)
+        numbers = [row.part for row in self._connection.execute(query)]
+        for table in (items, item_parts):
+            self._connection.execute(delete(table).where(table.c.memory == self._memory, table.c.part.in_(numbers)))
+        if numbers:
+            self._parts.forget(agent_id, numbers)
+        return len(numbers)
+
+    def create(self, agent_id: str, user_id: str) -> bool:
+        """An empty collection of this user, unless there is one."""
+        if self._parts.newest(agent_id, user_id) is not None:
+            return False
+        self._parts.begin(agent_id, user_id)
+        return True
+
+    # What is there
+
+    def _with_ids(self, given: Iterable[str]) -> list[Row]:
+        wanted = dict.fromkeys((self._memory, each) for each in given if each)
+        found = bulk.find(self._connection, items, _BY_ID, _REST_OF_ID, list(wanted)) if wanted else []
+        return [Row(*each) for each in found]
+
+    def _row(self, memory_id: str, agent_id: str | None) -> Row:
+        found = self._with_ids((memory_id,))
+        if not found or agent_id not in (None, found[0].agent_id):
+            raise _unknown(memory_id)
+        return found[0]
+
+    def _found(self, keys: tuple[str, ...], wanted: Iterable[tuple[str | None, ...]]) -> list[Row]:
+        """Rows without their content, oldest first, whose `keys` behind the memory are wanted."""
+        asked = list(dict.fromkeys((self._memory, *each) for each in wanted))
+        if not asked:
+            return []
+        rest = tuple(name for name in META if name not in keys)
+        named = (*keys, *rest)
+        found = [
+            Row(**dict(zip(named, each, strict=True))) for each in bulk.find(self._connection, items, keys, rest, asked)
+        ]
+        return sorted(found, key=lambda row: (row.timestamp, row.id))
+
+    def _same_chunks(self, given: Sequence[Item]) -> dict[Identity, Row]:
+        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
+        found: dict[Identity, Row] = {}
+        for row in rows:
+            found.setdefault(_identity_in(row), row)
+        return found
+
+    def _deliveries(self, given: Sequence[Item]) -> set[tuple[str, ...] | None]:
+        wanted = ((each[0], written(each[1]), source_key(each[2])) for each in map(_delivery, given) if each)
+        return {
+            (row.agent_id, read(row.user_id), read(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
+        }
+
+    def _lasting(self, given: Sequence[Item]) -> set[tuple[object, ...] | None]:
+        long_term = [item for item in given if item.memory_type != "episodic"]
+        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
+        return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
+
+    def _is(self, row: Row, item: Item) -> bool:
+        return _identity_in(row) == identity_of(item)
+
+    def _identified(self, item: Item, taken: dict[str, Row]) -> Item:
+        wanted = item.memory_id
+        if not _is_id(wanted) or wanted in taken:
+            wanted = uuid7(self._clock)
+        return item if wanted == item.memory_id else item.model_copy(update={"memory_id": wanted})
+
+    # Writing
+
+    def _insert(self, new: Sequence[Item]) -> None:
+        rows = []
+        for item in new:
+            part = self._parts.place(item.agent_id, item.user_id)
+            row = self._codec.row(item, part.number, part.used)
+            part.used += 1
+            part.count(row, 1)
+            part.added.append(item)
+            rows.append(row)
+        bulk.insert(self._connection, items, COLUMNS, rows)
+
+    def _says(self, row: Row, item: Item, keep: frozenset[str]) -> bool:
+        """Whether the row says what the item does, as far as that is not to stay as it is."""
+        source = None if row.source_uri is None else read(row.source_uri)
+        return (
+            ("memory_type" in keep or row.memory_type == item.memory_type)
+            and ("tags" in keep or tags_of(row.tags) == item.tags)
+            and ("source_uri" in keep or source == item.source_uri)
+        )
+
+    def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
+        whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
+        updated, rows = [], []
+        for found, given in differing:
+            before = whole[found.id]
+            old = self._codec.item(before)
+            fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
+            new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
+            row = self._codec.row(new, before.part, before.position)
+            self._count(before, row)
+            rows.append((self._memory, row.id, *(getattr(row, name) for name in _SAID)))
+            updated.append(new)
+        bulk.update(self._connection, items, _BY_ID, _SAID, rows)
+        return tuple(updated)
+
+    def _rewrite(self, before: Row, item: Item) -> Item:
+        row = self._codec.row(item, before.part, before.position)
+        self._count(before, row)
+        values = dict(zip(COLUMNS, row, strict=True))
+        self._connection.execute(
+            items.update().where(items.c.memory == self._memory, items.c.id == row.id).values(values)
+        )
+        return item
+
+    def _count(self, before: Row, after: Row) -> None:
+        part = self._parts.of(before.part)
+        part.count(before, -1)
+        part.count(after, 1)
+        part.changed = True
+
+
+def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
+    """The first of each chunk, and how many came again."""
+    first: dict[Identity, Item] = {}
+    count = 0
+    for item in given:
+        count += 1
+        first.setdefault(identity_of(item), item)
+    return list(first.values()), count - len(first)
+
+
+def _identity_in(row: Row) -> Identity:
+    project = None if row.project_id is None else read(row.project_id)
+    return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
+
+
+def _delivery(item: Item) -> tuple[str, str, str] | None:
+    key = item.source_uri if is_summary_uri(item.source_uri) else delivery_key(item.source_uri)
+    return None if key is None else (item.agent_id, item.user_id, key)
+
+
+def _fact(item: Item) -> tuple[object, ...] | None:
+    # Two summaries may say the same of different items, and a summary what somebody pushed.
+    if item.memory_type == "episodic" or is_summary_uri(item.source_uri):
+        return None
+    return identity_of(item), item.memory_type, PATTERN in item.tags
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return len(text) == 36 and str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _unknown(memory_id: str) -> NoSuchItem:
+    return NoSuchItem(f"no item has the id {memory_id[:80]}", hint="it may have been deleted")
+
+
+def _lock(memory: str) -> int:
+    """The advisory lock of a collection memory: a signed number of 64 bits."""
+    return int.from_bytes(hashlib.sha256(f"symbiont collection {memory}".encode()).digest()[:8], signed=True)
