@@ -39,7 +39,7 @@ so) or procedural (how it is done). What is there already is not kept twice.
 3. `get`, `update` and `forget` work on one item by its memory_id; `summarize` turns the episodes of a time range into \
 one semantic item.
 The resources projects, projects/{project_id}/tags and memory-types say what can be filtered by; `get-collections` \
-says what collections there are. An error names the field that was wrong and shows a right example: correct it and call again.
+says what collections there are. An error names the wrong field and shows a right example: correct it, call again.
 """
 
 RESOURCE_NOT_FOUND: Final = -32002

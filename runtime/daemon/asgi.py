@@ -1,0 +1,111 @@
+"""An ASGI application (asgi.readthedocs.io, HTTP 2.5) behind an aiohttp handler: both ways streamed, chunk by chunk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+log = structlog.get_logger("symbiont.mcp")
+
+LOOK_SECONDS: Final = 0.2
+"""How often is looked whether the client is still there, while the application waits for it to leave."""
+
+_OURS: Final = frozenset({b"connection", b"transfer-encoding", b"server", b"date"})
+"""Headers that belong to the connection, which is aiohttp's matter."""
+
+
+async def bridged(
+    application: Application, request: web.Request, more: Mapping[str, Any], *, body_seconds: float
+) -> web.StreamResponse:
+    """The application's answer to `request`. `more`: what is added to its scope; `body_seconds`: how long the body may
+    take to arrive. Never raises but for a cancelled request."""
+    exchange = _Exchange(request, body_seconds)
+    try:
+        await application({**_scope(request), **more}, exchange.receive, exchange.send)
+    except ConnectionError:
+        exchange.drop()
+    except Exception:
+        log.exception("a request failed", path=request.path)
+        exchange.drop()
+    return exchange.response or web.Response(status=500)
+
+
+def _scope(request: web.Request) -> dict[str, Any]:
+    transport = request.transport
+    peer, here = (transport and transport.get_extra_info(name) for name in ("peername", "sockname"))
+    path = request.rel_url.raw_path
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.5"},
+        "http_version": f"{request.version.major}.{request.version.minor}",
+        "method": request.method,
+        "scheme": request.scheme,
+        "path": request.path,
+        "raw_path": path.encode("ascii", errors="replace"),
+        "query_string": request.rel_url.raw_query_string.encode("ascii", errors="replace"),
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.raw_headers],
+        "client": tuple(peer[:2]) if peer else None,
+        "server": tuple(here[:2]) if here else None,
+    }
+
+
+class _Exchange:
+    """One request and its answer, as the two callables of ASGI."""
+
+    def __init__(self, request: web.Request, body_seconds: float) -> None:
+        self.response: web.StreamResponse | None = None
+        self._request = request
+        self._end = asyncio.get_running_loop().time() + body_seconds
+        self._arrived = False
+        self._ended = False
+
+    async def receive(self) -> Message:
+        """The next part of the body, then, when the client has left or has its answer, that it did."""
+        if not self._arrived:
+            try:
+                async with asyncio.timeout_at(self._end):
+                    chunk = await self._request.content.readany()
+            except (TimeoutError, RequestPayloadError, ConnectionError):
+                self.drop()
+                return {"type": "http.disconnect"}
+            self._arrived = not chunk
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
+        while not self._ended and not left(self._request):  # noqa: ASYNC110 - aiohttp tells nobody of it
+            await asyncio.sleep(LOOK_SECONDS)
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Begin the answer, or send a part of it. Raises ConnectionError when nobody reads it."""
+        if message["type"] == "http.response.start":
+            self.response = web.StreamResponse(status=message["status"])
+            for name, value in message.get("headers", ()):
+                if name.lower() not in _OURS:
+                    self.response.headers.add(name.decode("latin-1"), value.decode("latin-1"))
+            await self.response.prepare(self._request)
+        elif message["type"] == "http.response.body" and self.response is not None:
+            if message.get("body"):
+                await self.response.write(message["body"])
+            if not message.get("more_body", False):
+                self._ended = True
+                await self.response.write_eof()
+
+    def drop(self) -> None:
+        """End the connection in the middle of what is left: the client shall not take it for the whole."""
+        if not self._ended and self._request.transport is not None:
+            self._request.transport.close()
+
+
+def left(request: web.Request) -> bool:
+    """Whether the client's connection has ended."""
+    return request.transport is None or request.transport.is_closing()

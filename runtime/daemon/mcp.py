@@ -1,0 +1,199 @@
+"""`/mcp` on the operators' listener: the SDK's streamable HTTP, to whoever has a token (MCP 2025-11-25, transports)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from aiohttp import web
+
+from runtime.api.bearer import Bearer
+from runtime.api.problem import Problem, problem_of
+from runtime.daemon.asgi import bridged
+from runtime.daemon.house import House
+from runtime.daemon.same_site import SameSite
+from runtime.errors import SymbiontError
+from runtime.identity import Caller
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+log = structlog.get_logger("symbiont.mcp")
+
+PATH: Final = "/mcp"
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of one message."""
+BODY_SECONDS: Final = 30
+AT_A_TIME: Final = 32
+"""Requests under way. The listener has room for twice as many connections, so that others are still answered."""
+SESSIONS: Final = 512
+IDLE_SECONDS: Final = 30 * 60
+"""How long a session is kept that nobody uses."""
+LOOK_SECONDS: Final = 1.0
+"""How often the token of a request under way is looked at again."""
+
+_CALLER: Final = "symbiont.caller"
+_SESSION: Final = "mcp-session-id"
+_REFUSED: Final = {403: "this Origin may not ask here", 421: "this Host is not served here"}
+
+
+def add_mcp(application: web.Application, house: House, bearer: Bearer) -> None:
+    """Serve `/mcp` of `application` from `house`."""
+    over_http = OverHttp(house, bearer)
+    application.router.add_route("*", PATH, over_http)
+    application.on_cleanup.append(over_http.close)
+
+
+class OverHttp:
+    """The handler. Nothing of the SDK is loaded before the first request that may be answered."""
+
+    def __init__(self, house: House, bearer: Bearer) -> None:
+        self._house = house
+        self._bearer = bearer
+        self._site = SameSite(house.settings.admin_listen, house.settings.public_url)
+        self._under_way = 0
+        self._starting: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """The answer to `request`, in the order that this is read."""
+        status = self._site.refusal(request)
+        if status is not None:
+            return _refusal(status, _REFUSED[status])
+        try:
+            caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
+        except Problem as problem:
+            return _problem(problem)
+        except SymbiontError as error:
+            return _problem(problem_of(error))
+        if request.method not in {"POST", "DELETE"}:
+            # A server that never speaks first has no stream to open with GET.
+            return _refusal(405, "here are POST and DELETE", Allow="POST, DELETE")
+        if (request.content_length or 0) > LARGEST:
+            return _refusal(413, f"a message has at most {LARGEST:,} bytes")
+        if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
+            return _refusal(415, "a compressed body is not read")
+        if self._under_way >= AT_A_TIME:
+            return _refusal(503, "too many requests are under way", **{"Retry-After": "1"})
+        self._under_way += 1
+        try:
+            return await self._served(request, caller)
+        finally:
+            self._under_way -= 1
+
+    async def _served(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        manager = await self._manager()
+        user = {"user": _user(caller), _CALLER: caller}
+        async with self._watched(request, lambda: self._end_session(manager, request, user)):
+            return await bridged(manager.handle_request, request, user, body_seconds=BODY_SECONDS)
+
+    @asynccontextmanager
+    async def _watched(self, request: web.Request, end: Callable[[], Any]) -> AsyncIterator[None]:
+        """End the session and the connection when the token is not good any more."""
+
+        async def watch() -> None:
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
+                except Problem:
+                    await end()
+                    if request.transport is not None:
+                        request.transport.abort()
+                    return
+                except SymbiontError:
+                    # The database is away: it is looked at again.
+                    continue
+
+        watching = asyncio.create_task(watch(), name="the token of a request")
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _end_session(
+        self, manager: StreamableHTTPSessionManager, request: web.Request, user: dict[str, Any]
+    ) -> None:
+        """Cancel what the request's session has under way, as its client would."""
+        session = request.headers.get(_SESSION)
+        if session is None:
+            return
+
+        async def nothing() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unread(_message: Any) -> None:
+            return
+
+        headers = [(_SESSION.encode(), session.encode("latin-1", errors="replace"))]
+        scope = {"type": "http", "method": "DELETE", "path": PATH, "headers": headers, "query_string": b"", **user}
+        with suppress(Exception):
+            await manager.handle_request(scope, nothing, unread)
+
+    async def _manager(self) -> StreamableHTTPSessionManager:
+        if self._starting is None or (self._running is not None and self._running.done()):
+            self._starting = asyncio.get_running_loop().create_future()
+            self._running = asyncio.create_task(self._run(self._starting), name="mcp")
+        return await asyncio.shield(self._starting)
+
+    async def _run(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        """Keep the sessions until `close`: they belong to the task that made their group."""
+        try:
+            # It takes more than a second to load, in which deliveries are answered.
+            manager = await asyncio.to_thread(_make_manager, self._house)
+            async with manager.run():
+                started.set_result(manager)
+                await self._stop.wait()
+        except Exception as error:
+            if started.done():
+                log.exception("the sessions of /mcp ended")
+            else:
+                started.set_exception(error)
+
+    async def close(self, _application: web.Application) -> None:
+        """End every session."""
+        self._stop.set()
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+
+
+def _make_manager(house: House) -> StreamableHTTPSessionManager:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from runtime.mcp.household import Household
+    from runtime.mcp.server import Request, make_server
+
+    def backend_of(request: Request) -> Household:
+        assert request.request is not None
+        return Household(house, request.request.scope[_CALLER])
+
+    server = make_server(backend_of)
+    return StreamableHTTPSessionManager(
+        server, max_request_body_size=LARGEST, max_sessions=SESSIONS, session_idle_timeout=IDLE_SECONDS
+    )
+
+
+def _user(caller: Caller) -> Any:
+    """Whom the SDK binds a session to: the token that it was made with."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    assert caller.token_id is not None
+    held: list[str] = sorted(caller.scopes)
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.token_id, scopes=held, subject=caller.user_id))
+
+
+def _problem(problem: Problem) -> web.Response:
+    return _refusal(problem.status, problem.detail, **dict(problem.headers))
+
+
+def _refusal(status: int, said: str, **headers: str) -> web.Response:
+    """An answer without a request that it belongs to, as the SDK's own are (JSON-RPC 2.0, section 5)."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": said}}
+    more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **headers}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers=more)
