@@ -19,6 +19,8 @@ COMMANDS = {
     "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
     "readiness": ("runtime.cli.readiness:readiness", "Whether everything a daemon needs is there."),
     "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, import …"),
+    "push": ("runtime.cli.push:push", "Keep files, folders or text in a collection."),
+    "collection": ("runtime.cli.collection:collection", "Collections: list, new, search, summarize, get, update …"),
     "user": ("runtime.cli.user:user", "Users: add, list, remove."),
     "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),
     "secret": ("runtime.cli.secret:secret", "Secrets: show."),

@@ -9,11 +9,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from runtime.documents.document import Document, Passage, Unreadable
+from runtime.documents.document import Document, Unreadable
 from runtime.documents.encoding import MARKS, encoding_named
 from runtime.rows import by_name
 
-__all__ = ["ENDINGS", "READERS", "Document", "Passage", "Reader", "Unreadable", "encoding_named", "read", "reader_of"]
+__all__ = ["ENDINGS", "READERS", "Document", "Reader", "Unreadable", "encoding_named", "read", "reader_of"]
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from runtime.errors import SymbiontError
 
@@ -13,20 +12,16 @@ class Unreadable(SymbiontError):  # noqa: N818 - it says what is the case
     """This file cannot be read, in one line that does not name it; others can."""
 
 
-class Passage(NamedTuple):
-    """A part of a document that has an address of its own."""
-
-    text: str
-    fragment: str | None = None
-    """What leads to it from the document's URI, such as `page=3` (RFC 8118 section 3); None: it is the whole."""
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says. `passages` are in its order, those without any text left out."""
+    """What a file says. `passages` are its parts in order: the whole, or its pages. One may be blank; one that
+    could not be read is None, and `problems` says why."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[str | None, ...]
     title: str | None = None
+    numbered: str | None = None
+    """What leads to a passage from the document's URI, before its number: `page`, as in `#page=3` (RFC 8118, section
+    3). None: the document is one passage."""
     kind: str = ""
     """The name of the reader, such as `html`."""
     problems: tuple[str, ...] = ()
@@ -35,7 +30,11 @@ class Document:
     @property
     def text(self) -> str:
         """All of it, an empty line between passages."""
-        return "\n\n".join(passage.text for passage in self.passages)
+        return "\n\n".join(passage for passage in self.passages if passage)
+
+    def fragment(self, number: int) -> str:
+        """What stands behind the document's URI to mean the passage `number`, counted from 1."""
+        return f"#{self.numbered}={number}" if self.numbered else ""
 
 
 Read = Callable[[bytes, "str | None"], Document]
@@ -44,6 +43,5 @@ Unreadable."""
 
 
 def whole(text: str, title: str | None = None) -> Document:
-    """A document of one passage, or of none when there is no text."""
-    passages = (Passage(text),) if text.strip() else ()
-    return Document(passages, " ".join(title.split()) or None if title else None)
+    """A document of one passage."""
+    return Document((text if text.strip() else "",), " ".join(title.split()) or None if title else None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from runtime.documents.document import Document, Passage, Unreadable
+from runtime.documents.document import Document, Unreadable
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -17,30 +17,28 @@ MOST_PAGES = 10_000
 
 
 def read_pdf(data: bytes, _encoding: str | None) -> Document:
-    """One passage a page that has text; a page that cannot be read is a problem, and the others are read.
+    """One passage a page; a page that cannot be read is a problem, and the others are read.
 
     Raises Unreadable for one that is broken, that asks for a password, or that has no text at all: a scanned one.
     """
     with _quiet():
         reader, count = _opened(data)
-        passages: list[Passage] = []
+        passages: list[str | None] = []
         problems: list[str] = []
         for number in range(count):
             try:
-                text = _clean(reader.pages[number].extract_text())
+                passages.append(_clean(reader.pages[number].extract_text()))
             except Exception as error:
                 # A damaged file fails in as many ways as there are objects in it.
+                passages.append(None)
                 problems.append(f"page {number + 1} cannot be read ({type(error).__name__})")
-                continue
-            if text:
-                passages.append(Passage(text, f"page={number + 1}"))
         title = _title(reader)
-    if not passages:
+    if not any(passages):
         raise Unreadable(
             problems[0] if problems else f"there is no text in its {count:,} page{'s' * (count != 1)}",
             hint=None if problems else "is it scanned? its text has to be recognised first",
         )
-    return Document(tuple(passages), title, problems=tuple(problems))
+    return Document(tuple(passages), title, "page", problems=tuple(problems))
 
 
 def _opened(data: bytes) -> tuple[PdfReader, int]:

@@ -122,16 +122,14 @@ def test_binary_data_is_no_text() -> None:
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
 @pytest.mark.parametrize("content", [b"", b" \n\t", b"\xef\xbb\xbf"])
-def test_an_empty_file_is_a_document_without_passages(name: str, content: bytes) -> None:
-    assert read(content, name=name).passages == ()
+def test_an_empty_file_is_a_document_without_text(name: str, content: bytes) -> None:
+    assert read(content, name=name).passages == ("",)
 
 
 def test_a_pdf_is_its_pages_each_with_its_number() -> None:
     found = read(pdf(["Deploy on Friday.", "Never (again)."], [], ["Grüße"], title="The\nhandbook"), name="a.pdf")
-    assert [(each.fragment, each.text) for each in found.passages] == [
-        ("page=1", "Deploy on Friday.\nNever (again)."),
-        ("page=3", "Grüße"),
-    ]
+    assert found.passages == ("Deploy on Friday.\nNever (again).", "", "Grüße")
+    assert (found.fragment(3), read(b"x").fragment(1)) == ("#page=3", "")
     assert (found.kind, found.title, found.problems) == ("pdf", "The handbook", ())
     assert found.text == "Deploy on Friday.\nNever (again).\n\nGrüße"
 
@@ -162,10 +160,12 @@ def test_a_broken_pdf_is_one_clear_line() -> None:
 
 
 def test_a_page_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
-    raw = pdf(["one"], ["two"]).replace(b"/Contents 6 0 R", b"/Contents 7 0 R").replace(b"/F1 3 0 R", b"/F1 3 0 R", 1)
-    broken = raw.replace(b"7 0 obj\n<< /Type /Page", b"7 0 obj\n<< /Typo /Page")
+    broken = pdf(["one"], ["two"], ["three"])
+    broken = broken.replace(b"8 0 obj\n<< /Length 43 >>", b"8 0 obj\n<< /Filter /No>>")
     found = read(broken)
-    assert found.problems or found.text == "two"
+    assert found.passages == ("one", None, "three")
+    (problem,) = found.problems
+    assert problem.startswith("page 2 cannot be read")
 
 
 def test_every_cut_of_a_pdf_is_read_or_refused_in_one_line() -> None:

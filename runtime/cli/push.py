@@ -1,0 +1,200 @@
+"""`symbi push`: files, folders and text into a collection."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runtime.cli.client import Reach, find_root
+from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.progress import shown_progress, unwatched
+from runtime.errors import SymbiontError, UsageError
+
+if TYPE_CHECKING:
+    from runtime.cli.push_sources import Beyond, Sources
+    from runtime.daemon.root import Root
+
+TYPES = ("episodic", "semantic", "procedural")
+_SHOWN = 5
+"""Endings of files passed over that are named; the rest is counted."""
+
+
+@click.command(short_help="Keep files, folders or text in a collection, in chunks.")
+@click.argument("paths", metavar="PATH…|-", nargs=-1, required=True)
+@click.option("--collection", metavar="NAME", help="Where it goes.  [default: the default collection]")
+@click.option("--project", "project_id", metavar="ID", help="The project that it belongs to.")
+@click.option("--type", "memory_type", type=click.Choice(TYPES), help="What it is.  [default: semantic]")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; again for more.")
+@click.option("--source-uri", metavar="URI", help="Where it is from, for one file or -.  [default: the file's own URI]")
+@click.option("--encoding", metavar="NAME", help="What text is in that is not UTF-8 and does not say, such as latin-1.")
+@click.option("--replace/--no-replace", default=True, help="Forget what a file does not say any more.  [default: yes]")
+@click.option("--dry-run", is_flag=True, help="Show what would be pushed, and push nothing.")
+@root_option
+@json_option
+def push(
+    *,
+    paths: tuple[str, ...],
+    source_uri: str | None,
+    encoding: str | None,
+    replace: bool,
+    tags: tuple[str, ...],
+    dry_run: bool,
+    root: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Keep what PATH says, or with - what is on standard input: text, Markdown, HTML and PDF, files or folders of them.
+
+    What is there already is passed over, so a push that was cut off is finished by the same command. A file that was
+    edited is pushed again: what it does not say any more is forgotten. One that cannot be read is named, and the
+    others are pushed; the exit code is 1 then.
+    """
+    # Looked for first: who stands in the wrong folder reads nothing.
+    found = None if dry_run else find_root(root)
+    sources = _sources(paths, source_uri, encoding)
+    if found is None:
+        _show(sources, as_json=as_json)
+    else:
+        about = {**given, "tags": list(tags) or None}
+        _push(found, sources, about, replace=replace, as_json=as_json)
+    if sources.failed:
+        sys.exit(1)
+
+
+def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> Sources:
+    from runtime.cli.push_sources import Sources
+    from runtime.documents import encoding_named
+
+    sources = Sources(paths, None if encoding is None else encoding_named(encoding), source_uri)
+    if source_uri is not None and len(sources) > 1:
+        raise UsageError(f"--source-uri is where one file is from, and there are {len(sources):,}")
+    return sources
+
+
+class _Sum:
+    """What became of everything."""
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.counts = dict.fromkeys(("inserted", "updated", "skippedDuplicates", "removed"), 0)
+        self.notes: dict[str, None] = {}
+        self.collection: str | None = None
+
+    def add(self, answer: dict[str, Any]) -> None:
+        for name in self.counts:
+            self.counts[name] += answer[name]
+        self.notes.update(dict.fromkeys(answer["notes"]))
+        self.collection = answer["collection"]
+
+
+def _push(root: Root, sources: Sources, about: dict[str, Any], *, replace: bool, as_json: bool) -> None:
+    done = _Sum()
+    try:
+        with Reach(root) as reach, shown_progress("pushing") as progress:
+            for batch in sources.batches(forgetting=replace):
+                name = batch.names[-1]
+                progress(name, sources.read, len(sources))
+                if batch.items:
+                    asked = {**about, "items": batch.items, "replace": batch.replaces and replace}
+                    answer = reach.ask("push", asked, progress=unwatched)
+                    done.add(answer)
+                    for each in answer["failed"]:
+                        sources.fail(batch.owners[each["index"]], each["message"])
+                done.files += batch.ended
+                if batch.last is not None and replace:
+                    _forget_beyond(reach, about, batch.last, done)
+                progress(name, sources.read, len(sources))
+    except (SymbiontError, KeyboardInterrupt):
+        if done.files and not as_json:
+            click.echo(f"{counted(done.files, 'file')} pushed until then; the same command does the rest", err=True)
+        raise
+    _tell(done, sources, as_json=as_json)
+
+
+def _forget_beyond(reach: Reach, about: dict[str, Any], last: Beyond, done: _Sum) -> None:
+    """Forget the pages that a document had once and has no more: some at a time, until there are none."""
+    number = last.count + 1
+    while True:
+        items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + last.looked_at)]
+        answer = reach.ask("push", {**about, "items": items, "replace": True}, progress=unwatched)
+        done.add(answer)
+        if not answer["removed"]:
+            return
+        number += last.looked_at
+
+
+def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "collection": done.collection,
+                "files": done.files,
+                **done.counts,
+                "failed": [{"path": path, "message": why} for path, why in sources.failed],
+                "passedOver": dict(sources.passed_over),
+                "notes": list(done.notes),
+            }
+        )
+        return
+    _tell_failed(sources)
+    if done.files or sources.failed:
+        failed = len({path for path, _ in sources.failed})
+        row = [done.files, *done.counts.values(), failed]
+        columns = ("files", "inserted", "updated", "skipped", "removed", "failed")
+        print_table(columns, [[f"{number:,}" for number in row]], empty="")
+    else:
+        click.echo("There was nothing to push.")
+    _tell_passed_over(sources)
+    for note in done.notes:
+        click.secho(printable(f"note: {note}"), fg="yellow", err=True)
+
+
+def _tell_failed(sources: Sources) -> None:
+    for path, why in sources.failed:
+        click.secho(printable(f"{path}: {why}"), fg="red", err=True)
+
+
+def _tell_passed_over(sources: Sources) -> None:
+    passed_over = sources.passed_over
+    if passed_over:
+        kinds = [f"{kind} {count:,}" for kind, count in passed_over.most_common(_SHOWN)]
+        more = [f"{len(passed_over) - _SHOWN} more kinds"] if len(passed_over) > _SHOWN else []
+        told = printable(", ".join([*kinds, *more]))
+        click.echo(f"passed over in folders: {passed_over.total():,} ({told})", err=True)
+
+
+def _show(sources: Sources, *, as_json: bool) -> None:
+    """What would be pushed."""
+    with shown_progress("reading") as progress:
+        rows = []
+        for each in sources.documents():
+            progress(each.name, sources.read, len(sources))
+            rows.append(each)
+    if as_json:
+        print_json(
+            {
+                "files": [
+                    {
+                        "path": each.name,
+                        "kind": each.document.kind,
+                        "title": each.document.title,
+                        "characters": len(each.document.text),
+                        "passages": len(each.document.passages),
+                        "source_uri": each.uri,
+                    }
+                    for each in rows
+                ],
+                "failed": [{"path": path, "message": why} for path, why in sources.failed],
+                "passedOver": dict(sources.passed_over),
+            }
+        )
+        return
+    _tell_failed(sources)
+    table = [
+        (each.name, each.document.kind, f"{len(each.document.text):,}", each.document.title or "-") for each in rows
+    ]
+    print_table(("file", "kind", "characters", "title"), table, empty="There is nothing to push.")
+    _tell_passed_over(sources)
