@@ -186,6 +186,12 @@ async def _index(name: str, memory: OpenMemory) -> Check:
         if waiting
         else _count(stats.entries, "entry")
     )
+    try:
+        where = await memory.indexer.index.reachable()
+    except SymbiontError as error:
+        return Check(check, "RED", f"nothing can be searched by meaning: {error.line()}; {held}")
+    if where is not None:
+        held = f"{held}; {where}"
     problem = memory.index_problem
     return Check(check, "GREEN" if problem is None else "YELLOW", held if problem is None else f"{held}; {problem}")
 

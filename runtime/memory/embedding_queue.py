@@ -19,7 +19,9 @@ BATCH: Final = 64
 """Texts that are given to the embedding at once; it makes smaller batches where a search's own text would wait."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0
-"""Seconds until the next try when embedding or keeping vectors did not work, doubled each time."""
+LONGEST_WAIT_FOR_AN_INDEX: Final = 30.0
+"""Seconds until the next try when embedding or keeping vectors did not work, doubled each time: what an embedding on a
+server costs to ask, an index does not."""
 
 
 class EmbeddingQueue:
@@ -35,6 +37,8 @@ class EmbeddingQueue:
         self._batch: asyncio.Task[int] | None = None
         self._mismatch: str | None = None
         self._failure: str | None = None
+        self._index_failed = False
+        index.on_work = self.more
 
     @property
     def problem(self) -> str | None:
@@ -68,6 +72,7 @@ class EmbeddingQueue:
     async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed up to `limit` entries that have no vector; how many were. Raises EmbeddingUnavailable,
         EmbeddingMismatch, IndexFailed."""
+        await self._index.tend()
         if self._embedder is None:
             return 0
         done = 0
@@ -88,17 +93,23 @@ class EmbeddingQueue:
         while True:
             self._more.clear()
             try:
+                await self._tell_model()
+                await self._index.tend()
                 done = 0 if self._mismatch else await self._next(BATCH)
             except EmbeddingMismatch:
                 continue
             except (EmbeddingUnavailable, IndexFailed) as error:
+                self._index_failed = isinstance(error, IndexFailed)
                 self._fail(error.line())
+                longest = LONGEST_WAIT_FOR_AN_INDEX if self._index_failed else LONGEST_WAIT
+                wait = min(wait, longest)
                 await self._clock.sleep(wait)
-                wait = min(wait * 2, LONGEST_WAIT)
+                wait = min(wait * 2, longest)
                 continue
             wait = FIRST_WAIT
-            if done:
+            if done or self._index_failed:
                 self._work_again()
+            if done:
                 await asyncio.sleep(0)
             else:
                 await self._more.wait()
@@ -150,4 +161,5 @@ class EmbeddingQueue:
     def _work_again(self) -> None:
         if self._failure is not None:
             log.info("embedding works again")
-            self._failure = None
+        self._failure = None
+        self._index_failed = False

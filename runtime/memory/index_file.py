@@ -13,6 +13,7 @@ import structlog
 
 from dslc.blocks import Choice
 from runtime.clock import Clock
+from runtime.errors import UsageError
 from runtime.memory.indexer import Indexer
 from runtime.memory.store import Store
 from runtime.search.errors import IndexFailed
@@ -33,7 +34,8 @@ async def open_indexer(
     options: Mapping[str, object] | None = None,
 ) -> Indexer:
     """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
-    whatever is declared. One whose file cannot be made is kept in memory too, and a problem. Raises UsageError."""
+    whatever is declared. One whose file cannot be made is kept in memory too, and a problem; in place of one that
+    cannot work here, for want of its packages or its key, it is the default one, and a problem."""
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
     given = options if options is not None else {} if choice is None else choice.options
@@ -45,6 +47,15 @@ async def open_indexer(
         reason = error.line()
     except OSError as error:
         reason = f"{folder}: {(error.strerror or str(error)).lower()}"
+    except UsageError as error:
+        if choice is None or choice.name == DEFAULT:
+            raise
+        log.error("an index cannot be used, and the default one takes its place", reason=error.line())
+        problem = f"the index is the default one: {error.line()}"
+        try:
+            return Indexer(store, await open_index(None, index_file(store, folder), {}), clock, problem=problem)
+        except IndexFailed as failed:
+            reason, choice, given = failed.line(), None, {}
     log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
     problem = f"the index is kept in memory until the next start: {reason}"
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)

@@ -72,12 +72,13 @@ class Indexer:
     @property
     def problems(self) -> tuple[str, ...]:
         """What does not work just now, one line each."""
-        return tuple(line for line in (self.index_problem, *self.unread, self.queue.problem) if line)
+        lines = (self.index_problem, *self.unread, self.queue.problem)
+        return tuple(dict.fromkeys(line for line in lines if line))
 
     @property
     def index_problem(self) -> str | None:
         """Why the index is not as it should be, in one line."""
-        return self._failure or self._opening
+        return self._failure or self._opening or self.index.problem
 
     @property
     def unread(self) -> tuple[str, ...]:

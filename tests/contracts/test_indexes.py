@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from runtime.rows import by_name
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, Change, Index, IndexRow, IndexStats, Pending, open_index
+from tests.runtime.search.index import qdrant_server
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -41,9 +44,28 @@ def row(request: pytest.FixtureRequest) -> IndexRow:
     return found
 
 
+Options = dict[str, Any]
+
+
+@asynccontextmanager
+async def _no_options() -> AsyncIterator[Options]:
+    yield {}
+
+
+SERVERS: dict[str, Callable[[], AbstractAsyncContextManager[Options]]] = {"qdrant": qdrant_server.options}
+"""What indexes on a server are opened with in a test: one that holds nothing, for this test alone."""
+
+
 @pytest.fixture
-async def index(row: IndexRow, tmp_path: Path) -> AsyncIterator[Index]:
-    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", {})
+async def options(row: IndexRow) -> AsyncIterator[Options]:
+    """What the row's index is opened with."""
+    async with SERVERS.get(row.name, _no_options)() as given:
+        yield given
+
+
+@pytest.fixture
+async def index(row: IndexRow, options: Options, tmp_path: Path) -> AsyncIterator[Index]:
+    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", options)
     yield opened
     await opened.close()
 
@@ -508,8 +530,10 @@ async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
     assert around.author.tolist() == [-1, -1]
 
 
-async def test_all_of_it_is_there_again_when_it_is_opened_again(row: IndexRow, tmp_path: Path) -> None:
-    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", {})
+async def test_all_of_it_is_there_again_when_it_is_opened_again(
+    row: IndexRow, options: Options, tmp_path: Path
+) -> None:
+    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", options)
     await first.use_model("m", None)
     await first.put("log", "reviewer", "1", talk("one", "two", "three", author="A", tags=("t",)))
     await first.put("log", "reviewer", "2", [*talk("one", author="A", tags=("t",)), *talk("three", "four", start=2)])
@@ -518,7 +542,7 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(row: IndexRow, t
     expected = [await ids(first, words), words.scores.tolist(), await ids(first, close), close.scores.tolist()]
     stats = await first.stats()
     await first.close()
-    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", {})
+    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", options)
     try:
         await second.use_model("m", None)
         words, close = await second.keyword(["three"], EVERYTHING, 10), await second.nearest(vector("x"), EVERYTHING, 9)
@@ -538,10 +562,10 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(row: IndexRow, t
 
 
 async def test_without_a_file_nothing_is_left_on_disk(
-    row: IndexRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: IndexRow, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    index = await open_index(Choice(name=row.name), None, {})
+    index = await open_index(Choice(name=row.name), None, options)
     await index.use_model("m", None)
     await index.put("log", "reviewer", "1", talk("one", "two"))
     assert await embed(index) == 2

@@ -15,12 +15,14 @@ from dslc.blocks import Choice
 from runtime.errors import UsageError
 from runtime.rows import LateRow, by_name
 from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.secrets.secret import Secret
 
 Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
 
 
 class IndexRow(LateRow):
-    """A kind of index; `opening` names an `Open`, given the index's place and the options."""
+    """A kind of index; `opening` names an `Open`, given the index's place and the options. Where an option is a secret,
+    it is given a `runtime.secrets.Secret`, or the text that stands in the program."""
 
 
 INDEXES = by_name(
@@ -32,6 +34,16 @@ INDEXES = by_name(
             doc="Vectors and words in one SQLite file of the state folder, searched in the daemon itself.",
             options_path="runtime.search.index.embedded:EmbeddedOptions",
             opening="runtime.search.index.embedded:open_embedded",
+        ),
+        IndexRow(
+            name="qdrant",
+            title="Qdrant",
+            doc="Vectors and payload in a collection of a Qdrant server, which finds what is near under every filter; "
+            "words in one SQLite file of the state folder. What is remembered is sent there, redacted.",
+            options_path="runtime.search.index.qdrant.opening:QdrantOptions",
+            opening="runtime.search.index.qdrant.opening:open_qdrant",
+            doc_url="https://qdrant.tech/documentation/",
+            extra="qdrant",
         ),
     ],
 )
@@ -57,15 +69,16 @@ async def open_index(
     row = INDEXES.get(kind)
     if row is None:
         raise UsageError(f"there is no index {kind}", hint=f"there are {', '.join(sorted(INDEXES))}")
+    resolved = {name: value for name, value in options.items() if isinstance(value, Secret)}
     try:
-        given = row.options.model_validate(dict(options))
+        given = row.options.model_validate({**options, **dict.fromkeys(resolved, "a secret")})
     except ValidationError as error:
         raise UsageError(
             f"the index {row.name} is given options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
     opening = cast("Open", row.opened_by)
-    return await opening(IndexPlace(path, name), given)
+    return await opening(IndexPlace(path, name), given.model_copy(update=resolved))
 
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,7 +77,26 @@ class Index(ABC):
     another part, it moves there. Entries of one agent's `group` are neighbours in the order of time, `order` and id.
     Everything raises IndexFailed; nothing blocks the event loop. An index that finds itself damaged begins anew, empty,
     and says so in its log: `parts` then lacks what must be put again.
+
+    One that is on a server in part takes what is put while that is away, and has it found when it is back; what cannot
+    be asked meanwhile raises IndexFailed.
     """
+
+    on_work: Callable[[], None] | None = None
+    """Called when there may be something for `tend`, or among what is `pending`, that no call of `put` put there."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not as it should be just now, in one line; it mends itself."""
+        return None
+
+    async def tend(self) -> None:  # noqa: B027 - an index that is here has nothing to catch up with
+        """Have a server hold what it should. Raises IndexFailed while it cannot be had."""
+
+    async def reachable(self) -> str | None:
+        """Where it is, after having asked there just now; None: it is in this process. Raises IndexFailed when that
+        does not answer."""
+        return None
 
     @abstractmethod
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:

@@ -108,7 +108,7 @@ class Loaded:
         phrases = self.tokenizer.phrases(words)
         places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
         found = scores(places, rows, rows.wanted(Filter(agent=wanted.agent, user=wanted.user)))
-        keys = np.flatnonzero((found > 0) & self._wanted(wanted))
+        keys = np.flatnonzero((found > 0) & self.wanted(wanted))
         return self._best(keys, found[keys], limit)
 
     def nearest(
@@ -118,7 +118,7 @@ class Loaded:
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
         if self.matrix is None:
             return self._best(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
-        keys = np.flatnonzero(self._wanted(wanted) & self.rows.embedded[: self.rows.end])
+        keys = np.flatnonzero(self.wanted(wanted) & self.rows.embedded[: self.rows.end])
         similarities = self.matrix.similarities(query, keys)
         nearest = self._best(keys, similarities, limit)
         if also is None or len(nearest.keys) == len(keys):
@@ -143,7 +143,7 @@ class Loaded:
 
     def authors(self, wanted: Filter) -> list[str]:
         """See `Index.authors`."""
-        said = np.bincount(self.rows.author[: self.rows.end][self._wanted(wanted)], minlength=1)
+        said = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
         return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(said).tolist() if number)
 
     def pending(self, limit: int) -> list[Pending]:
@@ -170,18 +170,19 @@ class Loaded:
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self.tokenizer.close()
-        self.file.close()
-
-    def _wanted(self, wanted: Filter) -> NDArray[np.bool_]:
+    def wanted(self, wanted: Filter) -> NDArray[np.bool_]:
+        """Which keys up to the last pass."""
         mask = self.rows.wanted(wanted)
         if wanted.tags_any:
             mask &= np.logical_or.reduce([self._tagged(tag) for tag in wanted.tags_any])
         for tag in wanted.tags_all:
             mask &= self._tagged(tag)
         return mask
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.tokenizer.close()
+        self.file.close()
 
     def _tagged(self, tag: str) -> NDArray[np.bool_]:
         mask = np.zeros(self.rows.end, np.bool_)

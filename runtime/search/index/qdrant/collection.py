@@ -1,0 +1,325 @@
+"""One collection of a Qdrant server: what is asked of it, and what becomes of the ways in which that fails.
+
+Every call is bounded in time and can be made again. What a server answers is shown in part, and never with the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import structlog
+
+from runtime.search.entry import Filter
+from runtime.search.errors import IndexFailed
+from runtime.search.index.qdrant.point import INDEXED, among, filter_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from qdrant_client import AsyncQdrantClient, models
+
+T = TypeVar("T")
+log = structlog.get_logger("symbiont.index")
+
+AT_ONCE: Final = 256
+"""Points that are written, deleted or read in one call."""
+_TRIES: Final = 2
+"""A connection that was kept open may have been closed over there: then the call is made once more."""
+_SHOWN: Final = 200
+_OWNER, _MODEL, _MADE = "symbiont_index", "symbiont_model", "symbiont_made"
+_RECOVERS = "nothing is lost: it goes on by itself when the server answers again"
+
+
+class Gone(IndexFailed):
+    """The server answers, and the collection or a point that should be there is not."""
+
+
+class Server(NamedTuple):
+    """`host`: as it is shown. `collection`: its name there. `owner`: the index whose collection it is. `seconds`: how
+    long a call may take. `exact`: whether searches look at every point. `key`: what must never be shown."""
+
+    host: str
+    collection: str
+    owner: str
+    seconds: float
+    exact: bool
+    key: str | None
+
+
+class Collection:
+    """The collection of one index. Everything raises IndexFailed, and Gone when the collection is not there."""
+
+    def __init__(self, client: AsyncQdrantClient, server: Server) -> None:
+        self._client = client
+        self._server = server
+        self.shown = f"the collection {server.collection} of Qdrant at {server.host}"
+        self._name = server.collection
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.close()
+
+    async def look(self) -> models.CollectionInfo | None:
+        """What the server says of the collection; None: there is none."""
+        try:
+            return await self._call(lambda: self._client.get_collection(self._name))
+        except Gone:
+            return None
+
+    async def prepare(self, model: str, dimension: int, *, known: bool) -> None:
+        """Have the collection there for the vectors of this model, with its payload indexes, which are made before
+        any point is. `known`: what is in it is known to be ours.
+
+        One that was made for this index is made again for another model or dimension. One that somebody else made is
+        used if it fits and is empty, and never deleted.
+        """
+        info = await self.look()
+        if info is not None:
+            said = info.config.metadata or {}
+            mine = said.get(_OWNER) == self._server.owner
+            if said.get(_OWNER) not in {None, self._server.owner}:
+                raise IndexFailed(
+                    f"{self.shown} is the index of another memory, {said[_OWNER]}",
+                    hint='name another one for this memory: `collection "…"`',
+                )
+            wrong = _misfit(info, dimension)
+            if mine and said.get(_MADE) and (wrong or said.get(_MODEL) != model):
+                log.info("a collection is made again", collection=self._name, reason=wrong or "the model is another")
+                await self._call(lambda: self._client.delete_collection(self._name))
+                info = None
+            elif wrong:
+                raise IndexFailed(
+                    f"{self.shown} {wrong}, and the embedding {model} makes vectors of {dimension} numbers",
+                    hint='name another `collection "…"`, or delete this one there if nobody needs it: it was not made '
+                    "here, so it is left alone",
+                )
+            else:
+                await self._take_over(model, said, mine=mine or known)
+        if info is None:
+            await self._make(model, dimension)
+        await self._index({} if info is None else info.payload_schema)
+
+    async def _make(self, model: str, dimension: int) -> None:
+        from qdrant_client import models
+
+        params = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
+        said = {_OWNER: self._server.owner, _MODEL: model, _MADE: True}
+        await self._call(
+            lambda: self._client.create_collection(self._name, vectors_config=params, metadata=said), created=True
+        )
+
+    async def _take_over(self, model: str, said: Mapping[str, Any], *, mine: bool) -> None:
+        """Use a collection that fits and is there already."""
+        if mine and said.get(_MODEL) == model:
+            return
+        if not mine and (count := await self.count()):
+            raise IndexFailed(
+                f"{self.shown} holds {count} points that are not this memory's",
+                hint='name another one: `collection "…"`',
+            )
+        if mine and said.get(_MODEL) is not None:
+            await self.empty()
+        now = {_OWNER: self._server.owner, _MODEL: model}
+        await self._call(lambda: self._client.update_collection(self._name, metadata=now))
+
+    async def _index(self, there: Mapping[str, Any]) -> None:
+        from qdrant_client import models
+
+        for name, kind in INDEXED.items():
+            if name not in there:
+                schema = models.PayloadSchemaType(kind)
+                await self._call(
+                    lambda name=name, schema=schema: self._client.create_payload_index(  # type: ignore[misc]
+                        self._name, field_name=name, field_schema=schema, wait=True
+                    )
+                )
+
+    async def count(self) -> int:
+        """How many points there are, counted."""
+        return (await self._call(lambda: self._client.count(self._name, exact=True))).count
+
+    async def upsert(self, points: Sequence[tuple[str, NDArray[np.float32], Mapping[str, Any]]]) -> None:
+        """Have these points there: id, vector and payload; it returns when they can be found."""
+        from qdrant_client import models
+
+        for begin in range(0, len(points), AT_ONCE):
+            made = [
+                models.PointStruct(id=name, vector=vector.tolist(), payload=dict(payload))
+                for name, vector, payload in points[begin : begin + AT_ONCE]
+            ]
+            await self._call(lambda made=made: self._client.upsert(self._name, points=made, wait=True))  # type: ignore[misc]
+
+    async def mend(self, delete: Sequence[str], payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """Delete these points, and have those say this in place of what they say."""
+        from qdrant_client import models
+
+        operations: list[Any] = [
+            models.OverwritePayloadOperation(overwrite_payload=models.SetPayload(payload=dict(payload), points=[name]))
+            for name, payload in payloads.items()
+        ]
+        if delete:
+            operations.append(models.DeleteOperation(delete=models.PointIdsList(points=list(delete))))
+        if operations:
+            await self._call(lambda: self._client.batch_update_points(self._name, operations, wait=True))
+
+    async def empty(self) -> None:
+        """Delete every point."""
+        from qdrant_client import models
+
+        every = models.FilterSelector(filter=models.Filter())
+        await self._call(lambda: self._client.delete(self._name, points_selector=every, wait=True))
+
+    async def forget(self, *, known: bool) -> None:
+        """Delete what is this index's, the collection itself if it was made for it. `known`: as in `prepare`."""
+        info = await self.look()
+        said = {} if info is None else info.config.metadata or {}
+        if said.get(_OWNER) == self._server.owner and said.get(_MADE):
+            await self._call(lambda: self._client.delete_collection(self._name))
+        elif info is not None and (said.get(_OWNER) == self._server.owner or (known and _OWNER not in said)):
+            await self.empty()
+
+    async def page(self, offset: Any) -> tuple[list[tuple[str, dict[str, Any]]], Any]:
+        """Points with their payload, some at a time, and where it goes on (None: nowhere)."""
+        records, more = await self._call(
+            lambda: self._client.scroll(self._name, limit=AT_ONCE, offset=offset, with_payload=True, with_vectors=False)
+        )
+        return [(str(record.id), dict(record.payload or {})) for record in records], more
+
+    async def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, besides: list[str]
+    ) -> list[tuple[str, float]]:
+        """The `memory_id` and cosine of the points nearest to `vector`, best first, and then of the points `besides`
+        as far as they are wanted."""
+        from qdrant_client import models
+
+        def asked(within: models.Filter | None, most: int, *, exact: bool) -> models.QueryRequest:
+            return models.QueryRequest(
+                query=vector.tolist(),
+                filter=within,
+                limit=most,
+                params=models.SearchParams(exact=exact),
+                with_payload=["memory_id"],
+                with_vector=False,
+            )
+
+        requests = [asked(filter_of(wanted), limit, exact=self._server.exact)] if limit > 0 else []
+        if besides:
+            requests.append(asked(among(wanted, besides), len(besides), exact=True))
+        if not requests:
+            return []
+        answers = await self._call(lambda: self._client.query_batch_points(self._name, requests))
+        found: dict[str, float] = {}
+        for answer in answers:
+            for point in answer.points:
+                found.setdefault(str((point.payload or {}).get("memory_id")), point.score)
+        return list(found.items())
+
+    async def _call(self, ask: Callable[[], Awaitable[T]], *, created: bool = False) -> T:
+        """Ask within the time. `created`: that it is there already is as good."""
+        from httpx import TransportError
+        from qdrant_client.common.client_exceptions import QdrantException
+        from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
+        left = _TRIES
+        while True:
+            left -= 1
+            try:
+                async with asyncio.timeout(self._server.seconds):
+                    return await ask()
+            except UnexpectedResponse as error:
+                if created and error.status_code == 409:
+                    return True  # type: ignore[return-value]  # another process made it a moment ago
+                failure = self._refused(error.status_code or 0, error.content)
+            except ResponseHandlingException as error:
+                if left and isinstance(error.source, TransportError) and not _waited(error.source):
+                    continue
+                failure = self._unreachable(error.source)
+            except TimeoutError as error:
+                failure = self._unreachable(error)
+            except QdrantException:
+                failure = IndexFailed(f"Qdrant at {self._server.host} has too much to do", hint=_RECOVERS)
+            except (ApiException, OSError, ValueError) as error:
+                failure = self._unreachable(error)
+            # Outside of the handler: what was caught holds the answer, and perhaps what was sent.
+            raise failure
+
+    def _refused(self, status: int, content: bytes) -> IndexFailed:
+        host, detail = self._server.host, self._detail(content)
+        match status:
+            case 401 | 403:
+                return IndexFailed(
+                    f"Qdrant at {host} does not accept the key (it answered {status})",
+                    hint="write `api_key` with a reference to a key that is good"
+                    if self._server.key is None
+                    else "is `api_key` still good, and may it write to the collection?",
+                )
+            case 404:
+                return Gone(f"{self.shown} is not there{detail}", hint="it is made again by itself")
+            case 429 | 500 | 502 | 503 | 504:
+                return IndexFailed(f"Qdrant at {host} answered {status}{detail}", hint=_RECOVERS)
+        return IndexFailed(
+            f"Qdrant at {host} refuses what it is asked (it answered {status}{detail})",
+            hint="is `url` that of a Qdrant, 1.16 or later?",
+        )
+
+    def _unreachable(self, error: BaseException) -> IndexFailed:
+        if _waited(error):
+            reason = f"did not answer within {self._server.seconds:g} s"
+        elif isinstance(error, (OSError,)) or type(error).__module__.startswith(("httpx", "httpcore")):
+            reason = f"cannot be reached: {_reason(error)}"
+        else:
+            return IndexFailed(
+                f"Qdrant at {self._server.host} answered something that is no answer of Qdrant's",
+                hint="is `url` right, and is nothing else in between?",
+            )
+        return IndexFailed(f"Qdrant at {self._server.host} {reason}", hint=f"is it running? {_RECOVERS}")
+
+    def _detail(self, content: bytes) -> str:
+        """What the server says of it in its own words, in one line, without the key."""
+        try:
+            found = json.loads(content)["status"]["error"]
+        except (ValueError, TypeError, KeyError):
+            return ""
+        text = " ".join(str(found).split())
+        key = self._server.key
+        return f": {text.replace(key, '…') if key else text}"[:_SHOWN]
+
+
+def _misfit(info: models.CollectionInfo, dimension: int) -> str | None:
+    """What of a collection does not fit vectors of this dimension, without a name, by cosine."""
+    from qdrant_client import models
+
+    vectors = info.config.params.vectors
+    if not isinstance(vectors, models.VectorParams):
+        return "has vectors with names, or none"
+    if vectors.size != dimension:
+        return f"takes vectors of {vectors.size} numbers"
+    return (
+        None if vectors.distance == models.Distance.COSINE else f"compares by {vectors.distance.value}, not by cosine"
+    )
+
+
+def _waited(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
+
+
+def _reason(error: BaseException) -> str:
+    """In a few words, which say nothing of what was sent."""
+    text = " ".join(str(error).split()).lower()
+    for told, meant in (
+        ("all connection attempts failed", "the connection was refused"),
+        ("connection refused", "the connection was refused"),
+        ("name or service not known", "there is no host of that name"),
+        ("nodename nor servname", "there is no host of that name"),
+        ("no address associated", "there is no host of that name"),
+        ("temporary failure in name", "its name cannot be looked up just now"),
+        ("certificate", "its certificate is not trusted"),
+        ("wrong version number", "it does not speak TLS: is it `http://`?"),
+        ("disconnected", "it closed the connection"),
+    ):
+        if told in text:
+            return meant
+    return "the connection broke off"

@@ -1,0 +1,149 @@
+"""`index qdrant`: its options, and how it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import ssl
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from pydantic import BaseModel, Field
+
+from dslc.blocks.block import Group
+from dslc.blocks.secret import is_reference
+from dslc.blocks.values import Duration, SecretReference, Url
+from runtime.errors import UsageError
+from runtime.search.index.access import Access
+from runtime.search.index.index import IndexPlace
+from runtime.search.index.qdrant.collection import Collection, Server
+from runtime.search.index.qdrant.qdrant import QdrantIndex
+from runtime.secrets.secret import Secret
+
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient
+
+log = structlog.get_logger("symbiont.index")
+
+PORT: Final = 6333
+"""Of a URL that names none: Qdrant's own for HTTP."""
+_INSTALL = "pip install 'symbiont[qdrant]'"
+
+
+class QdrantOptions(Group):
+    """Which Qdrant holds the vectors and the payload, and in which collection."""
+
+    url: Url = Field(
+        default="http://127.0.0.1:6333",
+        description="Where Qdrant answers HTTP. A URL without a port means 6333; behind a proxy write `:443`.",
+    )
+    api_key: SecretReference | None = Field(
+        default=None,
+        description="The key that is sent with every call. Over `http://` to another machine everybody on the way "
+        "can read it.",
+        examples=["secret://env/QDRANT_API_KEY"],
+    )
+    collection: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+        description="The collection, which is this memory's alone. It is made when the first vector is; without a "
+        "name it has one that follows from what the memory's store is.",
+        examples=["notes"],
+    )
+    exact: bool = Field(
+        default=False,
+        description="Whether every vector is compared. Otherwise Qdrant's HNSW graph finds nearly all of the nearest, "
+        "and much quicker where there are many.",
+    )
+    timeout: Duration = Field(
+        default=timedelta(seconds=10),
+        ge=timedelta(seconds=1),
+        le=timedelta(minutes=5),
+        description="How long one call may take.",
+    )
+
+
+async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
+    """The row's opening. The server is not asked anything yet: one that is away is a problem of the index, which goes
+    on when it is back. Raises UsageError when the client is not installed or the key is none, IndexFailed for the
+    file."""
+    assert isinstance(options, QdrantOptions)
+    key = _key(options.api_key)
+    client = await asyncio.to_thread(_client, options, key)
+    parts = urlsplit(options.url)
+    port = "" if parts.port is None else f":{parts.port}"
+    server = Server(
+        host=f"{parts.hostname}{port}",
+        collection=options.collection or place.name,
+        owner=place.name,
+        seconds=options.timeout.total_seconds(),
+        exact=options.exact,
+        key=key,
+    )
+    warning = _exposed(options.url) if key is not None else None
+    if warning is not None:
+        log.warning("a key is sent in the clear", url=options.url, reason=warning)
+    access = Access(place.path)
+    try:
+        await access.open()
+        index = QdrantIndex(access, Collection(client, server), warning)
+        await index.read_marks()
+    except BaseException:
+        await access.close()
+        await client.close()
+        raise
+    return index
+
+
+def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
+    """Loads the client, which takes seconds, and connects to nothing."""
+    try:
+        import httpx
+        from qdrant_client import AsyncQdrantClient
+    except ImportError as error:
+        raise UsageError(
+            f"the index qdrant needs its client, which is not installed: {str(error).splitlines()[0]}", hint=_INSTALL
+        ) from None
+    return AsyncQdrantClient(
+        url=options.url,
+        port=PORT,
+        # As a header, for the client would warn of it on every start, and not where anybody reads it.
+        headers={} if key is None else {"api-key": key},
+        timeout=int(-(-options.timeout.total_seconds() // 1)),
+        check_compatibility=False,
+        limits=httpx.Limits(max_connections=20, max_keepalive_connections=4, keepalive_expiry=4),
+        verify=ssl.create_default_context(),
+        trust_env=False,
+    )
+
+
+def _key(given: Any) -> str | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if is_reference(given):
+            raise UsageError("the key of the index qdrant could not be had", hint="is the secret set?")
+        given = Secret(given.encode(), "written in the program")
+    assert isinstance(given, Secret)
+    # A file or a variable often ends in a line's end.
+    text = given.reveal().strip()
+    if not text or any(byte <= 0x20 or byte >= 0x7F for byte in text):
+        raise UsageError(f"the key of the index qdrant, {given.origin}, holds what no key may hold")
+    return text.decode("ascii")
+
+
+def _exposed(url: str) -> str | None:
+    """Why a key is not safe on its way there; None: it is."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "https" or host == "localhost":
+        return None
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return None
+    return f"the key goes to {host} over http://, where everybody on the way can read it: write https://"

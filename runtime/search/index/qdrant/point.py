@@ -1,0 +1,101 @@
+"""What a point of Qdrant is to an entry: its id, its payload, and a filter in Qdrant's words."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from runtime.search.entry import Entry, Filter
+
+if TYPE_CHECKING:
+    from qdrant_client import models
+
+INDEXED: Final = {
+    **dict.fromkeys(("project_id", "memory_type", "tags"), "keyword"),
+    "timestamp": "datetime",
+    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri"), "keyword"),
+}
+"""The fields of a payload that are filtered by, each with the kind of payload index that it has."""
+
+_NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:index")
+
+
+def point_id(identity: str) -> str:
+    """The id of an entry's point. Qdrant takes numbers and UUIDs: one that is another text has the uuid5 of it."""
+    try:
+        if str(UUID(identity)) == identity:
+            return identity
+    except ValueError:
+        pass
+    return str(uuid5(_NAMESPACE, identity))
+
+
+def payload_of(entry: Entry) -> dict[str, Any]:
+    """The universal payload, without what is None, and who said it. Where the item stands on this machine is not in
+    it."""
+    payload: dict[str, Any] = {
+        "memory_id": entry.id,
+        "project_id": entry.project,
+        "agent_id": entry.agent,
+        "user_id": entry.user,
+        "memory_type": entry.type,
+        "timestamp": _rfc3339(entry.time),
+        "source_uri": entry.source,
+        "chunk_hash": entry.hash,
+        "tags": list(entry.tags),
+        "text": entry.text,
+        "author": entry.author,
+    }
+    return {**_more(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
+
+
+def filter_of(wanted: Filter) -> models.Filter | None:
+    """What Qdrant is asked to filter by; None: by nothing."""
+    from qdrant_client import models
+
+    said = {
+        "agent_id": wanted.agent,
+        "project_id": wanted.project,
+        "memory_type": wanted.type,
+        "user_id": wanted.user,
+        "source_uri": wanted.source,
+    }
+    must: list[models.Condition] = [_is(name, value) for name, value in said.items() if value is not None]
+    must += [_is("tags", tag) for tag in sorted(wanted.tags_all)]
+    if wanted.tags_any:
+        must.append(models.FieldCondition(key="tags", match=models.MatchAny(any=sorted(wanted.tags_any))))
+    if wanted.since is not None or wanted.until is not None:
+        span = models.DatetimeRange(gte=wanted.since, lt=wanted.until)
+        must.append(models.FieldCondition(key="timestamp", range=span))
+    return models.Filter(must=must) if must else None
+
+
+def among(wanted: Filter, points: list[str]) -> models.Filter:
+    """As `filter_of`, of these points only."""
+    from qdrant_client import models
+
+    conditions: list[Any] = [models.HasIdCondition(has_id=list(points))]
+    found = filter_of(wanted)
+    return models.Filter(must=[*conditions, *(found.must if found is not None and found.must else [])])
+
+
+def _is(name: str, value: str) -> models.FieldCondition:
+    from qdrant_client import models
+
+    return models.FieldCondition(key=name, match=models.MatchValue(value=value))
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _more(rest: str) -> dict[str, Any]:
+    """What an item has besides, such as `source_memory_ids`: whoever made the entry put it there as JSON."""
+    try:
+        found = json.loads(rest) if rest else None
+    except ValueError:
+        return {}
+    item = found.get("item") if isinstance(found, dict) else None
+    return item if isinstance(item, dict) else {}

@@ -1,0 +1,277 @@
+"""The index on a Qdrant server: vectors and payload in a collection there, words in a file here.
+
+Qdrant (https://qdrant.tech/documentation/) holds a point for each entry that has a vector, with the universal payload,
+and answers `nearest` with every filter on its side. All that is derived from words is in an embedded index beside it,
+so that the same filters give the same hits as without Qdrant; of vectors that holds marks only (`marks`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.errors import IndexFailed
+from runtime.search.index.access import Access
+from runtime.search.index.embedded import EmbeddedIndex
+from runtime.search.index.index import Change, IndexStats, Pending, Scored
+from runtime.search.index.qdrant.collection import AT_ONCE, Collection, Gone
+from runtime.search.index.qdrant.marks import Marks
+from runtime.search.index.qdrant.point import payload_of, point_id
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+log = structlog.get_logger("symbiont.index")
+
+AWAY_SECONDS: Final = 10.0
+"""For how long a server that did not answer is not told of changes while somebody waits; they are told it later."""
+
+
+class QdrantIndex(EmbeddedIndex):
+    """Words and marks are the embedded index's; what is near is asked of the collection."""
+
+    def __init__(self, access: Access, collection: Collection, warning: str | None = None) -> None:
+        super().__init__(access)
+        self._collection = collection
+        self._warning = warning
+        self._marks = Marks(access)
+        self._dirty = False
+        self._prepared: tuple[str, int] | None = None
+        self._one = asyncio.Lock()
+        self._away_until = 0.0
+        self._failure: str | None = None
+
+    async def read_marks(self) -> None:
+        """What is known of the points from before."""
+        self._dirty = await self._marks.open()
+
+    @property
+    def problem(self) -> str | None:
+        return self._failure
+
+    async def reachable(self) -> str | None:
+        async with self._telling():
+            await self._collection.look()
+        warned = "" if self._warning is None else f"; {self._warning}"
+        return f"{self._collection.shown} answers{warned}"
+
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+        change, stale = await self._marks.put(part, agent, revision, entries)
+        await self._tell(stale)
+        return change
+
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+        done, stale = await self._marks.grow(part, agent, before, after, entries)
+        await self._tell(stale)
+        return done
+
+    async def drop(self, parts: Sequence[str]) -> int:
+        gone, stale = await self._marks.drop(parts)
+        await self._tell(stale)
+        return gone
+
+    async def clear(self) -> None:
+        async with self._telling(), self._one:
+            await self._collection.forget(known=await self._marks.count() > 0)
+            self._prepared = None
+            await super().clear()
+            self._dirty = await self._marks.open()
+
+    async def use_model(self, model: str | None, dimension: int | None) -> None:
+        self._model, self._dimension = model, dimension
+        if model is not None and await self._marks.others_than(model, dimension):
+            # Their points are deleted when the collection is prepared for the new model, before anything is asked.
+            await self._marks.forget()
+            self._prepared = None
+
+    async def tend(self) -> None:
+        if self._dirty or await self._marks.count() or (self._model is not None and self._prepared is None):
+            async with self._telling():
+                await self._ready(None)
+                if self._prepared is None:
+                    await self._collection.look()
+
+    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
+        from runtime.search.index.matrix import unit
+
+        model = self._model
+        if model is None or not vectors:
+            return 0
+        rows = unit([vector for _, vector in vectors], self._dimension or self._marks.dimension)
+        dimension = int(rows.shape[1])
+        async with self._telling():
+            await self._ready(dimension)
+            async with self._one:
+                waiting = [pending for pending, _ in vectors]
+                entries, token = await self._marks.intend(waiting)
+                try:
+                    await self._collection.upsert(
+                        [
+                            (point_id(pending.id), row, payload_of(entries[pending.id]))
+                            for pending, row in zip(waiting, rows, strict=True)
+                            if pending.id in entries
+                        ]
+                    )
+                except BaseException:
+                    self._dirty = True
+                    raise
+                if self._model != model:
+                    self._dirty = True
+                    return 0
+                return await self._marks.mark(waiting, model, dimension, token)
+
+    async def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+    ) -> Scored:
+        import numpy as np
+
+        from runtime.search.index.matrix import unit
+
+        known = self._marks.dimension or self._dimension
+        query = unit(np.asarray(vector, np.float32)[None], known)[0]
+        async with self._telling():
+            await self._ready(None)
+            if not await self._marks.count():
+                await self._collection.look()
+                return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
+            besides = [] if also is None else [point_id(name) for name in await self._marks.ids(also)]
+            try:
+                found = await self._collection.nearest(query, wanted, limit, besides)
+            except Gone:
+                self._prepared = None
+                await self._ready(None)
+                found = []
+            scored, there = await self._marks.keyed(found, wanted)
+            if len(scored.keys) < min(limit, there):
+                await self._doubt()
+        return scored
+
+    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
+        return self._marks.told(await super().stats(agent, user))
+
+    async def close(self) -> None:
+        await self._collection.close()
+        await super().close()
+
+    # What keeps the collection as it should be.
+
+    async def _tell(self, stale: bool) -> None:
+        """Tell the server of what was changed, if it can be told at once; otherwise `tend` does it later."""
+        self._dirty |= stale
+        if not self._dirty or asyncio.get_running_loop().time() < self._away_until:
+            return
+        with contextlib.suppress(IndexFailed):
+            async with self._telling():
+                await self._ready(None)
+
+    async def _ready(self, dimension: int | None) -> None:
+        """Have the collection hold what the marks say: there, of this dimension (None: of the one that is known), with
+        nothing stale, and with as many points as there are marks when it was not looked at before."""
+        model, dimension = self._model, dimension or self._marks.dimension or self._dimension
+        wanted = None if model is None or dimension is None else (model, dimension)
+        if not self._dirty and self._prepared is not None and self._prepared == (wanted or self._prepared):
+            return
+        async with self._one:
+            if wanted is not None and self._prepared != wanted:
+                await self._collection.prepare(*wanted, known=await self._marks.count() > 0)
+            await self._flush()
+            if wanted is not None and self._prepared != wanted:
+                await self._verify()
+                await self._flush()
+                self._prepared = wanted
+
+    async def _flush(self) -> None:
+        """Mend what is stale, until nothing is."""
+        while self._dirty:
+            self._dirty = False
+            try:
+                stale = await self._marks.stale(AT_ONCE)
+                payloads = {point_id(one.id): payload_of(one.entry) for one in stale if one.entry is not None}
+                await self._mend([point_id(one.id) for one in stale if one.entry is None], payloads)
+                await self._marks.settled(stale)
+                self._dirty |= len(stale) > 0
+            except BaseException:
+                self._dirty = True
+                raise
+
+    async def _mend(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
+        try:
+            await self._collection.mend(delete, payloads)
+        except Gone:
+            if await self._collection.look() is None:
+                return await self._lost()
+            await self._compare()
+
+    async def _verify(self) -> None:
+        """Compare numbers, and everything where they differ: a server may have been restored or emptied."""
+        marks, points = await self._marks.count(), await self._collection.count()
+        if marks == points:
+            return
+        log.warning("an index on Qdrant is not what it was", where=self._collection.shown, points=points, known=marks)
+        if not points:
+            await self._lost()
+        elif not marks:
+            await self._collection.empty()
+        else:
+            await self._compare()
+
+    async def _lost(self) -> None:
+        """Nothing is there any more: everything is embedded again."""
+        await self._marks.forget()
+        self._work()
+
+    async def _compare(self) -> None:
+        """Go through all points: what is not known here is deleted, what says something else is said again, and what
+        is missing is embedded again."""
+        there: set[str] = set()
+        offset: Any = None
+        while True:
+            points, offset = await self._collection.page(offset)
+            said = {str(payload.get("memory_id")): (name, payload) for name, payload in points}
+            marked = await self._marks.marked(said.keys())
+            good = {name for name, entry in marked.items() if said[name][1].get("chunk_hash") == entry.hash}
+            good = {name for name in good if point_id(name) == said[name][0]}
+            there |= good
+            known = {said[name][0] for name in good}
+            await self._collection.mend([name for name, _ in points if name not in known], {})
+            await self._marks.mistrust({name for name in good if payload_of(marked[name]) != said[name][1]})
+            if offset is None:
+                break
+        if await self._marks.missing(there):
+            self._work()
+        self._dirty = True
+
+    async def _doubt(self) -> None:
+        """Fewer were found than there should be: look whether the points are still there."""
+        if await self._collection.count() != await self._marks.count():
+            self._prepared = None
+            self._work()
+
+    def _work(self) -> None:
+        if self.on_work is not None:
+            self.on_work()
+
+    @contextlib.asynccontextmanager
+    async def _telling(self) -> AsyncIterator[None]:
+        """Remember whether the server does what it is asked."""
+        try:
+            yield
+        except IndexFailed as error:
+            if self._failure is None:
+                log.warning("an index on Qdrant does not answer; nothing is lost", reason=error.line())
+            self._failure = error.line()
+            self._prepared = None
+            self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
+            self._work()
+            raise
+        if self._failure is not None:
+            log.info("an index on Qdrant answers again", where=self._collection.shown)
+            self._failure = None
+            self._away_until = 0.0
+            self._work()

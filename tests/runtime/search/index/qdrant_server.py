@@ -1,0 +1,227 @@
+"""Qdrant for tests: a real HTTP server that speaks as much of Qdrant's API as the index asks, and misbehaves on demand.
+
+What it holds and finds is the local mode of Qdrant's own client, in memory or in a folder. With `QDRANT_URL` set
+`places` names the server there instead, and every test gets a collection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from pydantic_core import to_json
+from qdrant_client import AsyncQdrantClient, models
+
+REAL = os.environ.get("QDRANT_URL")
+KEY = os.environ.get("QDRANT_API_KEY")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class QdrantServer:
+    """`asked` is every call as method and path; `key`: the only one that is let in; `fault` answers in place of the
+    server while it is set."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.asked: list[str] = []
+        self.key: str | None = None
+        self.fault: Handler | None = None
+        self.indexed: dict[str, dict[str, Any]] = {}
+        self.metadata = True
+        """Whether it keeps the metadata of collections, as Qdrant does since 1.16."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.local = AsyncQdrantClient(":memory:") if folder is None else AsyncQdrantClient(path=str(folder))
+        self._one = asyncio.Lock()
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        """On the port that it had before, if it had one."""
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Nobody listens any more; what it holds stays."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def close(self) -> None:
+        await self.stop()
+        await self.local.close()
+
+    async def points(self, name: str) -> dict[str, dict[str, Any]]:
+        """Every payload by the point's `memory_id`."""
+        if not await self.local.collection_exists(name):
+            return {}
+        records, _ = await self.local.scroll(name, limit=100_000)
+        return {str((record.payload or {})["memory_id"]): dict(record.payload or {}) for record in records}
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(f"{request.method} {request.path}")
+        if self.fault is not None:
+            return await self.fault(request)
+        if self.key is not None and request.headers.get("api-key") != self.key:
+            return _error(401, "Must provide an API key or an Authorization bearer token")
+        body = await request.json() if request.can_read_body else {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                async with self._one:
+                    result = await self._done(request, body)
+        except ValueError as error:
+            return _error(404 if "not found" in str(error) else 400, str(error))
+        said = to_json({"time": 0.0, "status": "ok", "result": result})
+        return web.Response(body=said, content_type="application/json")
+
+    async def _done(self, request: web.Request, body: Any) -> Any:
+        _, _, name, *rest = request.path.split("/")
+        asked = {
+            "GET": self._look,
+            "PUT": self._create,
+            "PATCH": self._update,
+            "DELETE": self._drop,
+            "PUT index": self._index,
+            "PUT points": self._upsert,
+            "POST points delete": self._delete,
+            "POST points batch": self._operations,
+            "POST points count": self._count,
+            "POST points scroll": self._scroll,
+            "POST points query batch": self._query,
+        }
+        return await asked[" ".join((request.method, *rest))](name, body)
+
+    async def _look(self, name: str, _body: Any) -> Any:
+        info = await self.local.get_collection(name)
+        info.payload_schema = self.indexed.get(name, {})
+        return info
+
+    async def _create(self, name: str, body: Any) -> Any:
+        asked = models.CreateCollection.model_validate(body)
+        if await self.local.collection_exists(name):
+            raise ValueError(f"Collection `{name}` already exists!")
+        said = asked.metadata if self.metadata else None
+        self.indexed[name] = {}
+        return await self.local.create_collection(name, vectors_config=asked.vectors, metadata=said)
+
+    async def _update(self, name: str, body: Any) -> Any:
+        said = body.get("metadata") if self.metadata else None
+        return await self.local.update_collection(name, metadata=said)
+
+    async def _drop(self, name: str, _body: Any) -> Any:
+        self.indexed.pop(name, None)
+        return await self.local.delete_collection(name)
+
+    async def _index(self, name: str, body: Any) -> Any:
+        await self.local.get_collection(name)
+        kind = models.PayloadSchemaType(body["field_schema"])
+        self.indexed.setdefault(name, {})[body["field_name"]] = models.PayloadIndexInfo(data_type=kind, points=0)
+        return _updated()
+
+    async def _upsert(self, name: str, body: Any) -> Any:
+        points = [models.PointStruct.model_validate(each) for each in body["points"]]
+        size = (await self.local.get_collection(name)).config.params.vectors.size  # type: ignore[union-attr]
+        if any(len(point.vector) != size for point in points):  # type: ignore[arg-type]
+            raise ValueError(f"Wrong input: Vector dimension error: expected dim: {size}")
+        await self.local.upsert(name, points=points)
+        return _updated()
+
+    async def _delete(self, name: str, body: Any) -> Any:
+        selector = models.FilterSelector(filter=models.Filter.model_validate(body["filter"]))
+        await self.local.delete(name, points_selector=selector)
+        return _updated()
+
+    async def _operations(self, name: str, body: Any) -> Any:
+        await self.local.get_collection(name)
+        for each in body["operations"]:
+            await self._operation(name, each)
+        return [_updated() for _ in body["operations"]]
+
+    async def _count(self, name: str, _body: Any) -> Any:
+        return await self.local.count(name)
+
+    async def _scroll(self, name: str, body: Any) -> Any:
+        records, offset = await self.local.scroll(name, limit=body["limit"], offset=body.get("offset"))
+        return models.ScrollResult(points=records, next_page_offset=offset)
+
+    async def _query(self, name: str, body: Any) -> Any:
+        searches = [models.QueryRequest.model_validate(each) for each in body["searches"]]
+        return await self.local.query_batch_points(name, requests=searches)
+
+    async def _operation(self, name: str, operation: dict[str, Any]) -> None:
+        match operation:
+            case {"delete": {"points": points}}:
+                await self.local.delete(name, points_selector=models.PointIdsList(points=points))
+            case {"overwrite_payload": {"payload": payload, "points": points}}:
+                if len(await self.local.retrieve(name, points)) != len(points):
+                    raise ValueError(f"Not found: No point with id {points[0]} not found")
+                await self.local.overwrite_payload(name, payload=payload, points=points)
+
+
+def _updated() -> models.UpdateResult:
+    return models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
+
+
+def _error(status: int, reason: str) -> web.Response:
+    return web.json_response({"status": {"error": reason}, "time": 0.0, "result": None}, status=status)
+
+
+async def hang(_request: web.Request) -> web.StreamResponse:
+    """Never answers."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def hang_up(request: web.Request) -> web.StreamResponse:
+    """Closes the connection in place of an answer."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+def answering(status: int, reason: str = "it went wrong") -> Handler:
+    """Answers everything with this."""
+
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        return _error(status, reason)
+
+    return answer
+
+
+@asynccontextmanager
+async def options() -> AsyncIterator[dict[str, Any]]:
+    """What `index qdrant { … }` says in a test of all indexes: a server of its own, or a collection of its own on the
+    one of QDRANT_URL."""
+    if REAL is None:
+        server = QdrantServer()
+        await server.start()
+        try:
+            yield {"url": server.url, "exact": True}
+        finally:
+            await server.close()
+        return
+    name = f"test_{uuid.uuid4().hex}"
+    given: dict[str, Any] = {"url": REAL, "collection": name, "exact": True}
+    try:
+        yield given | ({} if KEY is None else {"api_key": KEY})
+    finally:
+        client = AsyncQdrantClient(url=REAL, api_key=KEY, check_compatibility=False)
+        await client.delete_collection(name)
+        await client.close()
