@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -32,8 +33,6 @@ async def bridged(
     exchange = _Exchange(request, body_seconds)
     try:
         await application({**_scope(request), **more}, exchange.receive, exchange.send)
-    except ConnectionError:
-        exchange.drop()
     except Exception:
         log.exception("a request failed", path=request.path)
         exchange.drop()
@@ -86,7 +85,11 @@ class _Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Begin the answer, or send a part of it. Raises ConnectionError when nobody reads it."""
+        """Begin the answer, or send a part of it; nothing when nobody reads it any more, which `receive` tells."""
+        with suppress(ConnectionError):
+            await self._send(message)
+
+    async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.response = web.StreamResponse(status=message["status"])
             for name, value in message.get("headers", ()):

@@ -54,6 +54,10 @@ _HINTS: Final[dict[Any, CacheHint]] = {
 }
 
 
+_DONE: Final = {"resultType": "complete"}
+"""What each result of the revision of 2026-07-28 has to say; the SDK leaves it out for older ones."""
+
+
 def make_server(backend_of: BackendOf) -> Server[Any]:
     """A server that asks `backend_of` whose tools and resources a request is for."""
     server: Server[Any] = Server(
@@ -65,22 +69,22 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
     )
 
     async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return {"tools": await _asked(backend_of(request).tools())}
+        return _DONE | {"tools": await _asked(backend_of(request).tools())}
 
     async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
         return await _called(request, backend_of(request), params)
 
     async def list_resources(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return {"resources": [row for row in await _asked(backend_of(request).resources()) if "uri" in row]}
+        return _DONE | {"resources": [row for row in await _asked(backend_of(request).resources()) if "uri" in row]}
 
     async def list_templates(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
         rows = await _asked(backend_of(request).resources())
-        return {"resourceTemplates": [row for row in rows if "uriTemplate" in row]}
+        return _DONE | {"resourceTemplates": [row for row in rows if "uriTemplate" in row]}
 
     async def read_resource(request: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
         uri = str(params.uri)
         answer = await _asked(backend_of(request).read(uri), absent=RESOURCE_NOT_FOUND)
-        return {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
+        return _DONE | {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
 
     # Plain JSON goes through: the SDK holds every result against the schema of the version that was agreed on.
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
@@ -107,7 +111,7 @@ async def _called(request: Request, backend: Backend, params: CallToolRequestPar
 
 
 def _result(answer: Answer, *, failed: bool) -> dict[str, Any]:
-    return {
+    return _DONE | {
         "content": [{"type": "text", "text": answer.text}],
         "structuredContent": answer.content,
         "isError": failed,

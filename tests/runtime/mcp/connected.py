@@ -1,0 +1,111 @@
+"""The SDK's own client, connected for as long as a module of tests needs it, in a thread with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.runtime.daemon.process import BIN, Daemon, environment
+
+T = TypeVar("T")
+
+Mode = Literal["legacy", "auto"]
+"""`legacy`: the handshake that clients speak today; `auto`: the revision of 2026-07-28, which has none."""
+
+SECONDS = 120
+
+
+class Connected:
+    """A client, asked from tests that are no coroutines."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: Client) -> None:
+        self.client = client
+        self._loop = loop
+
+    def ask(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """What `work` gets from the client."""
+
+        async def asked() -> T:
+            return await work(self.client)
+
+        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(SECONDS)
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        """A tool's result, as the client has it."""
+        return self.ask(lambda client: client.call_tool(name, arguments))
+
+    def content(self, name: str, **arguments: Any) -> Any:
+        """What a tool answers; fails when it did."""
+        result = self.call(name, **arguments)
+        assert not result.is_error, result.content
+        return result.structured_content
+
+
+@contextmanager
+def over_stdio(root: Path, *, mode: Mode, log: Path, **extra: str) -> Iterator[Connected]:
+    """A client that started `symbi mcp` on `root`."""
+    command = StdioServerParameters(
+        command=str(BIN / "symbi"), args=["mcp", "--root", str(root)], env=environment(**extra)
+    )
+
+    async def connect(stack: AsyncExitStack) -> Client:
+        errors = stack.enter_context(log.open("a"))
+        return await stack.enter_async_context(Client(stdio_client(command, errlog=errors), mode=mode))
+
+    with _running(connect) as connected:
+        yield connected
+
+
+@contextmanager
+def over_http(daemon: Daemon, token: str, *, mode: Mode) -> Iterator[Connected]:
+    """A client of a daemon's `/mcp`."""
+    url = f"http://{daemon.addresses['admin']}/mcp"
+
+    async def connect(stack: AsyncExitStack) -> Client:
+        headers = {"Authorization": f"Bearer {token}"}
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=SECONDS))
+        return await stack.enter_async_context(Client(streamable_http_client(url, http_client=http), mode=mode))
+
+    with _running(connect) as connected:
+        yield connected
+
+
+@contextmanager
+def _running(connect: Callable[[AsyncExitStack], Awaitable[Client]]) -> Iterator[Connected]:
+    """Keep a connection in one task of one loop, as the SDK's task groups need it."""
+    there: list[Connected] = []
+    problem: list[BaseException] = []
+    ready, end = threading.Event(), threading.Event()
+
+    async def keep() -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                there.append(Connected(asyncio.get_running_loop(), await connect(stack)))
+                ready.set()
+                await asyncio.to_thread(end.wait)
+        except BaseException as error:
+            problem.append(error)
+            raise
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(keep()), name="client")
+    thread.start()
+    try:
+        assert ready.wait(SECONDS)
+        if not there:
+            raise AssertionError("no connection") from problem[0]
+        yield there[0]
+    finally:
+        end.set()
+        thread.join(SECONDS)
+        assert not thread.is_alive()
