@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from runtime.api.problem import CONTENT_TYPE, SCHEMA, TITLES
-from runtime.api.resources import Resource
+from runtime.api.resources import VERSION, Resource
+from runtime.tools.readables import READABLES, Readable
 
 _ALWAYS = (
     *("malformed", "unauthorized", "forbidden", "wrong_parameters"),
-    *("too_many_failures", "internal", "unavailable"),
+    *("too_many_failures", "internal", "upsert_failed", "unavailable", "provider_unavailable"),
 )
 _JSON = "application/json"
 
@@ -26,10 +27,13 @@ _JSON = "application/json"
 def describe(resources: Sequence[Resource]) -> bytes:
     """The OpenAPI document of `resources`, as JSON."""
     results = list(dict.fromkeys(row.tool.result for row in resources if row.status != 204))
+    results += [each.result for each in READABLES.values() if each.result not in results]
     _, shared = models_json_schema(
         [(model, "serialization") for model in results], ref_template="#/components/schemas/{model}"
     )
     paths: dict[str, Any] = {}
+    for readable in READABLES.values():
+        paths[f"{VERSION}{readable.path}"] = {"get": _reading(readable)}
     for row in resources:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     document = {
@@ -49,14 +53,31 @@ def describe(resources: Sequence[Resource]) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
 
 
+def _reading(row: Readable) -> dict[str, Any]:
+    return {
+        "operationId": "read_" + re.sub(r"\W+", "_", row.path).strip("_"),
+        "summary": row.title,
+        "description": f"{row.doc}\n\nNeeds the scope `read`.",
+        "responses": _good(row.result) | _problems({*_ALWAYS, *(("not_found",) if row.parameters else ())}),
+    } | (
+        {
+            "parameters": [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in row.parameters
+            ]
+        }
+        if row.parameters
+        else {}
+    )
+
+
 def _operation(row: Resource) -> dict[str, Any]:
     summary, _, rest = row.tool.doc.partition("\n")
-    schema = row.tool.parameters.model_json_schema()
+    schema = row.tool.schema
     required = set(schema.get("required", ()))
     parameters = [
         {"name": name, "in": "path" if name in row.in_path else "query", "required": name in required}
-        | ({"description": part.pop("description")} if "description" in part else {})
-        | {"schema": part}
+        | ({"description": part["description"]} if "description" in part else {})
+        | {"schema": {key: value for key, value in part.items() if key != "description"}}
         for name, part in schema["properties"].items()
         if name in row.in_path or not row.body
     ]
@@ -73,35 +94,45 @@ def _operation(row: Resource) -> dict[str, Any]:
     return operation
 
 
-def _body(row: Resource, schema: dict[str, Any]) -> dict[str, Any]:
+def _body(row: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
     required = [name for name in schema.get("required", ()) if name not in row.in_path]
     content = {
         "type": "object",
-        "properties": {name: schema["properties"][name] for name in row.others},
+        "properties": {name: part for name, part in schema["properties"].items() if name not in row.in_path},
         "additionalProperties": False,
     } | ({"required": required} if required else {})
     if row.method == "PATCH":
         content["minProperties"] = 1
-    return {"required": bool(required) or row.method == "PATCH", "content": {_JSON: {"schema": content}}}
+    media = {"schema": content} | ({"example": dict(row.given)} if row.given else {})
+    return {"required": bool(required) or row.method == "PATCH", "content": {_JSON: media}}
 
 
 def _responses(row: Resource) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": "Done."}
-    if row.status != 204:
-        good["content"] = {_JSON: {"schema": {"$ref": f"#/components/schemas/{_name(row.tool.result)}"}}}
-    if row.location:
-        good["headers"] = {"Location": {"schema": {"type": "string"}, "description": "Where it is now."}}
     kinds = {*_ALWAYS, *(("not_found",) if row.in_path else ()), *row.more}
     if row.body:
         kinds |= {"conflict", "too_large", "unsupported_media_type"}
-    problems = {
-        str(TITLES[kind][0]): {
-            "description": f"{TITLES[kind][1]}.",
-            "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        }
-        for kind in sorted(kinds, key=lambda kind: TITLES[kind][0])
-    }
-    return {str(row.status): good, **problems}
+    good = _good(None if row.status == 204 else row.tool.result, row.status)
+    if row.location:
+        header = {"schema": {"type": "string"}, "description": "Where it is now."}
+        good[str(row.status)]["headers"] = {"Location": header}
+    return good | _problems(kinds)
+
+
+def _good(result: type[BaseModel] | None, status: int = 200) -> dict[str, Any]:
+    if result is None:
+        return {str(status): {"description": "Done."}}
+    schema = {"$ref": f"#/components/schemas/{_name(result)}"}
+    return {str(status): {"description": "Done.", "content": {_JSON: {"schema": schema}}}}
+
+
+def _problems(kinds: Set[str]) -> dict[str, Any]:
+    """Of several kinds with one status each is told."""
+    told: dict[int, list[str]] = {}
+    for kind, (status, title) in TITLES.items():
+        if kind in kinds:
+            told.setdefault(status, []).append(f"{title}.")
+    content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {str(status): {"description": " ".join(titles), "content": content} for status, titles in told.items()}
 
 
 def _name(model: type[BaseModel]) -> str:

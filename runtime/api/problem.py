@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from runtime.errors import Conflict, NotFound, Retry, SymbiontError, UsageError
-from runtime.identity import Forbidden
-from runtime.memory import NoSuchItem, RefusedItem, StoreError, Unsupported
-from runtime.search.errors import IndexFailed
-from runtime.tools import WrongParameters
+from runtime.database import Unavailable
+from runtime.errors import Conflict, NotFound, SymbiontError
+from runtime.identity import Caller, Forbidden
+from runtime.memory import NoSuchItem, StoreBusy, Unsupported
+from runtime.tools import Tool, WrongParameters
+from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -28,7 +29,9 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "wrong_parameters": (422, "The parameters are wrong"),
         "too_many_failures": (429, "Too many bad tokens came from this address"),
         "internal": (500, "Something went wrong here"),
+        "upsert_failed": (500, "It could not be kept"),
         "unavailable": (503, "The database does not answer"),
+        "provider_unavailable": (503, "Something that is needed does not answer"),
     }
 )
 """Every kind of problem: its status and its title."""
@@ -44,6 +47,11 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
             "status": {"type": "integer"},
             "detail": {"type": "string", "description": "What is wrong with this request."},
             "hint": {"type": "string", "description": "What to do about it."},
+            "code": {
+                "type": "string",
+                "enum": list(CODES),
+                "description": " ".join(f"`{code}`: {what}" for code, what in CODES.items()),
+            },
             "errors": {
                 "type": "array",
                 "description": "Each wrong parameter.",
@@ -53,6 +61,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
                     "properties": {
                         "pointer": {"type": "string", "description": "Where it stands (RFC 6901)."},
                         "detail": {"type": "string"},
+                        "example": {"type": "object", "description": "Parameters that would be right."},
                     },
                     "additionalProperties": False,
                 },
@@ -72,15 +81,18 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         detail: str,
         *,
         hint: str | None = None,
-        errors: tuple[tuple[str, str], ...] = (),
+        code: str | None = None,
+        errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = (),
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`errors`: JSON pointer and sentence of each wrong parameter."""
+        """`code`: a key of `CODES`, of a tool's failure. `errors`: JSON pointer and sentence of each wrong parameter,
+        and parameters that would be right."""
         super().__init__(detail)
         self.kind = kind
         self.status, self.title = TITLES[kind]
         self.detail = detail
         self.hint = hint
+        self.code = code
         self.errors = errors
         self.headers = headers
 
@@ -94,33 +106,58 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         }
         if self.hint:
             told["hint"] = self.hint
+        if self.code:
+            told["code"] = self.code
         if self.errors:
-            told["errors"] = [{"pointer": pointer, "detail": detail} for pointer, detail in self.errors]
+            told["errors"] = [
+                {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
+                for pointer, detail, example in self.errors
+            ]
         return json.dumps(told).encode()
 
 
-def problem_of(error: SymbiontError) -> Problem:
-    """What an operation raised, as a problem."""
-    detail, hint = str(error), error.hint
+def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
+    """What an operation raised, as a problem. `tool`: which one was called, and `caller` by whom."""
+    failure = failure_of(error, tool, caller)
+    kind = _kind(error, failure.code)
+    detail, hint, code = failure.message, failure.hint, failure.code
+    if isinstance(error, Forbidden):
+        challenge = f'Bearer realm="symbiont", error="insufficient_scope", scope="{error.scope}"'
+        return Problem(kind, detail, hint=hint, code=code, headers=(("WWW-Authenticate", challenge),))
+    if isinstance(error, WrongParameters):
+        errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
+        return Problem(kind, "not all parameters are as they should be", hint=hint, code=code, errors=errors)
+    if kind == "unavailable":
+        return Problem(kind, "try again", code=code, headers=_LATER)
+    return Problem(
+        kind, detail, hint=hint, code=code, errors=_field(failure), headers=_LATER if TITLES[kind][0] == 503 else ()
+    )
+
+
+_LATER: Final = (("Retry-After", "5"),)
+
+
+def _kind(error: SymbiontError, code: Code) -> str:
     match error:
         case Forbidden():
-            challenge = f'Bearer realm="symbiont", error="insufficient_scope", scope="{error.scope}"'
-            return Problem("forbidden", detail, hint=hint, headers=(("WWW-Authenticate", challenge),))
+            return "forbidden"
         case NotFound() | NoSuchItem():
-            return Problem("not_found", detail, hint=hint)
+            return "not_found"
         case Conflict() | Unsupported():
-            return Problem("conflict", detail, hint=hint)
-        case WrongParameters():
-            errors = tuple((_pointer(path), what) for path, what in error.problems)
-            return Problem("wrong_parameters", "not all parameters are as they should be", errors=errors)
-        case UsageError() | RefusedItem():
-            return Problem("wrong_parameters", detail, hint=hint)
-        case Retry():
-            return Problem("unavailable", "try again", headers=(("Retry-After", "5"),))
-        case StoreError() | IndexFailed():
-            # It names files, which are the administrator's matter.
-            return Problem("internal", "what is remembered cannot be read or written; the daemon's log says why")
-    return Problem("internal", detail, hint=hint)
+            return "conflict"
+        case Unavailable() | StoreBusy():
+            return "unavailable"
+    return "wrong_parameters" if code == "invalid_params" else code
+
+
+def _field(failure: Failure) -> tuple[tuple[str, str, Mapping[str, Any] | None], ...]:
+    return ((f"/{failure.field}", failure.message, None),) if failure.field else ()
+
+
+def _example(error: WrongParameters, tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, Any] | None:
+    if error.example is not None and path == error.problems[0][0]:
+        return {str(path[0]): error.example}
+    return example_for(tool, path)
 
 
 def _pointer(path: tuple[str | int, ...]) -> str:

@@ -4,12 +4,14 @@ a GET, else from a JSON body."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from runtime.api.strict_input import LARGEST_BODY
 from runtime.tools import TOOLS, Tool
+from runtime.tools.readables import READABLES
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Bytes of a body that holds what is to be remembered: an item of 1,048,576 characters, however JSON writes them."""
@@ -36,6 +38,11 @@ class Resource:
     def name(self) -> str:
         """The id of the operation."""
         return self.operation or self.tool.name
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """Right parameters beside those of the path, where the tool has an example."""
+        return {name: value for name, value in (self.tool.example or {}).items() if name not in self.in_path}
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -69,11 +76,31 @@ def _form(tool: Tool, name: str) -> str:
     return str(pattern).removeprefix("^").removesuffix("$")
 
 
+VERSION: Final = "/v1/"
+"""What stands before the path of a readable."""
+
+
+def readable_path(path: str) -> str | None:
+    """The path of the readable that a request's path names; None when it names none."""
+    below = path.removeprefix(VERSION)
+    return below if below != path and any(row.pattern.fullmatch(below) for row in READABLES.values()) else None
+
+
+_ABSENT: Final = ("not_found",)
+
+
+def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Resource]:
+    """Every tool under its own name, its parameters in the body."""
+    for name, tool in tools.items():
+        yield Resource("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
+
+
 _WEBHOOKS = "/v1/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
 _MEMORY = "/v1/memory"
 _AGENT = f"{_MEMORY}/{{agent}}"
-_NO_AGENT = ("not_found",)
+_COLLECTIONS = "/v1/collections"
+_ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
 
 RESOURCES: Final = (
     Resource("POST", _WEBHOOKS, TOOLS["webhook_create"], status=201, location=_WEBHOOK),
@@ -83,13 +110,13 @@ RESOURCES: Final = (
     Resource("DELETE", _WEBHOOK, TOOLS["webhook_delete"], status=204),
     Resource("POST", f"{_WEBHOOK}/rotate", TOOLS["webhook_rotate_secret"]),
     Resource("GET", f"{_WEBHOOK}/audit", TOOLS["webhook_get_audit_log"]),
-    Resource("GET", _MEMORY, TOOLS["memory_stats"], more=_NO_AGENT),
-    Resource("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_NO_AGENT),
+    Resource("GET", _MEMORY, TOOLS["memory_stats"], more=_ABSENT),
+    Resource("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_ABSENT),
     Resource("GET", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_show"]),
-    Resource("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_NO_AGENT),
-    Resource("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_NO_AGENT),
-    Resource("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_NO_AGENT),
-    Resource("POST", f"{_MEMORY}/reindex", TOOLS["memory_reindex"], more=_NO_AGENT),
+    Resource("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_ABSENT),
+    Resource("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_ABSENT),
+    Resource("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_ABSENT),
+    Resource("POST", f"{_MEMORY}/reindex", TOOLS["memory_reindex"], more=_ABSENT),
     Resource("GET", f"{_AGENT}/search", TOOLS["memory_search"]),
     Resource("GET", f"{_AGENT}/items", TOOLS["memory_list"], operation="memory_list_of_agent"),
     Resource("POST", f"{_AGENT}/items", TOOLS["memory_write"], largest=LARGEST_ITEMS),
@@ -97,4 +124,15 @@ RESOURCES: Final = (
     Resource("GET", f"{_AGENT}/inspect", TOOLS["memory_inspect"]),
     Resource("POST", f"{_AGENT}/compact", TOOLS["memory_compact"]),
     Resource("DELETE", _AGENT, TOOLS["memory_purge"], more=("conflict",)),
+    Resource("GET", _COLLECTIONS, TOOLS["get-collections"]),
+    Resource("POST", _COLLECTIONS, TOOLS["new-collection"], more=_ABSENT),
+    Resource("GET", f"{_COLLECTIONS}/metrics", TOOLS["metrics"], more=_ABSENT),
+    Resource("GET", _ITEM, TOOLS["get"]),
+    Resource("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
+    Resource("DELETE", _ITEM, TOOLS["forget"]),
+    # The paths of the fifth design, which have no version.
+    Resource("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
+    Resource("POST", "/search", TOOLS["search"], more=_ABSENT),
+    *(Resource("POST", "/summarize", TOOLS[name], more=_ABSENT) for name in ("summarize",) if name in TOOLS),
+    *_mirrors(TOOLS),
 )

@@ -11,11 +11,11 @@ import structlog
 from runtime.api.bearer import Bearer
 from runtime.api.openapi import describe
 from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
-from runtime.api.resources import RESOURCES, Resource
+from runtime.api.resources import RESOURCES, Resource, readable_path
 from runtime.api.strict_input import read_object, read_query
 from runtime.errors import SymbiontError
 from runtime.identity import Caller
-from runtime.tools import Context
+from runtime.tools import Context, Tool, readables
 from runtime.tools.context import House as ToolsHouse
 
 log = structlog.get_logger("symbiont.api")
@@ -69,10 +69,7 @@ class Rest:
         except Problem as problem:
             return _refusal(problem)
         except SymbiontError as error:
-            told = problem_of(error)
-            if told.status >= 500:
-                log.warning("a request could not be answered", path=call.path, reason=error.line())
-            return _refusal(told)
+            return _refusal(_told(error, call))
         except Exception:
             log.exception("a request failed", method=call.method, path=call.path)
             return _refusal(Problem("internal", "the daemon's log says why"))
@@ -82,10 +79,27 @@ class Rest:
         if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
             caller.need("read")
             return Reply(200, "application/json", describe(RESOURCES), _HEADERS)
+        if (path := readable_path(call.path)) is not None:
+            return await self._read(call, path, caller)
         resource, in_path = _find(call)
-        caller.need(resource.tool.scope)
-        given = await _given(call, resource, in_path)
-        return await self._call(resource, caller, given)
+        try:
+            caller.need(resource.tool.scope)
+            given = await _given(call, resource, in_path)
+            return await self._call(resource, caller, given)
+        except SymbiontError as error:
+            raise _told(error, call, resource.tool, caller) from error
+
+    async def _read(self, call: Call, path: str, caller: Caller) -> Reply:
+        if call.method not in {"GET", "HEAD"}:
+            raise _not_allowed({"GET"})
+        if call.query:
+            raise Problem("malformed", "this resource takes no query")
+        try:
+            async with self._house.pinned():
+                result = await readables.read(Context(caller, self._house), path)
+        except SymbiontError as error:
+            raise _told(error, call, None, caller) from error
+        return Reply(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
         async with self._house.pinned():
@@ -107,11 +121,20 @@ def _find(call: Call) -> tuple[Resource, dict[str, str]]:
             return row, match.groupdict()
     if found or call.path == DESCRIPTION:
         allowed = {row.method for row, _ in found} or {"GET"}
-        if "GET" in allowed:
-            allowed.add("HEAD")
-        allow = (("Allow", ", ".join(sorted(allowed))),)
-        raise Problem("method_not_allowed", f"here are {allow[0][1]}", headers=allow)
+        raise _not_allowed(allowed)
     raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes those that there are")
+
+
+def _not_allowed(allowed: set[str]) -> Problem:
+    methods = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
+    return Problem("method_not_allowed", f"here are {methods}", headers=(("Allow", methods),))
+
+
+def _told(error: SymbiontError, call: Call, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
+    problem = problem_of(error, tool, caller)
+    if problem.status >= 500:
+        log.warning("a request could not be answered", path=call.path, reason=error.line())
+    return problem
 
 
 async def _given(call: Call, resource: Resource, in_path: Mapping[str, str]) -> dict[str, Any]:

@@ -17,13 +17,13 @@ class ToolOperation:
     """A tool, called with flat JSON parameters. What takes a while tells `progress`."""
 
     def __init__(self, tool: Tool) -> None:
-        self._tool = tool
+        self.tool = tool
 
     async def __call__(
         self, house: House, parameters: Mapping[str, Any], progress: Progress = untold
     ) -> dict[str, Any]:
         """The tool's result as JSON. Raises SymbiontError."""
-        return (await self._tool.call(Context(OWNER_CALLER, house, progress), parameters)).model_dump(mode="json")
+        return (await self.tool.call(Context(OWNER_CALLER, house, progress), parameters)).model_dump(mode="json")
 
 
 async def tool_list(_house: House, _parameters: Mapping[str, Any]) -> dict[str, Any]:

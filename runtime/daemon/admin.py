@@ -15,11 +15,13 @@ from runtime.api.bearer import Bearer
 from runtime.api.readiness import not_mounted
 from runtime.api.tool_operations import ToolOperation
 from runtime.daemon.house import House
+from runtime.daemon.mcp import add_mcp
 from runtime.daemon.scrape import Scrape
 from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.progress import Progress
+from runtime.tools import TOOLS
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -35,6 +37,7 @@ def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.
     scrape = Scrape(house, bearer, open=local, public=house.settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
+    add_mcp(application, house, bearer)
     for path in ("/v1", "/v1/{rest:.*}"):
         application.router.add_route("*", path, handler)
     return application
@@ -102,6 +105,7 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
     async def operate(request: web.Request) -> web.StreamResponse:
         name = request.match_info["operation"]
         operation = OPERATIONS.get(name)
+        tool = TOOLS.get(name)
         try:
             if operation is None:
                 raise UsageError(f"this daemon has no operation {name!r}", hint="is it older than the command?")
@@ -114,14 +118,14 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
-                return await streamed(request, partial(_told, house, operation, parameters))
+                return await streamed(request, partial(_told, house, operation, parameters), operation.tool)
             async with house.pinned():
                 return web.json_response(await operation(house, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
         except SymbiontError as error:
-            return web.json_response({"error": told(error)}, status=400)
+            return web.json_response({"error": told(error, tool)}, status=400)
         except Exception:
             log.exception("an operation failed", operation=name)
             answer = {"message": f"{name} failed; the daemon's log says why", "hint": None, "exit_code": 1}

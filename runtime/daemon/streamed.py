@@ -15,6 +15,8 @@ from aiohttp import web
 
 from runtime.errors import SymbiontError
 from runtime.memory.progress import Progress
+from runtime.tools import Tool
+from runtime.tools.failure import failure_of
 
 log = structlog.get_logger("symbiont.admin")
 
@@ -27,12 +29,13 @@ BEAT_SECONDS: Final = 5.0
 Work = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
-def told(error: SymbiontError) -> dict[str, Any]:
-    """An error as a command reads it."""
-    return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code}
+def told(error: SymbiontError, tool: Tool | None) -> dict[str, Any]:
+    """An error as a command reads it, and as a client of tools does."""
+    failure = failure_of(error, tool).json()
+    return {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}
 
 
-async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
+async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamResponse:
     """Do the work and answer it. It is done to its end, also when who asked has gone, unless the request says that it
     is not worth it then; a stop of the daemon ends it."""
     response = web.StreamResponse(headers={"Content-Type": LINES})
@@ -47,7 +50,7 @@ async def streamed(request: web.Request, work: Work) -> web.StreamResponse:
             raise
         last = {}
     except SymbiontError as error:
-        last = {"error": told(error)}
+        last = {"error": told(error, tool)}
     except Exception:
         name = request.match_info["operation"]
         log.exception("an operation failed", operation=name)

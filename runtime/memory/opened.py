@@ -100,6 +100,11 @@ class OpenMemory:
         return self._indexer
 
     @property
+    def embedder(self) -> Embedder | None:
+        """What makes its vectors; None: searched by keyword only. It is not the caller's to close."""
+        return self._embedder
+
+    @property
     def embedding(self) -> str | None:
         """The row of the embedding in use, such as `local`; None: searched by keyword only."""
         return None if self._embedder is None else self._embedder.name

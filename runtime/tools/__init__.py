@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from runtime.rows import by_name
-from runtime.tools import memory, memory_export, memory_upkeep, memory_write, webhooks
+from runtime.tools import (
+    collection_items,
+    collection_overview,
+    collection_push,
+    collection_search,
+    memory,
+    memory_export,
+    memory_upkeep,
+    memory_write,
+    webhooks,
+)
 from runtime.tools.context import Context, House
 from runtime.tools.tool import Annotations, Tool, WrongParameters
 
@@ -82,6 +92,54 @@ TOOLS = by_name(
                     }
                 ]
             },
+        ),
+        Tool(
+            collection_push.push,
+            "write",
+            idempotent=True,
+            example={
+                "text": "We chose PostgreSQL for the new service.",
+                "project_id": "default",
+                "memory_type": "episodic",
+                "tags": ["architecture", "daily"],
+                "source_uri": "file:///home/ada/notes.md",
+            },
+        ),
+        Tool(
+            collection_search.search,
+            "read",
+            example={
+                "query_text": "current architecture plan",
+                "project_id": "default",
+                "memory_type": "episodic",
+                "tags": ["architecture"],
+                "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T23:59:59Z"},
+                "limit": 5,
+            },
+        ),
+        Tool(collection_overview.get_collections, "read", name="get-collections", example={}),
+        Tool(
+            collection_overview.new_collection,
+            "write",
+            name="new-collection",
+            idempotent=True,
+            example={"name": "research"},
+        ),
+        Tool(collection_overview.metrics, "read", example={}),
+        Tool(collection_items.get, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(
+            collection_items.update,
+            "write",
+            idempotent=True,
+            destructive=True,
+            example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "tags": ["architecture", "decided"]},
+        ),
+        Tool(
+            collection_items.forget,
+            "write",
+            idempotent=True,
+            destructive=True,
+            example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
     ],
 )

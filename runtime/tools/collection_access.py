@@ -9,13 +9,21 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from runtime.errors import NotFound
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.opened import OpenMemory
 from runtime.names import unknown
 from runtime.tools.context import Context
+from runtime.tools.memory_access import sees_all, user_filter
 
 STORE: Final = "collection"
-"""The store that a memory has which is a collection, and the name of the memory that is there without a block."""
+"""The name of the memory that is there without a block."""
 DEFAULT: Final = "default"
+
+
+class NoSuchCollection(NotFound):
+    """No collection has this name, or none that the caller may see."""
+
+    field = "collection"
 
 
 class Collection(NamedTuple):
@@ -23,6 +31,17 @@ class Collection(NamedTuple):
 
     memory: OpenMemory
     name: str
+
+    @property
+    def store(self) -> CollectionStore:
+        """Where its items are."""
+        return store_of(self.memory)
+
+
+def store_of(memory: OpenMemory) -> CollectionStore:
+    """The store of a memory that is a collection."""
+    assert isinstance(memory.store, CollectionStore)
+    return memory.store
 
 
 async def collection_memories(context: Context) -> list[OpenMemory]:
@@ -42,7 +61,8 @@ async def default_memory(context: Context) -> OpenMemory:
 
 
 async def find_collection(context: Context, name: str | None) -> Collection:
-    """The collection of this name, or the default one. Raises NotFound with the nearest names."""
+    """The collection of this name, or the default one. Raises NoSuchCollection with the nearest names, also for one
+    that is another user's alone."""
     default = await default_memory(context)
     if name is None or name == default.name:
         return Collection(default, default.name)
@@ -52,12 +72,24 @@ async def find_collection(context: Context, name: str | None) -> Collection:
             return Collection(each, name)
     known = {each.name for each in memories}
     for each in memories:
-        there = await each.store.agents()
+        there = {counts.name for counts in await store_of(each).counts(user_id=user_filter(context, None))}
         if name in there:
             return Collection(each, name)
-        known.update(there)
-    raise unknown("collection", name, known, NotFound)
+        known |= there
+    raise unknown("collection", name, known, NoSuchCollection)
+
+
+def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
+    """What keeps what was just written from being found. Where files and services are is the administrator's matter."""
+    notes = []
+    for problem, told in (
+        (memory.index_problem, "it is kept, and is found when the index can be written again"),
+        (memory.embedding_problem, "it is kept, and is found by its words alone until it can be embedded"),
+    ):
+        if problem:
+            notes.append(f"{told}: {problem}" if sees_all(context) else told)
+    return notes
 
 
 def _is_collection(memory: OpenMemory) -> bool:
-    return memory.block.store.name == STORE
+    return isinstance(memory.store, CollectionStore)

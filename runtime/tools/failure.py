@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from runtime.database import Unavailable
 from runtime.errors import Conflict, Retry, SymbiontError, UsageError
-from runtime.identity import Forbidden
+from runtime.identity import Caller, Forbidden
 from runtime.memory import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.tools.tool import Tool, WrongParameters
@@ -23,6 +23,10 @@ CODES: Final[Mapping[Code, str]] = {
 }
 """Every kind, and what it means."""
 
+_UNTOLD: Final[Mapping[Code, str]] = {
+    "provider_unavailable": "what is needed for this does not answer",
+    "upsert_failed": "it could not be kept",
+}
 _ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
 
 
@@ -61,11 +65,17 @@ def wrong(field: str, what: str, *, hint: str | None = None, example: Any = None
     return WrongParameters(None, ((tuple(_parts(field)), what),), hint=hint, example=example)
 
 
-def failure_of(error: SymbiontError, tool: Tool | None) -> Failure:
-    """What `error` is to who called `tool` (None: something else was asked for, such as a resource)."""
+def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = None) -> Failure:
+    """What `error` is to who called `tool` (None: something else was asked for, such as a resource).
+
+    `caller`: whom it is told; where files and services are is told to administrators alone. None: to one of them.
+    """
     if isinstance(error, WrongParameters) and error.problems:
         return _of_parameters(error, tool)
-    return Failure(code_of(error, tool), str(error), hint=error.hint)
+    code, hint = code_of(error, tool), error.hint
+    if code != "invalid_params" and caller is not None and not caller.may("admin"):
+        return Failure(code, _UNTOLD[code], hint="try again later; the daemon's log says why")
+    return Failure(code, str(error), getattr(error, "field", None), hint)
 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:

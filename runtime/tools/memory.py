@@ -91,7 +91,7 @@ async def memory_search(
     for each in await places(context, agent, memory):
         found = await each.search(each.question(query, now=now, limit=limit, wanted=wanted))
         hits += [(each, hit) for hit in found.hits]
-        notes.update(dict.fromkeys(_shown_notes(context, each, found.notes)))
+        notes.update(dict.fromkeys(shown_notes(context, each, found.notes)))
     best = sorted(hits, key=lambda pair: -pair[1].score)[:limit]
     return MemoryHits(hits=[_hit(context, where, hit) for where, hit in best], notes=list(notes))
 
@@ -199,7 +199,7 @@ def _time(ticks: int) -> datetime:
         raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None
 
 
-def _shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
+def shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> Iterator[str]:
     """The notes as the caller may see them: where files and services are is the administrator's matter."""
     for note in notes:
         if sees_all(context):

@@ -13,7 +13,7 @@ from runtime.memory.item import PATTERN, RiskTier
 LONGEST_CURSOR = 600
 
 AGENT = r"^[A-Za-z0-9_.-]{1,64}$"
-_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 Agent = Annotated[
     str,
@@ -25,7 +25,7 @@ AnyAgent = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,
     Field(description="The agent's name: 1 to 64 letters, digits, `_`, `-` or `.`; without one, every agent."),
 ]
-MemoryId = Annotated[str, Field(pattern=_UUID, description="The item's id, a UUID.")]
+MemoryId = Annotated[str, Field(pattern=UUID, description="The item's id, a UUID.")]
 MemoryName = Annotated[
     Annotated[str, Field(min_length=1, max_length=64)] | None,
     Field(description="The memory, by the name that the program gives it; without one, wherever the agent remembers."),

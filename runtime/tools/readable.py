@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections import Counter
+from typing import Any, get_args
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from runtime.errors import Retry
 from runtime.memory import MemoryType
+from runtime.memory.store import LARGEST_TEXT
+from runtime.tools.collection_access import collection_memories, default_memory, store_of
+from runtime.tools.collection_overview import (
+    READY,
+    dimension_of,
+    index_of,
+    index_stats,
+    model_of,
+    named,
+    state_of,
+)
+from runtime.tools.collection_types import LONGEST_QUERY, MOST_ITEMS, PROJECT
 from runtime.tools.context import Context
+from runtime.tools.memory_access import user_filter
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True)
 
 
 class MemoryTypes(RootModel[list[str]]):
@@ -19,26 +36,140 @@ class Names(RootModel[list[str]]):
     """Names, in their order."""
 
 
+class EmbeddingHealth(_Result):
+    """What makes vectors."""
+
+    provider: str | None = Field(description="null: searched by keyword only.")
+    model: str | None
+    dimension: int | None = Field(description="Numbers of a vector; null while only the model's first answer can tell.")
+
+
+class IndexHealth(_Result):
+    """Where words and vectors are kept."""
+
+    kind: str
+    reachable: bool
+    dimension: int | None = Field(description="Numbers of the vectors that are in it.")
+    items: int | None
+    embedded: int | None
+
+
+class MemoryHealth(_Result):
+    """A memory that is a collection, and whether it works as declared."""
+
+    memory: str
+    default: bool
+    embedding: EmbeddingHealth
+    index: IndexHealth
+    state: str = Field(description="`ready`, or what does not work as declared just now.")
+
+
+class Health(_Result):
+    """Whether everything works as declared."""
+
+    status: str = Field(description="`ok` or `degraded`.")
+    memories: list[MemoryHealth]
+
+
+class MemorySettings(_Result):
+    """How a memory that is a collection cuts, searches and summarises."""
+
+    memory: str
+    default: bool
+    chunk_size: int = Field(description="Characters of a chunk at most.")
+    chunk_overlap: int = Field(description="Characters that two chunks have in common at most.")
+    vector_weight: float
+    keyword_weight: float
+    embedding: str | None
+    model: str | None
+    index: str
+    summarizer: str | None = Field(description="The model that writes summaries; null: they are extracts.")
+
+
+class Settings(_Result):
+    """The settings in effect."""
+
+    default_project: str
+    largest_text: int = Field(description="Characters of a text at most.")
+    most_items: int = Field(description="Items of a push at most.")
+    longest_query: int = Field(description="Characters of a query at most.")
+    memories: list[MemorySettings]
+
+
 async def memory_types(_context: Context) -> MemoryTypes:
     """The types that an item may have: what happened, what is so, and how something is done."""
-    return MemoryTypes(sorted(get_args(MemoryType)))
+    return MemoryTypes(list(get_args(MemoryType)))
 
 
 async def projects(context: Context) -> Names:
     """The projects that something in the collections belongs to."""
-    raise Retry("this cannot be read yet")
+    found: Counter[str] = Counter()
+    for memory in await collection_memories(context):
+        found += named(await store_of(memory).projects(None, user_filter(context, None)))
+    return Names(sorted(found))
 
 
 async def tags(context: Context, *, project_id: str) -> Names:
-    """The tags that are used in a project."""
-    raise Retry("this cannot be read yet")
+    """The tags that are used in a project; an unknown one has none."""
+    found: set[str] = set()
+    for memory in await collection_memories(context):
+        found.update(await store_of(memory).tags(None, user_filter(context, None), project_id))
+    return Names(sorted(found))
 
 
-async def health(context: Context) -> BaseModel:
+async def health(context: Context) -> Health:
     """Whether the embedding and the index of each collection answer, and what they are."""
-    raise Retry("this cannot be read yet")
+    default = (await default_memory(context)).name
+    memories = []
+    for memory in await collection_memories(context):
+        whose = user_filter(context, None)
+        seen = await index_stats(memory, user=whose)
+        memories.append(
+            MemoryHealth(
+                memory=memory.name,
+                default=memory.name == default,
+                embedding=EmbeddingHealth(
+                    provider=memory.embedding, model=model_of(memory), dimension=dimension_of(memory)
+                ),
+                index=IndexHealth(
+                    kind=index_of(memory),
+                    reachable=seen is not None and memory.index_problem is None,
+                    dimension=None if seen is None else seen.dimension,
+                    items=None if seen is None else seen.entries,
+                    embedded=None if seen is None else seen.embedded,
+                ),
+                state=state_of(context, memory),
+            )
+        )
+    well = all(each.state == READY and each.index.reachable for each in memories)
+    return Health(status="ok" if well else "degraded", memories=memories)
 
 
-async def settings(context: Context) -> BaseModel:
+async def settings(context: Context) -> Settings:
     """How each collection cuts, searches and summarises; no secret is among it."""
-    raise Retry("this cannot be read yet")
+    default = (await default_memory(context)).name
+    found = []
+    for memory in await collection_memories(context):
+        options, search = store_of(memory).options, memory.block.search
+        summarizer: Any = getattr(memory, "summarizer", None)
+        found.append(
+            MemorySettings(
+                memory=memory.name,
+                default=memory.name == default,
+                chunk_size=options.chunk_size,
+                chunk_overlap=min(options.chunk_overlap, options.chunk_size // 2),
+                vector_weight=search.vector_weight,
+                keyword_weight=search.keyword_weight,
+                embedding=memory.embedding,
+                model=model_of(memory),
+                index=index_of(memory),
+                summarizer=None if summarizer is None else f"{summarizer.name}/{summarizer.model}",
+            )
+        )
+    return Settings(
+        default_project=PROJECT,
+        largest_text=LARGEST_TEXT,
+        most_items=MOST_ITEMS,
+        longest_query=LONGEST_QUERY,
+        memories=found,
+    )

@@ -62,3 +62,9 @@ class TimeRange(BaseModel):
         """Both ends in UTC; one that is open is left out."""
         ends = (("start", self.start), ("end", self.end))
         return {name: rfc3339(time) for name, time in ends if time is not None}
+
+
+Within = Annotated[
+    TimeRange | None,
+    Field(description="Only what was kept from `start` to `end`, both included.", examples=[EXAMPLE]),
+]

@@ -1,0 +1,23 @@
+"""The readables as operations, for who asks the daemon on its admin socket: the caller is the root's own user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.api.house import House
+from runtime.api.parameters import text
+from runtime.identity import OWNER_CALLER
+from runtime.tools import Context
+from runtime.tools.readables import as_json, listed, path_in, read
+
+
+async def resource_list(_house: House, _parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Every readable under each of its addresses, as the Model Context Protocol lists them."""
+    return {"resources": listed()}
+
+
+async def resource_read(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands at the address `uri`, as JSON in `content`."""
+    uri = text(parameters, "uri")
+    return {"uri": uri, "content": as_json(await read(Context(OWNER_CALLER, house), path_in(uri)))}

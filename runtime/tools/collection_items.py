@@ -1,0 +1,94 @@
+"""`get`, `update` and `forget`: single items of collections, by their ids."""
+
+from __future__ import annotations
+
+from runtime.errors import NotFound, UsageError
+from runtime.memory import Item, NoSuchItem
+from runtime.memory.store import LARGEST_TEXT
+from runtime.tools.collection_access import Collection, collection_memories
+from runtime.tools.collection_types import (
+    Forgotten,
+    ItemId,
+    KeptMemory,
+    NewProject,
+    NewText,
+    NewType,
+    SourceUri,
+    Tags,
+    fields_of,
+)
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory_access import user_filter
+
+
+async def get(context: Context, memory_id: ItemId) -> KeptMemory:
+    """Show one item of a collection, and how it came to be."""
+    item, _ = await _found(context, memory_id)
+    return _kept(item)
+
+
+async def update(
+    context: Context,
+    memory_id: ItemId,
+    *,
+    text: NewText = None,
+    tags: Tags = None,
+    project_id: NewProject = None,
+    memory_type: NewType = None,
+    source_uri: SourceUri = None,
+) -> KeptMemory:
+    """Say something else in an item of a collection, or of it: what is not given stays.
+
+    Its id, its time and how it came to be stay too. An empty list of tags takes all of them away. Secrets are taken
+    out of the new text.
+    """
+    given = {
+        "text": text,
+        "tags": None if tags is None else tuple(tags),
+        "project_id": project_id,
+        "memory_type": memory_type,
+        "source_uri": source_uri,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise UsageError("there is nothing to change", hint=f"give one or more of {', '.join(given)}")
+    if text is not None:
+        if not text.strip():
+            raise wrong("text", "it is blank", hint="forget takes the whole item away", example="The API has no limit")
+        if len(text) > LARGEST_TEXT:
+            raise wrong("text", f"it has {len(text):,} characters; {LARGEST_TEXT:,} are the most")
+        changes["chunk_hash"] = ""
+    item, where = await _found(context, memory_id)
+    try:
+        return _kept(await where.memory.replace(item.changed(**changes)))
+    except NoSuchItem:
+        raise _none(memory_id) from None
+
+
+async def forget(context: Context, memory_id: ItemId) -> Forgotten:
+    """Forget one item of a collection for good."""
+    item, where = await _found(context, memory_id)
+    try:
+        await where.memory.forget(item.memory_id, item.agent_id)
+    except NoSuchItem:
+        raise _none(memory_id) from None
+    return Forgotten(memory_id=item.memory_id, collection=item.agent_id)
+
+
+async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
+    """Another user's looks as if it were not there. Raises NotFound."""
+    whose = user_filter(context, None)
+    for memory in await collection_memories(context):
+        item = await memory.find(memory_id, whose)
+        if item is not None:
+            return item, Collection(memory, item.agent_id)
+    raise _none(memory_id)
+
+
+def _none(memory_id: str) -> NotFound:
+    return NotFound(f"no collection has an item with the id {memory_id}", hint="search shows the ids of what it finds")
+
+
+def _kept(item: Item) -> KeptMemory:
+    return KeptMemory(**fields_of(item, item.agent_id), provenance=item.provenance)

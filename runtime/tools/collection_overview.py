@@ -1,0 +1,215 @@
+"""`get-collections`, `new-collection` and `metrics`: which collections there are, and how much is in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from runtime.errors import SymbiontError
+from runtime.memory import FsyncFailed
+from runtime.memory.collection.store import Counts
+from runtime.memory.opened import OpenMemory
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
+from runtime.search.index import DEFAULT as DEFAULT_INDEX
+from runtime.search.index.index import IndexStats
+from runtime.tools.collection_access import (
+    collection_memories,
+    default_memory,
+    find_collection,
+    store_of,
+)
+from runtime.tools.collection_types import (
+    MOST_TAGS,
+    PROJECT,
+    Collection,
+    CollectionMetrics,
+    CollectionName,
+    Collections,
+    CollectionState,
+    Dimension,
+    MadeCollection,
+    Metrics,
+    ToolCounts,
+)
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory_access import sees_all, user_filter
+
+LOOK_SECONDS: Final = 5.0
+"""How long an index may take to say how it is."""
+READY: Final = "ready"
+
+
+async def get_collections(context: Context) -> Collections:
+    """List the collections, how much is in each, and how each is searched."""
+    found: list[CollectionState] = []
+    for memory in await collection_memories(context):
+        state: dict[str, Any] = {
+            "embedding": memory.embedding,
+            "model": model_of(memory),
+            "dimension": dimension_of(memory),
+            "index": index_of(memory),
+            "state": state_of(context, memory),
+        }
+        found += [CollectionState(**fields, **state) for fields in await counted(context, memory)]
+    return Collections(collections=found)
+
+
+async def new_collection(context: Context, name: CollectionName, dimension: Dimension = None) -> MadeCollection:
+    """Make an empty collection, or find it there already.
+
+    Nothing else has to be said: it is searched as its memory is. With a `dimension` it is refused when the embedding
+    makes vectors of another one.
+    """
+    if name in {".", ".."}:
+        raise wrong("name", "this is no name: it has more than dots", example="research")
+    memory = await default_memory(context)
+    notes: list[str] = []
+    known = await _asserted(memory, dimension, notes)
+    created = False
+    # What a declared memory is called is there without being made.
+    if name not in {each.name for each in await collection_memories(context)}:
+        created = await store_of(memory).create(name, context.caller.user_id)
+    else:
+        memory = (await find_collection(context, name)).memory
+    return MadeCollection(
+        name=name, memory=memory.name, created=created, embedding=memory.embedding, dimension=known, notes=notes
+    )
+
+
+async def metrics(context: Context, collection: Collection = None) -> Metrics:
+    """Count what is in each collection, or in one, and how often each tool was called."""
+    from runtime.tools import TOOLS  # The table that this is in.
+
+    only = None if collection is None else await find_collection(context, collection)
+    memories = await collection_memories(context) if only is None else [only.memory]
+    found: list[CollectionMetrics] = []
+    for memory in memories:
+        wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
+        found += [await _measured(context, memory, fields) for fields in wanted]
+    called = {name: tool.counts for name, tool in TOOLS.items() if tool.counts.calls}
+    return Metrics(
+        collections=found,
+        tools={name: ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},
+    )
+
+
+async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
+    """The collections of a memory that the caller may see, its own first, each with how much is in it."""
+    default = (await default_memory(context)).name
+    there = {each.name: each for each in await store_of(memory).counts(user_id=user_filter(context, None))}
+    there.setdefault(memory.name, Counts(memory.name, 0, 0, 0, 0))
+    return [
+        {
+            "name": each.name,
+            "memory": memory.name,
+            "default": each.name == memory.name == default,
+            "items": each.items,
+            "by_type": {
+                "episodic": each.episodic,
+                "semantic": each.semantic,
+                "procedural": each.procedural,
+            },
+        }
+        for each in sorted(there.values(), key=lambda each: (each.name != memory.name, each.name))
+    ]
+
+
+async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, Any]) -> CollectionMetrics:
+    whose, name = user_filter(context, None), fields["name"]
+    projects = await store_of(memory).projects(name, whose)
+    tags = await store_of(memory).tags(name, whose)
+    seen = await index_stats(memory, name, whose)
+    shown = sees_all(context)
+    return CollectionMetrics(
+        **fields,
+        embedded=None if seen is None else seen.embedded,
+        # What the index does not hold yet waits too.
+        waiting=None if seen is None else max(0, fields["items"] - seen.embedded),
+        projects=dict(sorted(named(projects).items())),
+        tags=dict(tags.most_common(MOST_TAGS)),
+        index_problem=_told(memory.index_problem, "the index is not as it should be", shown=shown),
+        embedding_problem=_told(memory.embedding_problem, "nothing is embedded just now", shown=shown),
+    )
+
+
+def named(projects: Counter[str | None]) -> Counter[str]:
+    """How many items each project has; what names none belongs to the default one."""
+    found: Counter[str] = Counter()
+    for project, count in projects.items():
+        found[project or PROJECT] += count
+    return found
+
+
+async def index_stats(memory: OpenMemory, name: str | None = None, user: str | None = None) -> IndexStats | None:
+    """How much the index holds; None when it cannot say."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await memory.indexer.index.stats(name, user)
+    except FsyncFailed:
+        raise
+    except (SymbiontError, TimeoutError):
+        return None
+
+
+def model_of(memory: OpenMemory) -> str | None:
+    """Which model makes its vectors."""
+    embedder = memory.embedder
+    return None if embedder is None else embedder.model
+
+
+def dimension_of(memory: OpenMemory) -> int | None:
+    """The numbers of its vectors, as far as that is known without asking a model."""
+    embedder = memory.embedder
+    return None if embedder is None else embedder.dimension
+
+
+def index_of(memory: OpenMemory) -> str:
+    """The kind of its index."""
+    return DEFAULT_INDEX if memory.block.index is None else memory.block.index.name
+
+
+def state_of(context: Context, memory: OpenMemory) -> str:
+    """`ready`, or what does not work as declared just now, as the caller may see it."""
+    if not memory.problems:
+        return READY
+    if sees_all(context):
+        return "; ".join(memory.problems)
+    return "something does not work as declared just now: what is there is kept"
+
+
+def _told(problem: str | None, instead: str, *, shown: bool) -> str | None:
+    return problem if shown or problem is None else instead
+
+
+async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) -> int | None:
+    """The dimension of the memory's vectors. Raises WrongParameters when another one is wanted, EmbeddingMismatch when
+    the model does not make the declared one, EmbeddingUnavailable when nobody can say and it matters."""
+    embedder = memory.embedder
+    if embedder is None:
+        if wanted is not None:
+            notes.append(f"nothing makes vectors of {wanted} numbers here: it is searched by keyword only")
+        return None
+    try:
+        vector = (await embedder.embed(["dimension"]))[0]
+    except EmbeddingMismatch as error:
+        hint = "; ".join(filter(None, (error.hint, "or set EMBEDDING_DIMENSION where the program does not say it")))
+        raise EmbeddingMismatch(str(error), hint=hint) from None
+    except EmbeddingUnavailable as error:
+        if wanted is not None and embedder.dimension is None:
+            raise
+        notes.append(f"the embedding does not answer now: {error.line()}")
+    else:
+        assert embedder.dimension in {None, len(vector)}
+    known = embedder.dimension
+    if wanted is not None and known is not None and wanted != known:
+        raise wrong(
+            "dimension",
+            f"the embedding {embedder.name} ({embedder.model}) makes vectors of {known} numbers, not of {wanted}",
+            hint=f"leave it out or give {known}; for {wanted} set `embedding` and its `dimension` in the memory "
+            f"{memory.name}, or EMBEDDING_MODEL and EMBEDDING_DIMENSION",
+            example=known,
+        )
+    return known

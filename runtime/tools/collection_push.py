@@ -1,0 +1,259 @@
+"""`push`: texts into a collection, in chunks, each once (the fifth design, M3)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from runtime.clock import utc
+from runtime.errors import SymbiontError
+from runtime.memory import Item, Provenance, RefusedItem, Scan, redact
+from runtime.memory.chunks import chunks
+from runtime.memory.collection.store import BATCH
+from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.tools.collection_access import Collection, collection_notes, find_collection
+from runtime.tools.collection_types import (
+    PROJECT,
+    FailedItem,
+    Items,
+    NewProject,
+    NewType,
+    Pushed,
+    PushedItem,
+    Replace,
+    SourceUri,
+    Tags,
+    Text,
+)
+from runtime.tools.collection_types import Collection as CollectionArgument
+from runtime.tools.context import Context
+from runtime.tools.failure import code_of, wrong
+from runtime.tools.tool import WrongParameters
+from runtime.tools.wording import problem_of
+
+_ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
+_GIVEN: Final = ("memory_type", "tags", "source_uri")
+
+
+async def push(
+    context: Context,
+    text: Text = None,
+    *,
+    items: Items = None,
+    project_id: NewProject = None,
+    memory_type: NewType = None,
+    tags: Tags = None,
+    source_uri: SourceUri = None,
+    collection: CollectionArgument = None,
+    replace: Replace = False,
+) -> Pushed:
+    """Remember a text, or several: each is cut into chunks, and each chunk is kept once.
+
+    Give `text`, or `items` with a text each; what is said beside `items` holds for those that do not say it. A chunk
+    that is there already is not kept twice: what you say of it anew (type, tags, source) replaces what was said, the
+    rest stays. Secrets are taken out. When it is answered it is on disk, and can be found by its words at once; by
+    meaning as soon as it has a vector. A broken item of `items` fails alone, and is named in `failed`.
+    """
+    if (text is None) == (items is None):
+        what = "it is required, or items" if text is None else "it is given beside items: give one of the two"
+        raise wrong("text", what)
+    if replace and items is None and source_uri is None:
+        raise wrong("replace", "what is to be replaced is known by its source_uri, which is not given")
+    common = {"project_id": project_id, "memory_type": memory_type, "tags": tags, "source_uri": source_uri}
+    known = {name: value for name, value in common.items() if value is not None}
+    target = await find_collection(context, collection)
+    options = target.store.options
+    work = _Push(context, target, options.chunk_size, options.chunk_overlap, replace=replace, alone=items is None)
+    if items is None:
+        assert text is not None
+        one = PushedItem(text=text, project_id=project_id, memory_type=memory_type, tags=tags, source_uri=source_uri)
+        await work.cut(0, one)
+    else:
+        await work.cut_each(items, known)
+    await work.keep()
+    await work.forget_replaced()
+    return work.answer()
+
+
+class _Chunk(NamedTuple):
+    """A chunk as an item, and which fields an item that is there keeps."""
+
+    number: int
+    item: Item
+    keep: frozenset[str]
+
+
+@dataclass
+class _Push:
+    """One push: what waits to be kept, and what was."""
+
+    context: Context
+    target: Collection
+    size: int
+    overlap: int
+    replace: bool
+    alone: bool
+    """Whether there is one text, so that what is wrong with it fails the push."""
+    waiting: list[_Chunk] = field(default_factory=list)
+    kept: dict[str, None] = field(default_factory=dict)
+    changed: dict[str, None] = field(default_factory=dict)
+    skipped: int = 0
+    removed: int = 0
+    failed: dict[int, FailedItem] = field(default_factory=dict)
+    sources: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    """Of each source and project that is replaced, the hashes that stay."""
+
+    async def cut_each(self, items: Sequence[Any], known: dict[str, Any]) -> None:
+        """Cut those of the items that are as they should be; name the others."""
+        for number, given in enumerate(items):
+            try:
+                await self.cut(number, _read(given, known))
+            except SymbiontError as error:
+                if not isinstance(error, WrongParameters | RefusedItem):
+                    raise
+                self.fail(number, _source(given), error)
+            # What is beside it on this loop must not wait for a thousand items.
+            await asyncio.sleep(0)
+
+    async def cut(self, number: int, given: PushedItem) -> None:
+        """Cut a text into chunks that wait to be kept. Raises WrongParameters, RefusedItem."""
+        if not given.text.strip():
+            if not self.replace or given.source_uri is None:
+                raise wrong("text", "it is blank: there is nothing to keep")
+            # A file that was emptied: what was there of it is to go.
+            self.sources.setdefault((redact(given.source_uri), given.project_id or PROJECT), set())
+            return
+        if len(given.text) > LARGEST_TEXT:
+            raise wrong("text", f"it has {len(given.text):,} characters; {LARGEST_TEXT:,} are the most")
+        if self.replace and given.source_uri is None:
+            raise wrong("source_uri", "what is to be replaced is known by it, and it is not given")
+        if len(given.text) > _ON_THE_LOOP:
+            items = await asyncio.to_thread(self._items, given)
+        else:
+            items = self._items(given)
+        keep = _keeps(given, len(items))
+        self.waiting += [_Chunk(number, item, keep) for item in items]
+        if self.replace:
+            # As the store will have them: without secrets.
+            clean = await asyncio.to_thread(lambda: [redacted_item(item) for item in items])
+            for item in clean:
+                assert item.source_uri is not None
+                stays = self.sources.setdefault((item.source_uri, item.project_id or PROJECT), set())
+                stays.add(item.chunk_hash)
+
+    def _items(self, given: PushedItem) -> list[Item]:
+        parts = chunks(given.text, self.size, self.overlap)
+        whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
+        session = (given.source_uri or f"text:{whole}") if len(parts) > 1 else None
+        now = utc(self.context.house.clock.now())
+        return [
+            Item(
+                project_id=given.project_id or PROJECT,
+                agent_id=self.target.name,
+                user_id=self.context.caller.user_id,
+                memory_type=given.memory_type or "semantic",
+                timestamp=now,
+                source_uri=given.source_uri,
+                tags=tuple(given.tags or ()),
+                text=part,
+                provenance=Provenance(session_id=session),
+            )
+            for part in parts
+        ]
+
+    async def keep(self) -> None:
+        """Keep what waits, batch by batch: who is cut off has kept whole batches, and may push the same again."""
+        for begin in range(0, len(self.waiting), BATCH):
+            batch = self.waiting[begin : begin + BATCH]
+            # What keeps the same fields goes together.
+            for keep in dict.fromkeys(chunk.keep for chunk in batch):
+                await self._upsert([chunk for chunk in batch if chunk.keep == keep], keep)
+            self.context.progress("keeping", begin + len(batch), len(self.waiting))
+
+    async def _upsert(self, batch: Sequence[_Chunk], keep: frozenset[str]) -> None:
+        memory = self.target.memory
+        try:
+            done = await memory.upsert([chunk.item for chunk in batch], keep=keep)
+        except RefusedItem as error:
+            if self.alone:
+                raise
+            if len(batch) == 1:
+                self.fail(batch[0].number, batch[0].item.source_uri, error)
+                return
+            # One of them is refused, and the others are not: each by itself.
+            for chunk in batch:
+                await self._upsert([chunk], keep)
+            return
+        self.kept.update(dict.fromkeys(item.memory_id for item in done.inserted))
+        self.changed.update(dict.fromkeys(item.memory_id for item in done.updated))
+        self.skipped += done.skipped
+
+    def fail(self, number: int, source: str | None, error: SymbiontError) -> None:
+        """Note that an item was not kept, or not all of it."""
+        path, what = error.problems[0] if isinstance(error, WrongParameters) else ((), error.line())
+        where = ".".join(map(str, path)) or ("text" if isinstance(error, RefusedItem) else None)
+        self.failed[number] = FailedItem(
+            index=number, source_uri=source, field=where, code=code_of(error, None), message=what
+        )
+
+    async def forget_replaced(self) -> None:
+        """Forget what is there of the sources and not in them any more. It comes last: who is cut off has both."""
+        for (source, project), stays in self.sources.items():
+            gone = [item.memory_id async for item in self._of(source, project) if item.chunk_hash not in stays]
+            for number, memory_id in enumerate(gone):
+                await self.target.memory.forget(memory_id, self.target.name)
+                self.context.progress("forgetting", number + 1, len(gone))
+            self.removed += len(gone)
+
+    def _of(self, source: str, project: str) -> AsyncIterator[Item]:
+        user = self.context.caller.user_id
+        wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source)
+        return self.target.memory.store.scan(wanted)
+
+    def answer(self) -> Pushed:
+        """What was done."""
+        # What the same push inserted and then said more of counts as inserted.
+        updated = [each for each in self.changed if each not in self.kept]
+        written = [*self.kept, *updated]
+        return Pushed(
+            inserted=len(self.kept),
+            updated=len(updated),
+            skippedDuplicates=self.skipped + len(self.changed) - len(updated),
+            chunksIndexed=len(written),
+            chunkSize=self.size,
+            removed=self.removed,
+            memory_ids=written,
+            failed=[self.failed[number] for number in sorted(self.failed)],
+            notes=collection_notes(self.context, self.target.memory) if written else [],
+            collection=self.target.name,
+        )
+
+
+def _read(given: Any, known: dict[str, Any]) -> PushedItem:
+    """One of the items, with what is said for all. Raises WrongParameters."""
+    if not isinstance(given, dict):
+        raise WrongParameters(None, (((), "it is not a JSON object"),))
+    try:
+        return PushedItem.model_validate({**known, **{key: it for key, it in given.items() if it is not None}})
+    except ValidationError as error:
+        told = error.errors(include_url=False, include_input=False)
+        problems = tuple(problem_of(each, PushedItem, tuple(PushedItem.model_fields)) for each in told)
+        raise WrongParameters(None, problems) from None
+
+
+def _source(given: Any) -> str | None:
+    source = given.get("source_uri") if isinstance(given, dict) else None
+    return redact(source) if isinstance(source, str) else None
+
+
+def _keeps(given: PushedItem, parts: int) -> frozenset[str]:
+    """What an item that is there keeps: what is not said of this one. Where a chunk stands is said by its source."""
+    keep = {name for name in _GIVEN if getattr(given, name) is None}
+    if given.source_uri is None or parts == 1:
+        keep.add("provenance")
+    return frozenset(keep)

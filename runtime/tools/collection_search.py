@@ -1,0 +1,125 @@
+"""`search`: what a collection knows of a question (the fifth design, M6 to M8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.clock import utc
+from runtime.errors import UsageError
+from runtime.memory import redact
+from runtime.memory.opened import FoundHit
+from runtime.search.entry import Filter
+from runtime.tools.collection_access import find_collection
+from runtime.tools.collection_types import (
+    AllTags,
+    Collection,
+    Hit,
+    Limit,
+    Project,
+    Query,
+    SearchResult,
+    Threshold,
+    Type,
+    UsedFilters,
+    WantedSource,
+    WantedTags,
+    fields_of,
+)
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory import shown_notes
+from runtime.tools.memory_access import user_filter
+from runtime.tools.time_range import Within
+
+LONGEST_LINE: Final = 1200
+"""Characters of one hit in the context."""
+LONGEST_CONTEXT: Final = 12_000
+"""Characters of the whole context."""
+
+
+async def search(
+    context: Context,
+    query_text: Query,
+    *,
+    project_id: Project = None,
+    memory_type: Type = None,
+    tags: WantedTags = [],  # noqa: B006 - nobody changes it
+    tags_all: AllTags = [],  # noqa: B006
+    time_range: Within = None,
+    source_uri: WantedSource = None,
+    limit: Limit = 10,
+    score_threshold: Threshold = None,
+    collection: Collection = None,
+) -> SearchResult:
+    """Find what is remembered about something, by meaning and by words at once.
+
+    Narrow it by project, type, tags, source or time. `context` holds the hits as numbered lines, to be read as they
+    are; `used_filters` says what was searched by, and `notes` what there is to know about how it was found.
+    """
+    target = await find_collection(context, collection)
+    wanted = Filter(
+        agent=target.name,
+        type=memory_type,
+        user=user_filter(context, None),
+        project=project_id,
+        source=None if source_uri is None else redact(source_uri),
+        tags_any=frozenset(tags),
+        tags_all=frozenset(tags_all),
+        since=None if time_range is None else time_range.start,
+        until=None if time_range is None else time_range.until,
+    )
+    memory, now = target.memory, utc(context.house.clock.now())
+    try:
+        question = memory.question(query_text, now=now, limit=limit, wanted=wanted)
+    except UsageError as error:
+        raise wrong("query_text", str(error), hint=error.hint) from None
+    found = await memory.search(question)
+    hits = [
+        Hit(**fields_of(hit.item, target.name), score=hit.score, parts=dict(hit.parts))
+        for hit in found.hits
+        if score_threshold is None or hit.score >= score_threshold
+    ]
+    return SearchResult(
+        hits=hits,
+        context=in_lines(hits),
+        used_filters=UsedFilters(
+            project_id=project_id,
+            memory_type=memory_type,
+            tags=tags,
+            tags_all=tags_all,
+            source_uri=source_uri,
+            time_range=None if time_range is None else time_range.shown(),
+            limit=limit,
+            score_threshold=score_threshold,
+            scoreThreshold=score_threshold,
+            collection=target.name,
+        ),
+        notes=[*shown_notes(context, memory, found.notes), *_left_out(found.hits, hits)],
+    )
+
+
+def _left_out(found: Sequence[FoundHit], hits: Sequence[Hit]) -> list[str]:
+    below = len(found) - len(hits)
+    return [f"{below} of {len(found)} hits are below the threshold and left out"] if below else []
+
+
+def in_lines(hits: Sequence[Hit]) -> str:
+    """The hits as a prompt has them: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, bounded."""
+    lines: list[str] = []
+    room = LONGEST_CONTEXT
+    for number, hit in enumerate(hits, 1):
+        source = f", {_one_line(hit.source_uri, 200)}" if hit.source_uri else ""
+        line = f"[{number}] {hit.timestamp[:10]} {hit.memory_type}{source}: {_one_line(hit.text, LONGEST_LINE)}"
+        room -= len(line) + 1
+        if room < 0:
+            lines.append(f"({len(hits) - number + 1} more)")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _one_line(text: str, longest: int) -> str:
+    """In one line, so that no text can pass itself off as another hit."""
+    even = " ".join(text.split())
+    return even if len(even) <= longest else f"{even[: longest - 1]}…"

@@ -1,0 +1,291 @@
+"""Everything of one memory into another, so that it is searched by another index or kept under another name."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, NamedTuple
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.errors import NotFound, SymbiontError
+from runtime.memory import FsyncFailed, Item, Part, Scan, Unsupported
+from runtime.memory.opened import OpenMemory
+from runtime.memory.store import redacted_item
+from runtime.names import unknown
+from runtime.tools.collection_access import STORE
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory_types import AnyAgent, DryRun
+
+log = structlog.get_logger("symbiont.memory")
+
+ROUNDS: Final = 5
+"""How often what changed while it was copied is copied again."""
+NAMED: Final = 20
+"""Items that are named at most of those that could not be moved."""
+
+From = Annotated[str, Field(min_length=1, max_length=64, description="The memory to copy.", examples=["notes"])]
+Into = Annotated[
+    str, Field(min_length=1, max_length=64, description="The memory that gets everything of it.", examples=["archive"])
+]
+
+
+class MovedAgent(BaseModel):
+    """What became of what one agent remembers, or of one collection."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    to: str = Field(description="Whose it is in the memory it was copied into.")
+    items: int = Field(description="As many as there are to copy.")
+    copied: int = Field(description="Those that were copied by this call.")
+    there: int = Field(description="Those that were there before, with the same id and the same content.")
+    equal: int = Field(description="Those that are there under another id, with the same text.")
+    different: int = Field(description="Those whose id something else has there, which was left as it is.")
+    different_ids: list[str] = Field(description=f"Their ids, {NAMED} at most.")
+    items_there: int | None = Field(description="As many as it has afterwards. Not counted by a dry run.")
+    sha256: str | None = Field(description="Of all that was copied or there, the same on both sides.")
+    indexed: int | None = Field(description="Entries of the index.")
+    embedded: int | None = Field(description="Entries of the index that have a vector.")
+    problems: list[str]
+
+
+class MovedMemory(BaseModel):
+    """What a move did."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    target: str
+    agents: list[MovedAgent]
+    embedding: str | None = Field(description="The embedding of the memory it was copied into.")
+    problems: list[str] = Field(description="What went wrong besides.")
+    good: bool = Field(description="Whether all of it is there, and in the index.")
+    dry_run: bool
+
+
+async def memory_move(
+    context: Context, source: From, target: Into, agent: AnyAgent = None, dry_run: DryRun = False
+) -> MovedMemory:
+    """Copy everything of a memory into another one, and see that it is there.
+
+    Ids, times and all that is known of the items stay as they are. What is there already is not copied again, so a move
+    that was cut off is finished by the same call. What it is copied from stays as it is.
+    """
+    origin, goal = await _named(context, "source", source), await _named(context, "target", target)
+    if origin is goal or origin.store.identity == goal.store.identity:
+        raise wrong("target", f"it is {source}, which is to be moved", hint="name another memory")
+    if "upsert" not in goal.store.capabilities:
+        raise Unsupported(
+            f"the memory {goal.name} keeps {goal.block.store.name}, which give items ids of their own",
+            hint=f"symbi memory export --memory {source} --output FILE, then symbi memory import FILE --memory {target}",
+        )
+    moves = [_Move(context, origin, goal, name, dry_run=dry_run) for name in await _agents(origin, agent)]
+    for move in moves:
+        await move.copy()
+    problems = [] if dry_run else await _index(context, goal, [move.into for move in moves])
+    rows = [await move.outcome() for move in moves]
+    if not dry_run:
+        log.info("a memory was moved", source=source, target=target, items=sum(row.copied for row in rows))
+    good = not problems and not any(row.problems for row in rows)
+    return MovedMemory(
+        source=source,
+        target=target,
+        agents=rows,
+        embedding=goal.embedding,
+        problems=problems,
+        good=good,
+        dry_run=dry_run,
+    )
+
+
+async def _named(context: Context, field: str, name: str) -> OpenMemory:
+    """The memory of this name, the one without a block too. Raises NotFound with the nearest names."""
+    memories = context.house.memories
+    if name in memories:
+        return memories[name]
+    if name == STORE:
+        return await context.house.collection_memory()
+    error = unknown("memory", name, {*memories, STORE}, NotFound)
+    raise wrong(field, str(error), hint=error.hint)
+
+
+async def _agents(origin: OpenMemory, agent: str | None) -> list[str]:
+    there = await origin.store.agents()
+    if agent is None:
+        return list(there)
+    if agent not in there:
+        error = unknown("agent", agent, there, NotFound)
+        raise wrong("agent", f"{error} in the memory {origin.name}", hint=error.hint)
+    return [agent]
+
+
+async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> list[str]:
+    """Bring the index up to date, and make vectors; what went wrong."""
+    problems = [line for line in [goal.index_problem] if line]
+    for agent in agents:
+        problems += (await goal.sync(agent, context.progress)).problems
+    if goal.embedding is None:
+        return list(dict.fromkeys([*problems, *goal.not_opened]))
+    try:
+        await goal.embed(progress=context.progress)
+    except FsyncFailed:
+        raise
+    except SymbiontError as error:
+        problems.append(f"not everything has a vector: {error.line()}")
+    return list(dict.fromkeys(problems))
+
+
+class _Seen(NamedTuple):
+    """An item as it is to be found in the other memory."""
+
+    memory_id: str
+    digest: bytes
+    same_text: tuple[str, str | None, str, str]
+    """What makes another item its equal."""
+
+
+class _Move:
+    """One agent's part of a move."""
+
+    def __init__(self, context: Context, origin: OpenMemory, goal: OpenMemory, agent: str, *, dry_run: bool) -> None:
+        self._context = context
+        self._origin = origin
+        self._goal = goal
+        self._agent = agent
+        self._dry_run = dry_run
+        # What clients push stands under the name of the memory that they push into.
+        own = origin.block.store.name == STORE and agent == origin.name
+        self.into = goal.name if own else agent
+        self._parts: dict[str, list[_Seen]] = {}
+        """What was read of each part when it was read last."""
+        self._copied: set[str] = set()
+        self._equal: set[str] = set()
+        self._different: set[str] = set()
+
+    async def copy(self) -> None:
+        """Copy part by part; what was changed meanwhile is copied again. Raises StoreError."""
+        done: dict[str, str] = {}
+        for _ in range(ROUNDS):
+            parts = await self._origin.store.parts(self._agent)
+            changed = [part for part in parts if done.get(part.name) != part.revision]
+            for name in self._parts.keys() - {part.name for part in parts}:
+                del self._parts[name]
+            if not changed:
+                break
+            for number, part in enumerate(changed):
+                self._context.progress(f"copying {self._agent}", number, len(changed))
+                await self._copy_part(part)
+                done[part.name] = part.revision
+            self._context.progress(f"copying {self._agent}", len(changed), len(changed))
+        if not self._dry_run and not self._parts:
+            await self._begin()
+
+    async def _begin(self) -> None:
+        """A collection that holds nothing is a collection all the same."""
+        from runtime.memory.collection.store import CollectionStore
+
+        store = self._goal.store
+        if isinstance(store, CollectionStore):
+            await store.create(self.into, self._context.caller.user_id)
+
+    async def _copy_part(self, part: Part) -> None:
+        read = [item for item, _ in await self._origin.store.read(part)]
+        # What a person wrote into a file by hand may hold secrets; no store takes them.
+        items = await asyncio.to_thread(self._as_there, read)
+        self._parts[part.name] = seen = await asyncio.to_thread(lambda: [_seen(item) for item in items])
+        there = await self._there(items)
+        new = []
+        for item, known in zip(items, seen, strict=True):
+            found = there.get(item.memory_id)
+            if found is None:
+                new.append(item)
+            elif found != known.digest:
+                self._different.add(item.memory_id)
+        if self._dry_run:
+            self._copied.update(item.memory_id for item in new)
+            return
+        written = {item.memory_id for item in await self._goal.store.append(new)}
+        self._copied |= written
+        self._equal.update(item.memory_id for item in new if item.memory_id not in written)
+
+    def _as_there(self, items: Sequence[Item]) -> list[Item]:
+        moved = items if self.into == self._agent else [item.changed(agent_id=self.into) for item in items]
+        return [redacted_item(item) for item in moved]
+
+    async def _there(self, items: Sequence[Item]) -> dict[str, bytes]:
+        """What of these ids the other memory has, whoever's."""
+        if not items:
+            return {}
+        wanted = Scan(memory_ids=frozenset(item.memory_id for item in items))
+        return {item.memory_id: _seen(item).digest async for item in self._goal.store.scan(wanted)}
+
+    async def outcome(self) -> MovedAgent:
+        """What became of it, after everything was read again where it is now. Raises StoreError."""
+        wanted = {seen.memory_id: seen for part in self._parts.values() for seen in part}
+        there = len(wanted.keys() - self._copied - self._equal - self._different)
+        known = {
+            "agent": self._agent,
+            "to": self.into,
+            "items": len(wanted),
+            "copied": len(self._copied & wanted.keys()),
+            "there": there,
+            "equal": len(self._equal & wanted.keys()),
+            "different": len(self._different),
+            "different_ids": sorted(self._different)[:NAMED],
+        }
+        problems = [f"{self._goal.name} has something else under the id {each}" for each in known["different_ids"]]
+        if self._dry_run:
+            nothing = dict.fromkeys(("items_there", "sha256", "indexed", "embedded"))
+            return MovedAgent(**known, **nothing, problems=problems)
+        return MovedAgent(**known, **await self._verified(wanted, problems), problems=problems)
+
+    async def _verified(self, wanted: dict[str, _Seen], problems: list[str]) -> dict[str, Any]:
+        """Read what the other memory and its index have now, and add what is not as it should be to `problems`."""
+        found: dict[str, bytes] = {}
+        equal = set()
+        count = 0
+        parts = await self._goal.store.parts(self.into)
+        for number, part in enumerate(parts):
+            self._context.progress(f"verifying {self.into}", number, len(parts))
+            for item, _ in await self._goal.store.read(part):
+                seen = _seen(item)
+                count += 1
+                equal.add(seen.same_text)
+                if seen.memory_id in wanted:
+                    found[seen.memory_id] = seen.digest
+        kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
+        lost = [key for key in self._equal & wanted.keys() if wanted[key].same_text not in equal]
+        problems += [
+            f"{each} is not in {self._goal.name}" for each in [*sorted(kept.keys() - found.keys()), *lost][:NAMED]
+        ]
+        after = {key: found[key] for key in kept if key in found}
+        before, now = _sha256(kept), _sha256(after)
+        if before != now:
+            what = f"{len(kept):,} items with sha256 {before}, and {self._goal.name} has {len(after):,} with {now}"
+            problems.append(f"{self._agent} in {self._origin.name} is {what}")
+        stats = await self._goal.index_stats(self.into)
+        if stats.entries != count:
+            problems.append(
+                f"the index of {self._goal.name} has {stats.entries:,} entries of the {count:,} items of {self.into}"
+            )
+        if self._goal.embedding is not None and stats.embedded != stats.entries:
+            problems.append(
+                f"{stats.entries - stats.embedded:,} entries of {self.into} in the index have no vector yet"
+            )
+        return {"items_there": count, "sha256": now, "indexed": stats.entries, "embedded": stats.embedded}
+
+
+def _seen(item: Item) -> _Seen:
+    payload = json.dumps(item.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(f"{item.memory_id}\n{item.user_id}\n{item.chunk_hash}\n{payload}".encode()).digest()
+    return _Seen(item.memory_id, digest, (item.user_id, item.project_id, item.chunk_hash, item.memory_type))
+
+
+def _sha256(digests: dict[str, bytes]) -> str:
+    """Of the digests of all items in the order of their ids."""
+    return hashlib.sha256(b"".join(digests[key] for key in sorted(digests))).hexdigest()
