@@ -17,7 +17,7 @@ class Row(NamedTuple):
     parts, that decides instead; one without a default is no template, and signs the body when it is given. `event`:
     where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the option that names a header instead.
     `extra`: the optional dependency it needs. `keyless`: a webhook of it has no secret, as keys are fetched;
-    `keyless_by`: the option that makes it so.
+    `keyless_by`: the option that makes it so. `files`: of a store, whether its memories are files under their path.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     event_by: str | None = None
     keyless: bool = False
     keyless_by: str | None = None
+    files: bool = True
     options: tuple[Setting, ...] = ()
 
     @classmethod

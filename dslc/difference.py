@@ -66,7 +66,7 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
     added: list[Entry] = []
     changed: list[Entry] = []
     removed: list[Entry] = []
-    reload = Reload(old, new)
+    reload = Reload(old, new, vocabulary.fileless)
     for home, kind in HOMES.items():
         before, after = getattr(old, home), getattr(new, home)
         settings = vocabulary.kinds[kind]

@@ -9,7 +9,7 @@ it was accepted.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
@@ -23,9 +23,10 @@ _MOST_NAMES = 5
 class Reload:
     """The daemon runs `old` and is given `new`."""
 
-    def __init__(self, old: Program, new: Program) -> None:
-        self._old = _Side(old)
-        self._new = _Side(new)
+    def __init__(self, old: Program, new: Program, fileless: Collection[str] = ()) -> None:
+        """`fileless`: stores whose memories are rows under their name and no files."""
+        self._old = _Side(old, fileless)
+        self._new = _Side(new, fileless)
 
     def effects_of_block(self, kind: str, name: str) -> Iterator[str]:
         """What happens about the block `name`, which differs between both programs."""
@@ -60,15 +61,16 @@ class Reload:
         before, after = self._old.program.memories.get(name), self._new.program.memories.get(name)
         if before is None:
             return
-        if after is not None and _place(before) == _place(after):
+        place = self._old.place(before)
+        if after is not None and place == self._new.place(after):
             if _model(before) != _model(after):
                 yield "everything is embedded again in the background; until then it is found by keyword"
             return
         if after is not None:
-            yield f"opens the store at `{after.path}`"
-        heir = self._new.memories_by_place.get(_place(before))
+            yield f"opens the {self._new.shown(after)}"
+        heir = self._new.memories_by_place.get(place)
         stays = f"goes on as the memory `{heir}`" if heir else "stays there"
-        yield f"what the {before.store.name} store at `{before.path}` keeps {stays}"
+        yield f"what the {self._old.shown(before, kind=before.store.name)} keeps {stays}"
 
     def _agent(self, name: str) -> Iterator[str]:
         before, after = self._old.program.agents.get(name), self._new.program.agents.get(name)
@@ -97,8 +99,20 @@ _OF_KIND: Mapping[str, Callable[[Reload, str], Iterator[str]]] = MappingProxyTyp
 class _Side:
     """One of both programs, as the daemon sees it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, fileless: Collection[str]) -> None:
         self.program = program
+        self._fileless = fileless
+
+    def place(self, memory: Memory) -> tuple[str, str]:
+        """What a store physically is, as far as the program says: its kind, and its path or name."""
+        where = memory.name if memory.store.name in self._fileless else posixpath.normpath(memory.path)
+        return memory.store.name, where
+
+    def shown(self, memory: Memory, kind: str = "") -> str:
+        """The store as a person knows it."""
+        if memory.store.name in self._fileless:
+            return f"{memory.store.name} `{memory.name}` in the database"
+        return f"{kind} store at `{memory.path}`".lstrip()
 
     @cached_property
     def webhooks_by_path(self) -> Mapping[str, str]:
@@ -106,7 +120,7 @@ class _Side:
 
     @cached_property
     def memories_by_place(self) -> Mapping[tuple[str, str], str]:
-        return {_place(memory): name for name, memory in self.program.memories.items()}
+        return {self.place(memory): name for name, memory in self.program.memories.items()}
 
     @cached_property
     def secrets(self) -> frozenset[str]:
@@ -142,8 +156,3 @@ def _model(memory: Memory) -> tuple[object, ...]:
     """What decides which vectors a memory has, as far as the program says it."""
     choice = memory.embedding
     return () if choice is None else (choice.name, choice.options.get("model"), choice.options.get("dimension"))
-
-
-def _place(memory: Memory) -> tuple[str, str]:
-    """What a store physically is, as far as the program says: its kind and its path."""
-    return memory.store.name, posixpath.normpath(memory.path)

@@ -60,7 +60,7 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
 def _errors(file: File, pieces: list[CheckedPiece], kind: str) -> list[Diagnostic]:
     """What is wrong with the blocks of a kind, and with those that may have been meant to be of it."""
     references, said, found = (
-        References(str(_vocabulary().kinds["memory"]["path"].default)),
+        References(str(_vocabulary().kinds["memory"]["path"].default), _vocabulary().fileless),
         Contribution("", (0, ())),
         [],
     )

@@ -29,6 +29,11 @@ class Vocabulary:
             self._rows[family] = self.catalog.rows(family)
         return self._rows[family]
 
+    @property
+    def fileless(self) -> frozenset[str]:
+        """The stores whose memories are no files: their path means nothing."""
+        return frozenset(name for name, row in self.rows("store").items() if not row.files)
+
     def at(self, path: Sequence[tuple[str, str | None]]) -> Settings | None:
         """The settings of the body under `path`: kind and name first, then each key with its value, if it has one.
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import dslc.blocks
-from runtime.memory import STORES
+from runtime.memory import STORES, StoreRow
 from runtime.memory.records.remotes import REMOTES
 from runtime.models import MODELS
 from runtime.search.embedding import EMBEDDINGS
@@ -53,6 +53,7 @@ def _row(row: Any) -> dict[str, Any]:
         "signed": None if signed is None else list(signed),
         "signed_by": getattr(row, "signed_by", None),
         **_events(row),
+        **({"files": row.files} if isinstance(row, StoreRow) else {}),
         "options": [] if options is None else _settings(options),
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from dslc.check.context import LOST_USE, Checked
@@ -109,9 +109,10 @@ class Contribution:
 class References:
     """The subjects of a whole program and the diagnostics about them, kept up to date file by file."""
 
-    def __init__(self, default_folder: str) -> None:
-        """`default_folder`: the path of a memory that names none."""
+    def __init__(self, default_folder: str, fileless: Collection[str] = ()) -> None:
+        """`default_folder`: the path of a memory that names none. `fileless`: stores whose memories have no path."""
         self._default_folder = default_folder
+        self._fileless = fileless
         self._files: dict[str, Contribution] = {}
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Site]]] = defaultdict(dict)
@@ -173,7 +174,7 @@ class References:
         for declaration in new.declarations:
             subject = ("name", declaration.kind, declaration.name)
             self._declared[subject].setdefault(new.file, []).append(declaration)
-            for path in _paths_of(declaration, self._default_folder):
+            for path in self._paths_of(declaration):
                 self._declared[path].setdefault(new.file, []).append(declaration)
                 if path[1] == "memory":
                     for above in _parents(path[2]):
@@ -185,7 +186,7 @@ class References:
         for declaration in old.declarations:
             for subject in [
                 ("name", declaration.kind, declaration.name),
-                *_paths_of(declaration, self._default_folder),
+                *self._paths_of(declaration),
             ]:
                 self._declared[subject].pop(old.file, None)
                 if not self._declared[subject]:
@@ -230,11 +231,29 @@ class References:
         """Paths of blocks that came, went, or became the first of their name."""
         blocks = [block for each in (old, new) if each for block in each.declarations]
         blocks += [block for subject in names for some in self._declared.get(subject, {}).values() for block in some]
-        paths = {path for block in blocks for path in _paths_of(block, self._default_folder)}
+        paths = {path for block in blocks for path in self._paths_of(block)}
         for path in [path for path in paths if path[1] == "memory"]:
             near = {*_parents(path[2]), *self._below.get(path[2], ())}
             paths |= {("path", "memory", folder) for folder in near}
         return paths
+
+    def _paths_of(self, declaration: Declaration) -> list[Subject]:
+        """The path a block answers on or writes to; none when it could not be read."""
+        checked = declaration.checked
+        if checked is None or declaration.kind not in {"webhook", "memory"}:
+            return []
+        store = checked.given.entry("store")
+        if declaration.kind == "memory" and store is not None and str(store.value) in self._fileless:
+            return []
+        path = checked.given.values.get("path")
+        if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
+            path = self._default_folder
+        if path is None:
+            return []
+        if declaration.kind == "webhook":
+            return [("path", "webhook", str(path))]
+        folder = posixpath.normpath(str(path))
+        return [("path", "memory", folder[1:] if folder.startswith("//") else folder)]
 
     def _judge(self, subject: Subject) -> set[str]:
         """Say anew what is to be said of a subject."""
@@ -323,22 +342,6 @@ def _nested(first: Declaration, block: Declaration, *, same: bool) -> Diagnostic
     hint = f'give it a path of its own, such as `path "data/{block.name}"`'
     labels = [(f"`{first.name}` is here", first.setting("path"))]
     return _said("N208", message, block.setting("path"), hint=hint, labels=labels)
-
-
-def _paths_of(declaration: Declaration, default_folder: str) -> list[Subject]:
-    """The path a block answers on or writes to; none when it could not be read."""
-    checked = declaration.checked
-    if checked is None or declaration.kind not in {"webhook", "memory"}:
-        return []
-    path = checked.given.values.get("path")
-    if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
-        path = default_folder
-    if path is None:
-        return []
-    if declaration.kind == "webhook":
-        return [("path", "webhook", str(path))]
-    folder = posixpath.normpath(str(path))
-    return [("path", "memory", folder[1:] if folder.startswith("//") else folder)]
 
 
 def _parents(path: str) -> list[str]:

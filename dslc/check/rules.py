@@ -33,6 +33,16 @@ def _weights(context: Context, given: Given, _: Head) -> None:
     context.findings.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
 
+def _pathless(context: Context, given: Given, _: Head) -> None:
+    """A memory that is no files has no path."""
+    store, path = given.entry("store"), given.entry("path")
+    if store is not None and path is not None and str(store.value) in context.vocabulary.fileless:
+        label = context.findings.label(f"`{store.value}` is given here", store.key)
+        message = f"a `{store.value}` is kept in the database: `path` means nothing here"
+        context.findings.add("T405", message, path.key, hint="remove it", labels=[label])
+        given.good = False
+
+
 def _verified(context: Context, given: Given, head: Head) -> None:
     """A webhook has a secret, or says that it has none."""
     unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
@@ -96,6 +106,6 @@ def _compared(context: Context, given: Given, _: Head) -> None:
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
-    "memory": (_weights,),
+    "memory": (_weights, _pathless),
     "webhook": (_verified, _compared, signed_filters, known_event),
 }

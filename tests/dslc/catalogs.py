@@ -68,7 +68,11 @@ CATALOG = Catalog(
             Row(name="keyed", options=settings_of(Keyed), keyless_by="keys_url"),
             Row(name="token", signed=(), event=("$.type",)),
         ),
-        "store": (Row(name="markdown"), Row(name="records", options=settings_of(Records))),
+        "store": (
+            Row(name="markdown"),
+            Row(name="records", options=settings_of(Records)),
+            Row(name="collection", files=False),
+        ),
         "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),
         "embedding": (Row(name="remote", options=settings_of(Remote)),),
         "model": (Row(name="ollama"),),
