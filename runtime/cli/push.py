@@ -14,12 +14,15 @@ from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
-    from runtime.cli.push_sources import Beyond, Sources
+    from runtime.cli.push_sources import Source, Sources
     from runtime.daemon.root import Root
 
 TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5
 """Endings of files passed over that are named; the rest is counted."""
+_BEYOND = 25
+"""Pages that are looked for at once behind the last one. A document that had this many blank pages, and others behind
+them, leaves those."""
 
 
 @click.command(short_help="Keep files, folders or text in a collection, in chunks.")
@@ -114,16 +117,16 @@ def _push(root: Root, sources: Sources, about: dict[str, Any], *, replace: bool,
     _tell(done, sources, as_json=as_json)
 
 
-def _forget_beyond(reach: Reach, about: dict[str, Any], last: Beyond, done: _Sum) -> None:
+def _forget_beyond(reach: Reach, about: dict[str, Any], last: Source, done: _Sum) -> None:
     """Forget the pages that a document had once and has no more: some at a time, until there are none."""
-    number = last.count + 1
+    number = len(last.document.passages) + 1
     while True:
-        items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + last.looked_at)]
+        items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + _BEYOND)]
         answer = reach.ask("push", {**about, "items": items, "replace": True}, progress=unwatched)
         done.add(answer)
         if not answer["removed"]:
             return
-        number += last.looked_at
+        number += _BEYOND
 
 
 def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:

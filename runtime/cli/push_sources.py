@@ -34,25 +34,6 @@ class Source(NamedTuple):
         return None if self.uri is None else f"{self.uri}{self.document.fragment(number)}"
 
 
-class Beyond(NamedTuple):
-    """The end of a document of numbered passages: it may have had more once."""
-
-    source: Source
-
-    @property
-    def count(self) -> int:
-        """Passages that it has."""
-        return len(self.source.document.passages)
-
-    looked_at = 25
-    """Passages that are looked for at once. A document that had more blank ones than this, and then others, leaves
-    those."""
-
-    def uri_of(self, number: int) -> str | None:
-        """Where the passage `number` was from."""
-        return self.source.uri_of(number)
-
-
 @dataclass
 class Batch:
     """What one request takes."""
@@ -64,7 +45,8 @@ class Batch:
     """Files of which nothing comes after this batch."""
     characters: int = 0
     replaces: bool = True
-    last: Beyond | None = None
+    last: Source | None = None
+    """The document of numbered passages that it ends with: that may have had more once."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -149,7 +131,7 @@ class Sources:
                     batch = Batch(replaces=batch.replaces)
             batch.ended += 1
             if source.document.numbered and source.uri is not None:
-                batch.last = Beyond(source)
+                batch.last = source
                 yield batch
                 batch = Batch()
         if batch.items or batch.ended:

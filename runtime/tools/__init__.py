@@ -10,6 +10,7 @@ from runtime.tools import (
     collection_search,
     memory,
     memory_export,
+    memory_move,
     memory_upkeep,
     memory_write,
     webhooks,
@@ -77,6 +78,12 @@ TOOLS = by_name(
         Tool(memory_upkeep.memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
         Tool(memory_upkeep.memory_reindex, "admin", idempotent=True, example={"memory": "notes"}),
         Tool(memory_upkeep.memory_verify, "admin", idempotent=True, example={"agent": "reviewer"}),
+        Tool(
+            memory_move.memory_move,
+            "admin",
+            idempotent=True,
+            example={"source": "notes", "target": "archive", "dry_run": True},
+        ),
         Tool(memory_export.memory_export, "read", example={"agent": "reviewer", "limit": 200}),
         Tool(
             memory_write.memory_import,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Container, Iterable, Sequence
+from typing import Annotated, Final, NamedTuple
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,7 @@ from runtime.memory import FsyncFailed, Item, Part, Scan, Unsupported
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import redacted_item
 from runtime.names import unknown
+from runtime.search.errors import IndexFailed
 from runtime.tools.collection_access import STORE
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -82,7 +83,7 @@ async def memory_move(
     if "upsert" not in goal.store.capabilities:
         raise Unsupported(
             f"the memory {goal.name} keeps {goal.block.store.name}, which give items ids of their own",
-            hint=f"symbi memory export --memory {source} --output FILE, then symbi memory import FILE --memory {target}",
+            hint=f"symbi memory export --memory {source} --output FILE; symbi memory import FILE --memory {target}",
         )
     moves = [_Move(context, origin, goal, name, dry_run=dry_run) for name in await _agents(origin, agent)]
     for move in moves:
@@ -140,13 +141,16 @@ async def _index(context: Context, goal: OpenMemory, agents: Iterable[str]) -> l
     return list(dict.fromkeys(problems))
 
 
+_Text = tuple[str, str | None, str, str]
+"""What makes two items of one agent equal: user, project, hash and type."""
+
+
 class _Seen(NamedTuple):
     """An item as it is to be found in the other memory."""
 
     memory_id: str
     digest: bytes
-    same_text: tuple[str, str | None, str, str]
-    """What makes another item its equal."""
+    same_text: _Text
 
 
 class _Move:
@@ -197,13 +201,16 @@ class _Move:
         read = [item for item, _ in await self._origin.store.read(part)]
         # What a person wrote into a file by hand may hold secrets; no store takes them.
         items = await asyncio.to_thread(self._as_there, read)
-        self._parts[part.name] = seen = await asyncio.to_thread(lambda: [_seen(item) for item in items])
+        self._parts[part.name] = seen = await asyncio.to_thread(_all_seen, items)
         there = await self._there(items)
         new = []
         for item, known in zip(items, seen, strict=True):
             found = there.get(item.memory_id)
             if found is None:
                 new.append(item)
+            elif found != known.digest and item.memory_id in self._copied:
+                # It was changed after it was copied a moment ago.
+                await self._goal.store.replace(item)
             elif found != known.digest:
                 self._different.add(item.memory_id)
         if self._dry_run:
@@ -227,57 +234,68 @@ class _Move:
     async def outcome(self) -> MovedAgent:
         """What became of it, after everything was read again where it is now. Raises StoreError."""
         wanted = {seen.memory_id: seen for part in self._parts.values() for seen in part}
-        there = len(wanted.keys() - self._copied - self._equal - self._different)
-        known = {
-            "agent": self._agent,
-            "to": self.into,
-            "items": len(wanted),
-            "copied": len(self._copied & wanted.keys()),
-            "there": there,
-            "equal": len(self._equal & wanted.keys()),
-            "different": len(self._different),
-            "different_ids": sorted(self._different)[:NAMED],
-        }
-        problems = [f"{self._goal.name} has something else under the id {each}" for each in known["different_ids"]]
-        if self._dry_run:
-            nothing = dict.fromkeys(("items_there", "sha256", "indexed", "embedded"))
-            return MovedAgent(**known, **nothing, problems=problems)
-        return MovedAgent(**known, **await self._verified(wanted, problems), problems=problems)
+        named = sorted(self._different)[:NAMED]
+        row = MovedAgent(
+            agent=self._agent,
+            to=self.into,
+            items=len(wanted),
+            copied=len(self._copied & wanted.keys()),
+            there=len(wanted.keys() - self._copied - self._equal - self._different),
+            equal=len(self._equal & wanted.keys()),
+            different=len(self._different),
+            different_ids=named,
+            items_there=None,
+            sha256=None,
+            indexed=None,
+            embedded=None,
+            problems=[f"{self._goal.name} has something else under the id {each}" for each in named],
+        )
+        return row if self._dry_run else await self._verified(row, wanted)
 
-    async def _verified(self, wanted: dict[str, _Seen], problems: list[str]) -> dict[str, Any]:
-        """Read what the other memory and its index have now, and add what is not as it should be to `problems`."""
+    async def _verified(self, row: MovedAgent, wanted: dict[str, _Seen]) -> MovedAgent:
+        """Read what the other memory and its index have now, and say what is not as it should be."""
+        goal, problems = self._goal.name, list(row.problems)
+        found, same_text, count = await self._found(wanted)
+        kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
+        lost = [key for key in self._equal & wanted.keys() if wanted[key].same_text not in same_text]
+        problems += [f"{each} is not in {goal}" for each in sorted([*(kept.keys() - found.keys()), *lost])[:NAMED]]
+        after = {key: found[key] for key in kept if key in found}
+        before, now = _sha256(kept), _sha256(after)
+        if before != now:
+            there = f"{len(kept):,} items with the sha256 {before}, and {goal} has {len(after):,} with {now}"
+            problems.append(f"{self._agent} in {self._origin.name} is {there}")
+        indexed, embedded = None, None
+        try:
+            indexed, embedded, *_ = await self._goal.index_stats(self.into)
+        except IndexFailed as error:
+            problems.append(f"the index of {goal} cannot be read: {error.line()}")
+        else:
+            if indexed != count:
+                problems.append(f"the index of {goal} has {indexed:,} entries of the {count:,} items of {self.into}")
+            if self._goal.embedding is not None and embedded != indexed:
+                problems.append(f"{indexed - embedded:,} entries of {self.into} in the index of {goal} have no vector")
+        after_all = {"items_there": count, "sha256": now, "indexed": indexed, "embedded": embedded}
+        return row.model_copy(update={**after_all, "problems": problems})
+
+    async def _found(self, wanted: Container[str]) -> tuple[dict[str, bytes], set[_Text], int]:
+        """The digests of those that are wanted, what makes equals of all, and how many there are."""
         found: dict[str, bytes] = {}
-        equal = set()
+        same_text: set[_Text] = set()
         count = 0
         parts = await self._goal.store.parts(self.into)
         for number, part in enumerate(parts):
             self._context.progress(f"verifying {self.into}", number, len(parts))
-            for item, _ in await self._goal.store.read(part):
-                seen = _seen(item)
+            items = [item for item, _ in await self._goal.store.read(part)]
+            for seen in await asyncio.to_thread(_all_seen, items):
                 count += 1
-                equal.add(seen.same_text)
+                same_text.add(seen.same_text)
                 if seen.memory_id in wanted:
                     found[seen.memory_id] = seen.digest
-        kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
-        lost = [key for key in self._equal & wanted.keys() if wanted[key].same_text not in equal]
-        problems += [
-            f"{each} is not in {self._goal.name}" for each in [*sorted(kept.keys() - found.keys()), *lost][:NAMED]
-        ]
-        after = {key: found[key] for key in kept if key in found}
-        before, now = _sha256(kept), _sha256(after)
-        if before != now:
-            what = f"{len(kept):,} items with sha256 {before}, and {self._goal.name} has {len(after):,} with {now}"
-            problems.append(f"{self._agent} in {self._origin.name} is {what}")
-        stats = await self._goal.index_stats(self.into)
-        if stats.entries != count:
-            problems.append(
-                f"the index of {self._goal.name} has {stats.entries:,} entries of the {count:,} items of {self.into}"
-            )
-        if self._goal.embedding is not None and stats.embedded != stats.entries:
-            problems.append(
-                f"{stats.entries - stats.embedded:,} entries of {self.into} in the index have no vector yet"
-            )
-        return {"items_there": count, "sha256": now, "indexed": stats.entries, "embedded": stats.embedded}
+        return found, same_text, count
+
+
+def _all_seen(items: Sequence[Item]) -> list[_Seen]:
+    return [_seen(item) for item in items]
 
 
 def _seen(item: Item) -> _Seen:
