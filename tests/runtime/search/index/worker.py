@@ -1,5 +1,6 @@
-"""`python -m tests.runtime.search.index.worker work PATH STEPS PART… | limited PATH | full PATH`: a process that writes
-an index, to be killed or to run out of room. What a part holds follows from its name and its revision alone."""
+"""`python -m tests.runtime.search.index.worker work PATH STEPS PART… | qdrant PATH URL STEPS PART… | limited PATH |
+full PATH`: a process that writes an index, to be killed or to run out of room. What a part holds follows from its name
+and its revision alone."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from dslc.blocks import Choice
 from runtime.search.entry import Entry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import Index, open_index
@@ -53,9 +55,10 @@ async def step(index: Index, part: str, number: int) -> None:
         await index.drop([part])
 
 
-async def work(path: Path, parts: list[str], steps: int) -> None:
-    """Many steps; each is told when it is done."""
-    index = await open_index(None, path, {})
+async def work(path: Path, parts: list[str], steps: int, url: str | None = None) -> None:
+    """Many steps; each is told when it is done. `url`: of the Qdrant that the index is on."""
+    choice = None if url is None else Choice(name="qdrant")
+    index = await open_index(choice, path, {} if url is None else {"url": url})
     await index.use_model("m", DIMENSION)
     for number in range(steps):
         await step(index, parts[number % len(parts)], number)
@@ -92,5 +95,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["work", path, steps, *parts]:
             asyncio.run(work(Path(path), parts, int(steps)))
+        case ["qdrant", path, url, steps, *parts]:
+            asyncio.run(work(Path(path), parts, int(steps), url))
         case [how, path]:
             asyncio.run(fill(Path(path), how == "limited"))
