@@ -117,11 +117,13 @@ async def build(
     `again`: which secrets to read again; the others stay as they are in `previous`.
     """
     before = previous.resolution if previous else Resolution()
-    resolution = await resolve(program, before, opening.context, again=again)
+    declared = await _memories(program, previous, opening)
+    # The one that is opened later has its secrets then.
+    whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
+    resolution = await resolve(program, whole, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
     held = Held()
     try:
-        declared = await _memories(program, previous, opening)
         memories = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
     except BaseException:
         await held.give_back()

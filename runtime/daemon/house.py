@@ -304,7 +304,7 @@ class House:
 
     def _opening(self) -> Opening:
         index_folder = self.root.state / INDEXES if self._searching else None
-        return Opening(self.root.folder, index_folder, self.secrets, self.pools)
+        return Opening(self.root.folder, index_folder, self.secrets, self.pools, self.settings.environment)
 
     async def attend(self, start: Start) -> None:
         """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""

@@ -9,20 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from dslc.blocks import Choice, Memory
+from runtime.daemon.environment import NONE, Environment
 from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import STORES, Store, folder_of, identity_of, open_store
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
-from runtime.memory.opened import OpenMemory, no_embedding
+from runtime.memory.opened import OpenMemory, no_embedding, no_model
 from runtime.memory.secret_options import (
     embedding_options,
     embedding_secrets,
     index_options,
     index_secrets,
+    model_options,
+    model_secrets,
     with_secrets,
 )
+from runtime.models import Model, open_model
 from runtime.search.embedding import Embedder, default_embedding, open_embedding
 from runtime.search.index import DEFAULT as INDEX
 from runtime.secrets import Context, Secret
@@ -35,6 +39,7 @@ class Pools:
     stores: Pool[Store] = field(default_factory=Pool)
     indexers: Pool[Indexer] = field(default_factory=Pool)
     embedders: Pool[Embedder] = field(default_factory=Pool)
+    models: Pool[Model] = field(default_factory=Pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,13 @@ class Opening:
     """None: nobody searches, so indexes are empty ones in memory, and nothing is embedded."""
     context: Context
     pools: Pools
+    environment: Environment = field(default_factory=Environment)
+    """What blocks do not say."""
 
     async def memory(self, block: Memory, resolution: Resolution, held: Held) -> OpenMemory:
         """The memory that `block` declares, with what it needs in `held`. What of it cannot be had is off and among its
         problems, and the rest runs. Raises SymbiontError when there is no store."""
+        block = self.environment.filled(block)
         values, clock = resolution.values, self.context.clock
         store = await self._store(block, values, held)
         missing = resolution.missing(index_secrets(block))
@@ -60,6 +68,7 @@ class Opening:
             lambda: open_indexer(store, index, self.index_folder, clock, index_options(block, values) if index else {}),
         )
         embedder, why = await self._embedder(block, resolution, held)
+        model, no_model = await self._model(block, resolution, held)
         return OpenMemory(
             block,
             indexer,
@@ -69,6 +78,8 @@ class Opening:
             store_options=with_secrets(block, values),
             index_problem=f"the index is the default one: {missing[0]}" if missing else None,
             embedding_problem=why,
+            summarizer=model,
+            summarizer_problem=no_model,
         )
 
     async def _store(self, block: Memory, values: Mapping[str, Secret], held: Held) -> Store:
@@ -94,7 +105,7 @@ class Opening:
         if choice is not None and missing:
             return None, f"the embedding {choice.name} is off, so searches go by keyword: {missing[0]}"
         name = default_embedding() if choice is None else choice.name
-        if name is None:
+        if name is None or name == NONE:
             return None, None
         options = embedding_options(block, resolution.values)
 
@@ -107,6 +118,26 @@ class Opening:
             return await held.take(self.pools.embedders, (name, _key(options)), opening), None
         except SymbiontError as error:
             return None, no_embedding(name, error)
+
+    async def _model(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Model | None, str | None]:
+        """What summarises the memory, or why nothing does that should."""
+        choice = block.summarize.model or self.environment.default_model
+        missing = resolution.missing(model_secrets(block))
+        if choice.name == NONE:
+            return None, None
+        if missing:
+            return None, f"the model {choice.name} is off, so summaries are made without one: {missing[0]}"
+        options = choice.options if block.summarize.model is None else model_options(block, resolution.values)
+
+        async def opening() -> Model:
+            model = await open_model(choice, options)
+            assert model is not None  # It has another name than the row that opens none.
+            return model
+
+        try:
+            return await held.take(self.pools.models, (choice.name, _key(options)), opening), None
+        except SymbiontError as error:
+            return None, no_model(choice.name, error)
 
 
 def _key(value: Any) -> Hashable:

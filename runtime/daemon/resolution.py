@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from dslc.blocks import Webhook
+from dslc.blocks import Memory, Webhook
 from dslc.program import Program
 from runtime import secrets
 from runtime.memory.secret_options import secrets_of
@@ -45,11 +45,17 @@ class Resolution:
 
 
 async def resolve(
-    program: Program, previous: Resolution, context: Context, *, again: Callable[[str], bool] = lambda _: True
+    program: Program,
+    memories: Iterable[Memory],
+    previous: Resolution,
+    context: Context,
+    *,
+    again: Callable[[str], bool] = lambda _: True,
 ) -> Resolution:
-    """Every secret of `program`, each once. Those that are not to be read `again` stay as they are in `previous`."""
+    """Every secret of the webhooks of `program` and of `memories`, each once. Those that are not to be read `again`
+    stay as they are in `previous`."""
     wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
-    wanted |= dict.fromkeys(text for memory in program.memories.values() for text in secrets_of(memory))
+    wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     answers = await asyncio.gather(*(secrets.resolve(text, context) for text in asked), return_exceptions=True)
     values = {text: previous.values[text] for text in wanted if text in previous.values}

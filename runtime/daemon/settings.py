@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dslc.blocks.url import valid_url
+from runtime.daemon.environment import Environment
 from runtime.errors import UsageError
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
@@ -78,18 +80,27 @@ class Settings(BaseSettings):
         description="refused requests of one address in a minute before it has to wait; 0: any number",
     )
 
+    _environment: Environment = PrivateAttr(default=Environment())
+
+    @property
+    def environment(self) -> Environment:
+        """What the environment says of embeddings and summaries; nothing unless these settings were `read`."""
+        return self._environment
+
     @classmethod
     def read(cls, flags: dict[str, Any]) -> Settings:
         """The settings, given the flags that were set. Raises UsageError naming the flag or variable that is wrong."""
         given = {name: value for name, value in flags.items() if value is not None}
         try:
-            return cls(**given)
+            settings = cls(**given)
         except ValidationError as error:
             first = error.errors()[0]
             field = str(first["loc"][0])
             where = f"--{field.replace('_', '-')}" if field in given else f"SYMBIONT_{field.upper()}"
             reason = first["msg"].removeprefix("Value error, ")
             raise UsageError(f"{where}: {reason[0].lower()}{reason[1:]}") from None
+        settings._environment = Environment.read(os.environ)
+        return settings
 
 
 def runtime_folder(environ: Mapping[str, str]) -> Path | None:

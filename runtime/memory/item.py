@@ -148,8 +148,8 @@ def delivery_key(source_uri: str | None) -> str | None:
 
 
 def summary_uri(key: str) -> str:
-    """The `source_uri` of the summary of just these items (`runtime.memory.summary.key`): a collection keeps it once for
-    a user, whatever it says."""
+    """The `source_uri` of the summary with this key (`runtime.memory.summary.key`): a collection keeps it once for a
+    user, whatever it says."""
     return f"{_SUMMARY}{key}"
 
 

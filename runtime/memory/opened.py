@@ -23,6 +23,7 @@ from runtime.memory.item import Item
 from runtime.memory.progress import Progress, SyncReport
 from runtime.memory.store import Compaction, Place, Scan, Store, Upserted
 from runtime.memory.upkeep import works
+from runtime.models import Model, open_model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search
@@ -74,9 +75,11 @@ class OpenMemory:
         store_options: Mapping[str, object] | None = None,
         index_problem: str | None = None,
         embedding_problem: str | None = None,
+        summarizer: Model | None = None,
+        summarizer_problem: str | None = None,
     ) -> None:
-        """`folder`: where the store's files are, None where it has none. The problems: why its index or its embedding
-        is not the declared one, in one line."""
+        """`folder`: where the store's files are, None where it has none. `summarizer`: the model that writes summaries.
+        The problems: why its index, its embedding or its summarizer is not the declared one, in one line."""
         self.name = block.name
         self.block = block
         self.folder = folder
@@ -86,6 +89,8 @@ class OpenMemory:
         self._options = block.store.options if store_options is None else store_options
         self._index_problem = index_problem
         self._embedding_problem = embedding_problem
+        self.summarizer = summarizer
+        self.summarizer_problem = summarizer_problem
         self._not_compacted: dict[str, str] = {}
         self._catching_up: set[asyncio.Task[SyncReport]] = set()
 
@@ -117,7 +122,7 @@ class OpenMemory:
     @property
     def not_opened(self) -> tuple[str, ...]:
         """What of the block could not be opened as it is declared, one line each."""
-        return tuple(line for line in (self._index_problem, self._embedding_problem) if line)
+        return tuple(filter(None, (self._index_problem, self._embedding_problem, self.summarizer_problem)))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -311,6 +316,8 @@ class OpenMemory:
         await self.store.close()
         if self._embedder is not None:
             await self._embedder.close()
+        if self.summarizer is not None:
+            await self.summarizer.close()
 
 
 async def open_memory(
@@ -322,6 +329,7 @@ async def open_memory(
     store_options: Mapping[str, object] | None = None,
     embedding_options: Mapping[str, object] | None = None,
     index_options: Mapping[str, object] | None = None,
+    model_options: Mapping[str, object] | None = None,
     database: Database | None = None,
 ) -> OpenMemory:
     """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
@@ -335,11 +343,16 @@ async def open_memory(
     except BaseException:
         await store.close()
         raise
-    embedder, problem = None, None
+    embedder, problem, summarizer, no_summarizer = None, None, None, None
     try:
         embedder = await open_embedding(block.embedding, _options(block.embedding, embedding_options))
     except SymbiontError as error:
         problem = no_embedding(default_embedding() if block.embedding is None else block.embedding.name, error)
+    if block.summarize.model is not None:
+        try:
+            summarizer = await open_model(block.summarize.model, _options(block.summarize.model, model_options))
+        except SymbiontError as error:
+            no_summarizer = no_model(block.summarize.model.name, error)
     memory = OpenMemory(
         block,
         indexer,
@@ -348,6 +361,8 @@ async def open_memory(
         clock=clock,
         store_options=store_options,
         embedding_problem=problem,
+        summarizer=summarizer,
+        summarizer_problem=no_summarizer,
     )
     await memory.activate()
     return memory
@@ -356,6 +371,11 @@ async def open_memory(
 def no_embedding(name: str | None, error: SymbiontError) -> str:
     """Why a memory has no embedding, in one line."""
     return f"the embedding {name} cannot be used{_BY_KEYWORD}: {error.line()}"
+
+
+def no_model(name: str, error: SymbiontError) -> str:
+    """Why nothing writes a memory's summaries, in one line."""
+    return f"the model {name} cannot be used, so summaries are made without one: {error.line()}"
 
 
 def _options(choice: Choice | None, given: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from typing import Self
 
 from runtime.errors import Retry, UsageError
 
@@ -38,6 +40,12 @@ class Model(ABC):
     @abstractmethod
     async def reachable(self) -> bool:
         """Whether the service answers at all. Cheap: what was found is believed for some seconds. Raises nothing."""
+
+    def with_model(self, model: str) -> Self:
+        """The same service asked for another of its models; what is open is shared, and this one closes it."""
+        other = copy.copy(self)
+        other.model = model
+        return other
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Let go of what is open."""

@@ -1,0 +1,218 @@
+"""What the environment says of embeddings and summaries, where a program does not (the fifth design, "Env & Config").
+
+`VARIABLES` is the whole of it. It is read once, with the settings, and handed down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from dslc.blocks import Choice, Memory
+from dslc.blocks.invalid import Invalid
+from dslc.blocks.url import valid_url
+from runtime.errors import UsageError
+
+NONE: Final = "none"
+"""The name of the embedding that makes no vectors, and of the model that writes nothing."""
+_OPENAI: Final = "openai"
+_OPENAI_KEY: Final = "OPENAI_API_KEY"
+
+
+class Variable(NamedTuple):
+    """A variable of the environment, what it is without being set, and what it means."""
+
+    name: str
+    default: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    least: int = 1
+    most: int = 0
+    """The largest number; 0 for what is no number."""
+
+
+VARIABLES: Final = {
+    each.name: each
+    for each in (
+        Variable(
+            "EMBEDDING_PROVIDER",
+            "`local` where it is installed",
+            "What turns text into vectors in a memory that names no `embedding`; `none`: searches go by keyword.",
+            choices=("ollama", _OPENAI, "local", "hashing", NONE),
+        ),
+        Variable("EMBEDDING_MODEL", "the provider's own", "The model of `ollama` or `openai`."),
+        Variable(
+            "EMBEDDING_DIMENSION",
+            "what the model answers",
+            "How many numbers a vector has. An embedding that answers another number is not used, and says so.",
+            most=16384,
+        ),
+        Variable("OLLAMA_URL", "`http://localhost:11434`", "Where Ollama is, for embeddings and for summaries."),
+        Variable("OLLAMA_BASE_URL", "`OLLAMA_URL`", "The same; `OLLAMA_URL` wins where both are set."),
+        Variable(
+            "SUMMARIZATION_PROVIDER",
+            "`ollama` where it answers",
+            "Which language model writes summaries in a memory that names none; `none`: they are made of the items' "
+            "own sentences.",
+            choices=("ollama", _OPENAI, NONE),
+        ),
+        Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes them."),
+        Variable("SUMMARIZATION_MAX_WORDS", "250", "Words of a summary at most.", most=5000),
+        Variable(
+            _OPENAI_KEY, "", "The key that is sent to OpenAI, and to nobody else, where a provider above is `openai`."
+        ),
+    )
+}
+"""Every variable by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What was read. None: nothing is said of it."""
+
+    embedding: str | None = None
+    embedding_model: str | None = None
+    dimension: int | None = None
+    summarizer: str | None = None
+    summarizer_model: str | None = None
+    max_words: int | None = None
+    ollama: str | None = None
+    has_openai_key: bool = False
+    without_effect: tuple[str, ...] = field(default=())
+    """What is set and changes nothing, one line each."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Environment:
+        """What `environ` says; a variable that is empty is not set. Raises UsageError naming the one that is wrong; its
+        value is not shown."""
+        given = {name: environ[name].strip() for name in VARIABLES if environ.get(name, "").strip()}
+        embedding = _choice(given, "EMBEDDING_PROVIDER")
+        dimension = _number(given, "EMBEDDING_DIMENSION")
+        _fits(embedding, dimension)
+        urls = [_url(given, name) for name in ("OLLAMA_URL", "OLLAMA_BASE_URL")]
+        summarizer = _choice(given, "SUMMARIZATION_PROVIDER")
+        return cls(
+            embedding=embedding,
+            embedding_model=given.get("EMBEDDING_MODEL"),
+            dimension=dimension,
+            summarizer=summarizer,
+            summarizer_model=given.get("SUMMARIZATION_MODEL"),
+            max_words=_number(given, "SUMMARIZATION_MAX_WORDS"),
+            ollama=next(filter(None, urls), None),
+            has_openai_key=_OPENAI_KEY in given,
+            without_effect=tuple(_without_effect(given, embedding, summarizer)),
+        )
+
+    def filled(self, block: Memory) -> Memory:
+        """The block with what it leaves open. What it says wins, option by option where its provider is the one that is
+        set; of another provider only Ollama's address is filled in."""
+        summarize = block.summarize
+        update: dict[str, Any] = {
+            "embedding": self._embedding(block.embedding),
+            "summarize": summarize.model_copy(
+                update={
+                    "model": self._model(summarize.model),
+                    "max_words": self.max_words if summarize.max_words is None else summarize.max_words,
+                }
+            ),
+        }
+        return block.model_copy(update=update)
+
+    @property
+    def default_model(self) -> Choice:
+        """The language model where neither a program nor the environment names one."""
+        return self._with("ollama", {}, model=self.summarizer_model)
+
+    def _embedding(self, said: Choice | None) -> Choice | None:
+        name = self.embedding if said is None else said.name
+        if name is None:
+            return None
+        options = {} if said is None else said.options
+        if name != self.embedding:
+            return self._with(name, options)
+        model = self.embedding_model if name in {"ollama", _OPENAI} else None
+        dimension = self.dimension if name in {"ollama", _OPENAI, "hashing"} else None
+        return self._with(name, options, model=model, dimension=dimension, key=True)
+
+    def _model(self, said: Choice | None) -> Choice | None:
+        name = self.summarizer if said is None else said.name
+        if name is None:
+            return None
+        options = {} if said is None else said.options
+        ours = name == (self.summarizer or "ollama") and name != NONE
+        return self._with(name, options, model=self.summarizer_model if ours else None, key=name == self.summarizer)
+
+    def _with(
+        self,
+        name: str,
+        said: Mapping[str, Any],
+        *,
+        model: str | None = None,
+        dimension: int | None = None,
+        key: bool = False,
+    ) -> Choice:
+        """The row with what the program says of it, and what it does not."""
+        # The key goes to OpenAI alone: a program that names another address names its key too.
+        to_openai = key and name == _OPENAI and self.has_openai_key and "url" not in said
+        found = {
+            "url": self.ollama if name == "ollama" else None,
+            "model": model,
+            "dimension": dimension,
+            "api_key": f"secret://env/{_OPENAI_KEY}" if to_openai else None,
+        }
+        return Choice(name=name, options={key: value for key, value in found.items() if value is not None} | {**said})
+
+
+def _choice(given: Mapping[str, str], name: str) -> str | None:
+    choices = VARIABLES[name].choices
+    if name in given and given[name].lower() not in choices:
+        raise UsageError(f"{name}: it is none of {', '.join(choices)}")
+    return given[name].lower() if name in given else None
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    text, variable = given[name], VARIABLES[name]
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+    if not variable.least <= number <= variable.most:
+        raise UsageError(f"{name}: it is not a whole number from {variable.least} to {variable.most}")
+    return number
+
+
+def _url(given: Mapping[str, str], name: str) -> str | None:
+    if name not in given:
+        return None
+    try:
+        return valid_url(given[name])
+    except Invalid as error:
+        raise UsageError(f"{name}: {error}", hint="such as http://localhost:11434") from None
+
+
+def _fits(embedding: str | None, dimension: int | None) -> None:
+    """Raises UsageError for a dimension that the embedding never has."""
+    if dimension is None:
+        return
+    if embedding == "local":
+        from runtime.search.embedding.minilm.model import DIMENSION
+
+        if dimension != DIMENSION:
+            raise UsageError(f"EMBEDDING_DIMENSION: the embedding local has {DIMENSION} numbers, and no others")
+    if embedding == "hashing" and not 8 <= dimension <= 4096:
+        raise UsageError("EMBEDDING_DIMENSION: the embedding hashing has 8 to 4096 numbers")
+
+
+def _without_effect(given: Mapping[str, str], embedding: str | None, summarizer: str | None) -> Iterator[str]:
+    if embedding is None:
+        for name in ("EMBEDDING_MODEL", "EMBEDDING_DIMENSION"):
+            if name in given:
+                yield f"{name} has no effect: EMBEDDING_PROVIDER does not say whose"
+    elif embedding not in {"ollama", _OPENAI} and "EMBEDDING_MODEL" in given:
+        yield f"EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is {embedding}"
+    if embedding == NONE and "EMBEDDING_DIMENSION" in given:
+        yield "EMBEDDING_DIMENSION has no effect: EMBEDDING_PROVIDER is none"
+    if summarizer == NONE and "SUMMARIZATION_MODEL" in given:
+        yield "SUMMARIZATION_MODEL has no effect: SUMMARIZATION_PROVIDER is none"
+    if given.get("OLLAMA_URL", given.get("OLLAMA_BASE_URL")) != given.get("OLLAMA_BASE_URL", given.get("OLLAMA_URL")):
+        yield "OLLAMA_BASE_URL has no effect: OLLAMA_URL is set too"

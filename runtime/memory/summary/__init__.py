@@ -1,0 +1,1 @@
+"""Items of some time, made into one (the fifth design, M9)."""

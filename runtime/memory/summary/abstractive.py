@@ -1,0 +1,85 @@
+"""A summary that a language model writes: what it is told, and what is taken of its answer.
+
+The words are those of the fifth design (M9, "Prompt Template"). Notes are data and stand one to a line, so that none of
+them can pass itself off as another, or as what the model is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from runtime.memory.item import Item, rfc3339
+from runtime.models import Model
+
+MOST_CHARACTERS: Final = 20_000
+"""Characters of all notes together that a model is given: some 5,000 to 7,000 tokens of English."""
+
+_SYSTEM: Final = (
+    "You summarize developer activity into concise, factual bullet points. Prefer neutral tone. Avoid speculation. "
+    "Include dates if present. Return at most {max_words} words. Output a single paragraph."
+)
+_USER: Final = "Summarize the following episodic notes for project '{project_id}' between {start} and {end}."
+_TOKENS_A_WORD: Final = 3
+_TOKENS_BESIDES: Final = 64
+_CHARACTERS_A_WORD: Final = 40
+# Everything that some reader takes for the end of a line, or does not show.
+_NOT_SHOWN: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+
+async def write(
+    model: Model, items: Sequence[Item], *, project_id: str, start: datetime, end: datetime, max_words: int
+) -> str:
+    """What `model` makes of the items, `max_words` words at most; empty when it says nothing.
+
+    Raises ModelUnavailable, ModelRefused.
+    """
+    prompt = prompt_of(items, project_id=project_id, start=start, end=end)
+    tokens = max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
+    answer = await model.generate(prompt, system=_SYSTEM.format(max_words=max_words), max_tokens=tokens)
+    return bounded(answer, max_words)
+
+
+def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: datetime) -> str:
+    """What the model is asked: the design's header, and each item's text behind its date.
+
+    Where all of them have more than `MOST_CHARACTERS`, the longest are cut, all at the same length.
+    """
+    texts = [in_line(item.text) for item in items]
+    longest = _longest([len(text) for text in texts], MOST_CHARACTERS)
+    header = _USER.format(project_id=in_line(project_id), start=rfc3339(start), end=rfc3339(end))
+    notes = [f"- {item.timestamp:%Y-%m-%d} {_cut(text, longest)}" for item, text in zip(items, texts, strict=True)]
+    return "\n".join([header, "", *notes])
+
+
+def bounded(text: str, max_words: int) -> str:
+    """The text with its first `max_words` words, ending with a sentence where one ends in its second half."""
+    words = text.split()
+    whole = " ".join(words)
+    if len(words) <= max_words and len(whole) <= max_words * _CHARACTERS_A_WORD:
+        return text.strip()
+    kept = " ".join(words[:max_words])[: max_words * _CHARACTERS_A_WORD]
+    end = max(kept.rfind(mark) for mark in ".!?")
+    return kept[: end + 1] if end >= len(kept) // 2 else kept
+
+
+def in_line(text: str) -> str:
+    """The text in one line, without what is not shown."""
+    return _NOT_SHOWN.sub(" ", text).strip()
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _longest(lengths: Sequence[int], room: int) -> int:
+    """The length at which texts are cut so that all of them together have `room` characters at most."""
+    left = room
+    for number, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - number)
+        if length > share:
+            return max(1, share)
+        left -= length
+    return max(lengths, default=1)

@@ -1,0 +1,30 @@
+"""Taking turns at one thing of many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+
+class Turns:
+    """A lock for each key, which is there while somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, key: Hashable) -> AsyncIterator[None]:
+        """Have the key to oneself while inside."""
+        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(key)
+            if users > 1:
+                self._locks[key] = lock, users - 1
+
+    def __len__(self) -> int:
+        return len(self._locks)
