@@ -1,0 +1,69 @@
+"""A client of the Model Context Protocol that does nothing but write lines and read lines: what is timed is the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Without its folder on the path, where `mcp` is another module.
+HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_hello.py")))
+SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--root")
+
+_HANDSHAKE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
+}
+
+
+class Client:
+    """One connection to the server that `command` starts. Close it."""
+
+    def __init__(self, command: Sequence[str], **extra: str) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **extra},
+        )
+        self._number = 0
+
+    def ask(self, method: str, parameters: Mapping[str, Any]) -> Any:
+        """The result of a request."""
+        self._number += 1
+        self._write({"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters})
+        assert self.process.stdout is not None
+        while True:
+            said = json.loads(self.process.stdout.readline())
+            if said.get("id") == self._number:
+                return said["result"]
+
+    def initialize(self) -> None:
+        """The handshake."""
+        self.ask("initialize", _HANDSHAKE)
+        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """The structured content of a tool's result."""
+        result = self.ask("tools/call", {"name": name, "arguments": arguments})
+        assert not result["isError"], result
+        return result.get("structuredContent")
+
+    def close(self) -> None:
+        """Close its input, and wait for its end."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
