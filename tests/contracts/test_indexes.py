@@ -19,7 +19,7 @@ from runtime.rows import by_name
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, Change, Index, IndexRow, IndexStats, Pending, open_index
-from tests.runtime.search.index import qdrant_server
+from tests.runtime.search.index import postgres_server, qdrant_server
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -57,9 +57,16 @@ SERVERS: dict[str, Callable[[], AbstractAsyncContextManager[Options]]] = {"qdran
 
 
 @pytest.fixture
-async def options(row: IndexRow) -> AsyncIterator[Options]:
+def postgresql(row: IndexRow, request: pytest.FixtureRequest) -> str | None:
+    """The PostgreSQL that the row needs, started outside of any event loop."""
+    return postgres_server.server(request) if row.name == "postgres" else None
+
+
+@pytest.fixture
+async def options(row: IndexRow, postgresql: str | None) -> AsyncIterator[Options]:
     """What the row's index is opened with."""
-    async with SERVERS.get(row.name, _no_options)() as given:
+    opening = SERVERS.get(row.name, _no_options)() if postgresql is None else postgres_server.options(postgresql)
+    async with opening as given:
         yield given
 
 

@@ -45,6 +45,15 @@ INDEXES = by_name(
             doc_url="https://qdrant.tech/documentation/",
             extra="qdrant",
         ),
+        IndexRow(
+            name="postgres",
+            title="PostgreSQL with pgvector",
+            doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may share it. What "
+            "is remembered is sent there, redacted.",
+            options_path="runtime.search.index.postgres.options:PostgresOptions",
+            opening="runtime.search.index.postgres.opened:open_postgres",
+            doc_url="https://github.com/pgvector/pgvector",
+        ),
     ],
 )
 """Every kind of index by the name that a program gives it."""

@@ -55,7 +55,7 @@ def scores(words: Sequence[Postings], rows: Rows, scope: NDArray[np.bool_]) -> N
         keys = keys[scope[keys]]
         counted = counts[keys]
         normed = K1 * (1 - B + (B / average) * size[keys])
-        total[keys] += _rarity(entries, len(keys)) * (K1 + 1) * counted / (counted + normed)
+        total[keys] += rarity(entries, len(keys)) * (K1 + 1) * counted / (counted + normed)
     return total
 
 
@@ -71,6 +71,7 @@ def _counts(word: Postings, rows: Rows, counts: NDArray[np.float32]) -> NDArray[
     return counts
 
 
-def _rarity(entries: int, holding: int) -> float:
-    rarity = log((entries - holding + 0.5) / (holding + 0.5))
-    return rarity if rarity > 0 else _COMMON
+def rarity(entries: int, holding: int) -> float:
+    """What a word weighs that so many of the entries hold."""
+    weight = log((entries - holding + 0.5) / (holding + 0.5))
+    return weight if weight > 0 else _COMMON

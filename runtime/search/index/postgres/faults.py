@@ -1,0 +1,66 @@
+"""What PostgreSQL's errors mean for an index: try again, make it anew, or say what a person can do.
+
+The codes are those of https://www.postgresql.org/docs/current/errcodes-appendix.html.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+
+from runtime.search.errors import IndexFailed
+
+_AGAIN = ("40",)  # deadlock, serialisation
+_LOST = ("08", "57P01", "57P02", "57P05")
+_GONE = frozenset({"3F000", "42P01", "42703", "42883", "42704"})
+_HINTS = (
+    ("28", "check the user and the password in the URL"),
+    ("3D000", "create the database first"),
+    ("42501", "grant this user the rights that docs/indexes.md lists"),
+    ("53100", "make room on the server's disk"),
+    ("53300", "raise the server's max_connections, or lower `pool`"),
+    ("53", "the server lacks memory or room"),
+    ("57014", "raise `timeout`, or look at what keeps the server busy"),
+    ("XX", "drop the schema: it is made again from the store"),
+)
+
+
+class Anew(Exception):  # noqa: N818 - named for the decision: the tables are looked at, and made again
+    """The tables are not there any more, or others than ours."""
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the connection is gone or another one was in the way, so that the same may succeed on a new one."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith((*_LOST, *_AGAIN))
+    return isinstance(error, (asyncpg.InterfaceError, ConnectionError)) and not isinstance(error, ValueError)
+
+
+def gone(error: BaseException) -> bool:
+    """Whether a table, column or function of ours is not there."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _GONE
+
+
+def failed(error: BaseException, shown: str) -> IndexFailed:
+    """What to raise in place of an error; `shown` names the server and database, without a password."""
+    what = f"the index in {shown}"
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
+        return IndexFailed(f"{what}: no answer in time", hint="is the server up, and is `timeout` long enough?")
+    if isinstance(error, (asyncpg.DataError, UnicodeEncodeError, ValueError)) and not isinstance(error, OSError):
+        # Its text may quote what was to be written.
+        return IndexFailed(f"{what} refuses a text that is no Unicode, or a number out of bounds")
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        hint = next((hint for code, hint in _HINTS if state.startswith(code)), "look at the server's log")
+        return IndexFailed(f"{what}: {_first_line(error)}", hint=hint)
+    return IndexFailed(
+        f"{what} cannot be reached: {_first_line(error)}", hint="is the server running, and the URL right?"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and not error.filename:
+        return error.strerror.lower()
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]

@@ -1,0 +1,52 @@
+"""A filter as conditions on the table `places`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.search.entry import Filter
+from runtime.search.index.postgres.stems import code, kept
+from runtime.search.index.schema import microseconds
+
+
+class Where:
+    """Conditions and the values that they name, numbered behind those that a statement has already."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values: list[Any] = list(values)
+        self._conditions: list[str] = []
+
+    def add(self, condition: str, value: Any) -> None:
+        """A condition, in which `?` stands for the value."""
+        self.values.append(value)
+        self._conditions.append(condition.replace("?", f"${len(self.values)}"))
+
+    def wanted(self, filters: Filter) -> Where:
+        """What passes a filter."""
+        self.scope(filters.agent, filters.user)
+        for name in ("project", "type", "source"):
+            value = getattr(filters, name)
+            if value is not None:
+                self.add(f"p.{name} = ?::text", kept(value))
+        if filters.since is not None:
+            self.add("p.time >= ?::bigint", microseconds(filters.since))
+        if filters.until is not None:
+            self.add("p.time < ?::bigint", microseconds(filters.until))
+        if filters.tags_any:
+            self.add("p.tags && ?::bigint[]", [code(tag) for tag in filters.tags_any])
+        if filters.tags_all:
+            self.add("p.tags @> ?::bigint[]", [code(tag) for tag in filters.tags_all])
+        return self
+
+    def scope(self, agent: str | None, user: str | None) -> Where:
+        """What is an agent's, and a user's."""
+        if agent is not None:
+            self.add("p.agent = ?::text", kept(agent))
+        if user is not None:
+            self.add('p."user" = ?::text', kept(user))
+        return self
+
+    @property
+    def sql(self) -> str:
+        """All of them; `true` when there is none."""
+        return " AND ".join(self._conditions) or "true"

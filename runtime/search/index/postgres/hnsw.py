@@ -1,0 +1,91 @@
+"""The HNSW index over the vectors: when it is made, with what, and how a search uses it.
+
+Vectors have length 1, so their inner product is their cosine; it is taken because a vector of zeros has no cosine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final, NamedTuple
+
+import asyncpg
+
+from runtime.search.index.postgres.options import PostgresOptions
+from runtime.search.index.postgres.stems import code
+from runtime.search.index.postgres.tables import Made, quoted
+
+FROM_VECTORS: Final = 10_000
+"""How many there are when the index is made: to compare with fewer takes a few milliseconds."""
+LONGEST_VECTOR: Final = 2_000
+LONGEST_HALFVEC: Final = 4_000
+"""Numbers of a vector that HNSW takes, and as numbers of 16 bits, since pgvector 0.7
+(github.com/pgvector/pgvector#hnsw)."""
+
+
+class Graph(NamedTuple):
+    """An HNSW index over vectors of `dimension` numbers, kept as `type`; `name` says with what it is made."""
+
+    dimension: int
+    type: str
+    m: int
+    ef_construction: int
+
+    @property
+    def name(self) -> str:
+        """The index's name."""
+        return f"hnsw_{self.type}_{self.dimension}_{self.m}_{self.ef_construction}"
+
+    @property
+    def column(self) -> str:
+        """What is indexed."""
+        return f"(vector::{self.type}({self.dimension}))"
+
+    @property
+    def statement(self) -> str:
+        """What makes it, while others write."""
+        return (
+            f"CREATE INDEX CONCURRENTLY {self.name} ON vectors USING hnsw ({self.column} {self.type}_ip_ops)"
+            f" WITH (m = {self.m}, ef_construction = {self.ef_construction})"
+        )
+
+
+def graph_of(options: PostgresOptions, dimension: int, made: Made) -> Graph | None:
+    """The index for vectors of this dimension; None: they are searched exactly."""
+    if options.exact or dimension > LONGEST_HALFVEC:
+        return None
+    if dimension > LONGEST_VECTOR and made.vector < (0, 7):
+        return None
+    kind = "halfvec" if dimension > LONGEST_VECTOR else "vector"
+    return Graph(dimension, kind, options.m, max(options.ef_construction, 2 * options.m))
+
+
+async def usable(connection: Any, graph: Graph) -> bool:
+    """Whether the index is there and whole."""
+    sql = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+    return bool(await connection.fetchval(sql, graph.name))
+
+
+async def build(connection: Any, schema: str, graph: Graph | None) -> bool:
+    """Make the index on a connection outside of transactions, and drop those made otherwise; whether it was made.
+
+    Another daemon that does just that is left to it. Raises asyncpg's errors.
+    """
+    lock = code(f"symbiont index hnsw {schema}")
+    if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", lock):
+        return False
+    try:
+        names = await connection.fetch(
+            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indrelid = to_regclass('vectors') AND c.relname LIKE 'hnsw%'"
+        )
+        for name, valid in names:
+            if graph is None or name != graph.name or not valid:
+                await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(schema)}.{quoted(name)}")
+        if graph is None or any(name == graph.name and valid for name, valid in names):
+            return False
+        await connection.execute(graph.statement)
+        await connection.execute("ANALYZE entries, places, words, vectors, totals, waiting")
+        return True
+    finally:
+        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            await connection.fetchval("SELECT pg_advisory_unlock($1)", lock)

@@ -1,0 +1,213 @@
+"""An open index in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import structlog
+from pydantic import BaseModel
+
+from dslc.blocks.secret import is_reference
+from runtime.errors import UsageError
+from runtime.search.entry import Entry, Filter
+from runtime.search.errors import IndexFailed
+from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.search.index.postgres import hnsw, reading, vectors, words, writing
+from runtime.search.index.postgres.options import PostgresOptions
+from runtime.search.index.postgres.server import Server, T, Work
+from runtime.search.index.postgres.stems import Stems, kept
+from runtime.search.index.postgres.tables import CLEAR
+from runtime.search.index.schema import about
+from runtime.search.index.vocabulary import Tokenizer
+from runtime.secrets.secret import Secret
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_ON_THE_LOOP = 50
+"""Texts whose words are counted without a thread of their own."""
+_FOLD_EVERY = 50
+"""Writes after which their counts are added up."""
+_log = structlog.get_logger("symbiont.index")
+
+
+async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
+    """The row's opening. It reaches no network: a server that is away is asked again whenever something is wanted of
+    it. Raises UsageError for a URL that was not resolved or is none."""
+    assert isinstance(options, PostgresOptions)
+    url: object = options.url
+    if isinstance(url, Secret):
+        url = url.reveal().decode(errors="replace")
+    assert isinstance(url, str)
+    if is_reference(url):
+        raise UsageError("the url of the index postgres could not be had", hint="is the secret set?")
+    schema = options.schema_ or f"symbiont_{place.name}"[:63]
+    server = Server(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
+    return PostgresIndex(server, options)
+
+
+class PostgresIndex(Index):
+    """See the modules it is made of: `server` (connections), `writing`, `words`, `vectors` and `reading`."""
+
+    def __init__(self, server: Server, options: PostgresOptions) -> None:
+        self._server = server
+        self._options = options
+        self._stems = Stems()
+        self._tokenizer = Tokenizer()
+        self._model: str | None = None
+        self._dimension: int | None = None
+        self._writes = 0
+        self._building: asyncio.Task[None] | None = None
+        self._problem: str | None = None
+        self._closed = False
+
+    @property
+    def problem(self) -> str | None:
+        return self._problem
+
+    async def reachable(self) -> str | None:
+        await self._server.read(lambda connection: connection.execute("SELECT"))
+        return f"{self._server.shown}, schema {self._server.schema}"
+
+    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
+        return await self._server.read(lambda connection: reading.parts(connection, agent))
+
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+        fresh = await self._fresh(part, entries)
+        return await self._write(lambda connection: writing.put(connection, part, agent, revision, fresh))
+
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+        fresh = await self._fresh(part, entries)
+        old = None if before is None else kept(before)
+        return await self._write(lambda connection: writing.grow(connection, part, agent, old, after, fresh))
+
+    async def drop(self, parts: Sequence[str]) -> int:
+        return await self._write(lambda connection: writing.drop(connection, parts))
+
+    async def clear(self) -> None:
+        async def work(connection: Any) -> None:
+            await connection.execute(CLEAR)
+            await connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+
+        await self._write(work)
+
+    async def use_model(self, model: str | None, dimension: int | None) -> None:
+        self._model, self._dimension = model, dimension
+        if model is None:
+            return
+
+        async def work(connection: Any) -> None:
+            found = await writing.model_of(connection)
+            if _differs(found, model, dimension):
+                await writing.forget_vectors(connection)
+
+        if _differs(await self._server.read(writing.model_of), kept(model), dimension):
+            await self._write(work)
+
+    async def pending(self, limit: int) -> Sequence[Pending]:
+        if self._model is None:
+            return ()
+        found = await self._server.read(lambda connection: reading.pending(connection, limit))
+        if not found and limit > 0:
+            self._build()
+        return found
+
+    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
+        model = self._model
+        if model is None or not vectors:
+            return 0
+        return await self._write(lambda connection: writing.embed(connection, kept(model), self._dimension, vectors))
+
+    async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Scored:
+        return await self._server.read(
+            lambda connection: words.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
+        )
+
+    async def nearest(
+        self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
+    ) -> Scored:
+        model = None if self._model is None else kept(self._model)
+        return await self._server.read(
+            lambda connection: vectors.nearest(
+                connection, self._options, self._server.made, model, vector, wanted, limit, also
+            )
+        )
+
+    async def around(self, keys: NDArray[np.int64]) -> Around:
+        return await self._server.read(lambda connection: reading.around(connection, keys))
+
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+        return await self._server.read(lambda connection: reading.entries(connection, keys))
+
+    async def authors(self, wanted: Filter) -> Sequence[str]:
+        return await self._server.read(lambda connection: reading.authors(connection, wanted))
+
+    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
+        return await self._server.read(lambda connection: reading.stats(connection, self._server.schema, agent, user))
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._building is not None:
+            self._building.cancel()
+            await asyncio.gather(self._building, return_exceptions=True)
+        await self._server.close()
+        self._tokenizer.close()
+        self._stems.close()
+
+    async def _write(self, work: Work[T]) -> T:
+        self._writes += 1
+        folds = self._writes % _FOLD_EVERY == 0
+
+        async def both(connection: Any) -> T:
+            result = await work(connection)
+            if folds:
+                await writing.fold(connection)
+            return result
+
+        return await self._server.write(both)
+
+    async def _fresh(self, part: str, entries: Sequence[Entry]) -> dict[str, writing.Fresh]:
+        texts = [(entry.text, about(entry.author, entry.time)) for entry in entries]
+
+        def work() -> dict[str, writing.Fresh]:
+            return writing.fresh_of(entries, self._stems.counted(texts), part)
+
+        self._server.check()
+        try:
+            return await asyncio.to_thread(work) if len(entries) > _ON_THE_LOOP else work()
+        except UnicodeEncodeError as error:
+            raise self._server.failed(error) from None
+
+    def _build(self) -> None:
+        """Make the HNSW index in the background, if it is time for it."""
+        if self._building is None and not self._closed:
+            self._building = asyncio.create_task(self._keep_graph(), name=f"HNSW of {self._server.schema}")
+
+    async def _keep_graph(self) -> None:
+        try:
+            stats = await self.stats()
+            if stats.dimension is None or stats.embedded < hnsw.FROM_VECTORS:
+                return
+            graph = hnsw.graph_of(self._options, stats.dimension, self._server.made)
+            async with self._server.alone() as connection:
+                made = await hnsw.build(connection, self._server.schema, graph)
+            if made and graph is not None:
+                _log.info("an HNSW index was made", index=self._server.shown, vectors=stats.embedded, named=graph.name)
+            self._problem = None
+        except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+            reason = error.line() if isinstance(error, IndexFailed) else self._server.failed(error).line()
+            self._problem = f"no HNSW index could be made, and every vector is compared: {reason}"
+            _log.warning("no HNSW index could be made: every vector is compared", reason=reason)
+        finally:
+            self._building = None
+
+
+def _differs(found: tuple[str, int] | None, model: str, dimension: int | None) -> bool:
+    """Whether there are vectors of another model, or of another dimension than this one, if it is known."""
+    return found is not None and (found[0] != model or dimension not in {None, found[1]})

@@ -1,0 +1,127 @@
+"""What is looked up in an index in PostgreSQL, besides searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.index.index import Around, IndexStats, Pending
+from runtime.search.index.postgres.filters import Where
+from runtime.search.index.postgres.stems import given
+from runtime.search.index.postgres.writing import model_of
+from runtime.search.index.schema import EPOCH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY time DESC, key LIMIT $1"
+_AROUND = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
+_ENTRIES = """
+SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
+    p."order", parts.name, e.line, e.rest
+FROM entries e JOIN places p USING (key) JOIN parts ON parts.key = e.part WHERE e.key = ANY($1::bigint[])"""
+_WAITING = "SELECT count(*) FROM waiting JOIN places p USING (key) WHERE "
+_BYTES = """
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1 AND relkind IN ('r', 'm')"""
+
+
+async def parts(connection: Any, agent: str | None) -> dict[str, str]:
+    """See `Index.parts`."""
+    where = Where().scope(agent, None)
+    rows = await connection.fetch(f"SELECT name, revision FROM parts p WHERE {where.sql}", *where.values)  # noqa: S608
+    return {given(name): given(revision) for name, revision in rows}
+
+
+async def pending(connection: Any, limit: int) -> list[Pending]:
+    """See `Index.pending`."""
+    rows = await connection.fetch(_PENDING, max(limit, 0))
+    return [Pending(*map(given, row)) for row in rows]
+
+
+async def around(connection: Any, keys: NDArray[np.int64]) -> Around:
+    """See `Index.around`."""
+    found = {row[0]: row for row in await connection.fetch(_AROUND, keys.tolist())}
+    rows = [found.get(key, (key, 0, 0, None, 0, False)) for key in keys.tolist()]
+    numbers = {author: at for at, author in enumerate(dict.fromkeys(row[3] for row in rows if row[3] is not None))}
+    before, after, time = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4))
+    author = np.array([-1 if row[3] is None else numbers[row[3]] for row in rows], np.int64)
+    return Around(before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(given, numbers)))
+
+
+async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, Entry]:
+    """See `Index.entries`."""
+    found = {row[0]: _entry(row) for row in await connection.fetch(_ENTRIES, list(keys))}
+    return {key: found[key] for key in keys if key in found}
+
+
+def _entry(row: Any) -> Entry:
+    (
+        _,
+        identity,
+        agent,
+        user,
+        project,
+        kind,
+        time,
+        source,
+        tags,
+        text,
+        hashed,
+        author,
+        group,
+        order,
+        part,
+        line,
+        rest,
+    ) = row
+    return Entry(
+        id=given(identity),
+        agent=given(agent),
+        user=given(user),
+        project=_maybe(project),
+        type=given(kind),
+        time=EPOCH + timedelta(microseconds=time),
+        source=_maybe(source),
+        tags=tuple(map(given, tags)),
+        text=given(text),
+        hash=given(hashed),
+        author=_maybe(author),
+        group=given(group),
+        order=order,
+        part=given(part),
+        line=line,
+        rest=given(rest),
+    )
+
+
+async def authors(connection: Any, wanted: Filter) -> list[str]:
+    """See `Index.authors`. Of an agent's or a user's entries without looking at any."""
+    if wanted == Filter(agent=wanted.agent, user=wanted.user):
+        table, having = "totals", "HAVING sum(entries) > 0"
+    else:
+        table, having = "places", ""
+    where = Where().wanted(wanted)
+    sql = f"SELECT author FROM {table} p WHERE author IS NOT NULL AND {where.sql} GROUP BY author {having}"  # noqa: S608
+    return sorted(given(row[0]) for row in await connection.fetch(sql, *where.values))
+
+
+async def stats(connection: Any, schema: str, agent: str | None, user: str | None) -> IndexStats:
+    """See `Index.stats`."""
+    where = Where().scope(agent, user)
+    sql = f"SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {where.sql}"  # noqa: S608
+    total = await connection.fetchval(sql, *where.values)
+    sql = _WAITING + where.sql if where.values else "SELECT count(*) FROM waiting"
+    embedded = total - await connection.fetchval(sql, *where.values)
+    found = await model_of(connection) if embedded else None
+    model, dimension = found or (None, None)
+    size = await connection.fetchval(_BYTES, schema)
+    return IndexStats(total, embedded, None if model is None else given(model), dimension, size)
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else given(text)

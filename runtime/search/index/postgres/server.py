@@ -1,0 +1,199 @@
+"""Connections to one PostgreSQL, and transactions on the schema of one index."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import asyncpg
+import structlog
+
+from runtime.database.url import locate
+from runtime.errors import UsageError
+from runtime.search.errors import IndexFailed
+from runtime.search.index.postgres.faults import Anew, failed, gone, lost
+from runtime.search.index.postgres.tables import Made, lock_of, quoted, ready
+
+T = TypeVar("T")
+Work = Callable[[Any], Awaitable[T]]
+"""What is done in a transaction, given its connection."""
+
+TRIES: Final = 3
+_SLACK = 5.0
+"""Seconds beyond the server's own limit after which a statement is given up here too: the server may be gone."""
+_IDLE_SECONDS = 60
+"""How long a transaction may do nothing: a daemon that was stopped in the middle must not hold the lock for ever."""
+_log = structlog.get_logger("symbiont.index")
+
+
+class Server:
+    """One schema on one server. It connects when it is first needed, and again whenever the connection is lost.
+
+    Everything raises IndexFailed, with the host and the database and never a password in it.
+    """
+
+    def __init__(self, url: str, schema: str, name: str, *, pool: int, seconds: float) -> None:
+        """Reaches no network. Raises UsageError for what is no URL of a PostgreSQL."""
+        try:
+            location = locate(url.strip())
+            is_postgresql = location.kind == "postgresql"
+        except UsageError:
+            is_postgresql = False
+        if not is_postgresql:
+            raise UsageError(
+                "the url of the index postgres is none of a PostgreSQL",
+                hint="write postgresql://USER:PASSWORD@HOST:PORT/NAME, best in a secret",
+            )
+        self.shown = location.shown
+        self.schema = schema
+        self.seconds = seconds
+        self.made = Made((), "public")
+        self._dsn = location.dsn
+        self._name = name
+        self._size = pool
+        self._pool: Any = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+        self._known = False
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on one state of everything, beside whoever writes."""
+        return await self._tried(lambda: self._in(work, reading=True))
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in a transaction, while nobody else writes: neither here nor in another daemon."""
+        return await self._tried(lambda: self._in(work, reading=False))
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[Any]:
+        """A connection of its own outside of transactions, whose statements may take as long as they do."""
+        self.check()
+        await self._present()
+        connection = await asyncpg.connect(
+            self._dsn, timeout=self.seconds, server_settings={**self._settings(), "statement_timeout": "0"}
+        )
+        try:
+            yield connection
+        finally:
+            connection.terminate()
+
+    def check(self) -> None:
+        """Raise IndexFailed when it is closed."""
+        if self._closed:
+            raise IndexFailed(f"the index in {self.shown} is closed")
+
+    def failed(self, error: BaseException) -> IndexFailed:
+        """What to raise in place of an error."""
+        return failed(error, self.shown)
+
+    async def close(self) -> None:
+        """Wait for what is being done, then let go of every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await _closed(pool, self.seconds)
+
+    async def _tried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        for left in reversed(range(TRIES)):
+            self.check()
+            try:
+                return await attempt()
+            except IndexFailed:
+                raise
+            except Anew as error:
+                if not left:
+                    raise IndexFailed(f"the index in {self.shown} is gone as soon as it is made: {error}") from None
+                await self._renew()
+            except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+                if left and lost(error):
+                    continue
+                raise self.failed(error) from None
+        raise AssertionError("the last try returns or raises")
+
+    async def _in(self, work: Work[T], *, reading: bool) -> T:
+        pool = await self._present()
+        try:
+            connection = await pool.acquire(timeout=self.seconds)
+        except TimeoutError:
+            if pool.get_idle_size() == 0 and pool.get_size() >= self._size:
+                raise IndexFailed(
+                    f"the index in {self.shown}: all {self._size} connections are busy",
+                    hint="raise `pool`, or look at what keeps the server busy",
+                ) from None
+            raise
+        try:
+            isolation = "repeatable_read" if reading else "read_committed"
+            async with connection.transaction(isolation=isolation, readonly=reading):
+                if not reading:
+                    await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(self.schema))
+                return await work(connection)
+        except asyncpg.PostgresError as error:
+            if gone(error):
+                raise Anew(str(error)) from error
+            raise
+        finally:
+            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError):
+                await pool.release(connection, timeout=self.seconds)
+
+    async def _present(self) -> Any:
+        """The pool, once the tables are there."""
+        if self._pool is not None:
+            return self._pool
+        async with self._opening:
+            if self._pool is None:
+                await self._make()
+                self.check()
+                self._pool = await asyncpg.create_pool(
+                    self._dsn,
+                    min_size=0,
+                    max_size=self._size,
+                    timeout=self.seconds,
+                    command_timeout=self.seconds + _SLACK,
+                    server_settings=self._settings(),
+                )
+            return self._pool
+
+    async def _make(self) -> None:
+        try:
+            connection = await asyncpg.connect(self._dsn, timeout=self.seconds, command_timeout=self.seconds + _SLACK)
+        except (ValueError, asyncpg.InterfaceError):
+            # Its text may quote any part of the URL.
+            raise IndexFailed(
+                f"the index in {self.shown}: this URL cannot be read",
+                hint="write postgresql://USER:PASSWORD@HOST:PORT/NAME",
+            ) from None
+        try:
+            self.made = await ready(connection, self.schema, self._name, self.shown)
+        finally:
+            connection.terminate()
+        if self.made.dropped or (self.made.dropped is None and self._known):
+            why = self.made.dropped or "its tables were gone"
+            _log.warning("an index is made anew, empty", index=self.shown, schema=self.schema, reason=why)
+        self._known = True
+
+    async def _renew(self) -> None:
+        """Look at the tables again before anything else is done."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.terminate()
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "application_name": "symbiont",
+            "search_path": f"{quoted(self.schema)}, {quoted(self.made.vector_schema)}",
+            "statement_timeout": str(int(self.seconds * 1000)),
+            "idle_in_transaction_session_timeout": str(_IDLE_SECONDS * 1000),
+            # Compiling a query takes longer than these take to run.
+            "jit": "off",
+        }
+
+
+async def _closed(pool: Any, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(pool.close(), seconds)
+    except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        pool.terminate()

@@ -1,0 +1,129 @@
+"""Texts as PostgreSQL keeps them, and the words in them: the same stems that the embedded index has."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from runtime.search.index.schema import TOKENIZE
+
+_LONGEST = 200
+"""Bytes of a stem that are kept as they are; PostgreSQL takes up to 2046."""
+_ROOM = 700_000
+"""Bytes of one entry's different stems; PostgreSQL takes up to 1 MiB. Of a text with more the rarest are left out."""
+
+Spelled = dict[str, tuple[int, int]]
+
+
+class Counted(NamedTuple):
+    """How often each stem stands in an entry's text, and in what it is about; and how many words both are."""
+
+    stems: Spelled
+    text: int
+    about: int
+
+
+class Stems:
+    """SQLite's own tokenizer in a table of its own. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE words USING fts5 (text, about, content='', tokenize='{TOKENIZE}')"
+        )
+        self._connection.execute("CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')")
+
+    def counted(self, texts: Sequence[tuple[str, str]]) -> list[Counted]:
+        """The stems of these, each a text and what it is about. Raises UnicodeEncodeError for what is no Unicode."""
+        found: list[dict[str, list[int]]] = [defaultdict(lambda: [0, 0]) for _ in texts]
+        for doc, term, column in self._occurrences(texts, "doc, term, col"):
+            found[doc - 1][term][column == "about"] += 1
+        return [_counted(stems) for stems in found]
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+        """The stems of these in their order."""
+        found: list[tuple[list[str], list[str]]] = [([], []) for _ in texts]
+        for doc, term, column in self._occurrences(texts, "doc, term, col", "ORDER BY doc, col, offset"):
+            found[doc - 1][column == "about"].append(term)
+        return found
+
+    def _occurrences(
+        self, texts: Sequence[tuple[str, str]], columns: str, order: str = ""
+    ) -> list[tuple[int, str, str]]:
+        for pair in texts:
+            for text in pair:
+                text.encode()
+        rows = ((number, *pair) for number, pair in enumerate(texts, 1))
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                self._connection.executemany("INSERT INTO words (rowid, text, about) VALUES (?, ?, ?)", rows)
+                return self._connection.execute(f"SELECT {columns} FROM occurrences {order}").fetchall()  # noqa: S608
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Let go of the table."""
+        with self._lock:
+            self._connection.close()
+
+
+def _counted(stems: dict[str, list[int]]) -> Counted:
+    text, about = (sum(counts[column] for counts in stems.values()) for column in (0, 1))
+    kept: Spelled = {spelled(term): (counts[0], counts[1]) for term, counts in stems.items()}
+    if sum(map(_bytes, kept)) > _ROOM:
+        kept = _most_frequent(kept)
+    return Counted(kept, text, about)
+
+
+def _most_frequent(stems: Spelled) -> Spelled:
+    room, kept = _ROOM, {}
+    for term in sorted(stems, key=lambda term: (-sum(stems[term]), term)):
+        room -= _bytes(term)
+        if room < 0:
+            break
+        kept[term] = stems[term]
+    return kept
+
+
+def _bytes(term: str) -> int:
+    return len(term) if term.isascii() else len(term.encode())
+
+
+def spelled(term: str) -> str:
+    """A stem as it is kept: a very long one by its beginning and a hash."""
+    if len(term) * 4 <= _LONGEST or _bytes(term) <= _LONGEST:
+        return term
+    return f"{term[:20]}{hashlib.sha256(term.encode()).hexdigest()}"
+
+
+def kept(text: str) -> str:
+    """A text as PostgreSQL can keep it, which has no U+0000."""
+    if "\0" not in text and "\x1a" not in text:
+        return text
+    return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
+
+
+def given(text: str) -> str:
+    """The text that is kept so."""
+    return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if "\x1a" in text else text
+
+
+def array(texts: Iterable[str]) -> str:
+    """A list of texts in PostgreSQL's own writing."""
+    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
+
+
+def query(terms: Iterable[str]) -> str:
+    """A tsquery of what holds all these stems."""
+    return " & ".join("'" + term.replace("\\", "\\\\").replace("'", "''") + "'" for term in terms)
+
+
+def code(text: str) -> int:
+    """A text as a number of 64 bits, the same everywhere: two of one number are not to be expected."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

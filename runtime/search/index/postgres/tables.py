@@ -1,0 +1,215 @@
+"""The tables of an index in PostgreSQL, made and checked under a lock that all daemons share."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from runtime.search.errors import IndexFailed
+from runtime.search.index.postgres.stems import code
+
+VERSION = "1"
+"""Kept in `meta`: tables of another one are dropped and made anew."""
+
+_TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals")
+_CONTENT = ", ".join(table for table in _TABLES if table != "meta")
+
+MAKE = """
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
+CREATE SEQUENCE keys START {first};
+CREATE TABLE parts (
+    key bigint PRIMARY KEY DEFAULT nextval('keys'), name text NOT NULL, agent text NOT NULL, revision text NOT NULL
+);
+CREATE INDEX parts_of_name ON parts USING hash (name);
+CREATE INDEX parts_of_agent ON parts USING hash (agent);
+CREATE TABLE entries (
+    key bigint PRIMARY KEY, id text NOT NULL, hash text NOT NULL, says bytea NOT NULL, stands bytea NOT NULL,
+    part bigint NOT NULL, circle bigint, text text NOT NULL, "group" text NOT NULL, line bigint, rest text NOT NULL,
+    tags text[] NOT NULL
+);
+CREATE INDEX entries_of_id ON entries USING hash (id);
+CREATE INDEX entries_of_part ON entries (part);
+CREATE TABLE places (
+    key bigint PRIMARY KEY, agent text NOT NULL, "user" text NOT NULL, project text, type text NOT NULL, source text,
+    author text, time bigint NOT NULL, "order" bigint NOT NULL, tags bigint[] NOT NULL, asks boolean NOT NULL,
+    circle bigint, before bigint NOT NULL DEFAULT 0, after bigint NOT NULL DEFAULT 0,
+    text_size integer NOT NULL, about_size integer NOT NULL, size integer NOT NULL
+) WITH (fillfactor = 85);
+CREATE INDEX places_of_circle ON places (circle, time, "order") WHERE circle IS NOT NULL;
+CREATE INDEX places_of_agent ON places USING hash (agent);
+CREATE INDEX places_of_user ON places USING hash ("user");
+CREATE INDEX places_of_project ON places USING hash (project);
+CREATE INDEX places_of_source ON places USING hash (source);
+CREATE INDEX places_of_tag ON places USING gin (tags);
+CREATE TABLE words (key bigint PRIMARY KEY, words tsvector NOT NULL, often jsonb NOT NULL);
+CREATE INDEX words_of ON words USING gin (words);
+CREATE TABLE vectors (key bigint PRIMARY KEY, vector vector NOT NULL);
+ALTER TABLE vectors ALTER COLUMN vector SET STORAGE MAIN;
+CREATE TABLE waiting (key bigint PRIMARY KEY, time bigint NOT NULL);
+CREATE INDEX waiting_newest ON waiting (time DESC, key);
+CREATE TABLE totals (
+    agent text NOT NULL, "user" text NOT NULL, author text, entries bigint NOT NULL, size bigint NOT NULL
+);
+CREATE FUNCTION add_totals() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        INSERT INTO {schema}.totals
+        SELECT agent, "user", author, -count(*), -sum(size) FROM stale GROUP BY agent, "user", author;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO {schema}.totals
+        SELECT agent, "user", author, count(*), sum(size) FROM fresh GROUP BY agent, "user", author;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER put AFTER INSERT ON places REFERENCING NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
+CREATE TRIGGER changed AFTER UPDATE ON places REFERENCING OLD TABLE AS stale NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
+CREATE TRIGGER removed AFTER DELETE ON places REFERENCING OLD TABLE AS stale
+    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
+"""
+"""A key is never given twice: those of tables made anew begin above all before.
+
+`words` holds each entry's stems without places, and in `often` how often a stem stands there if that is not once, in
+its text: counts of the text times 2^32, plus those of what it is about. `places` is what is filtered by, who stands
+beside whom, and how many words that makes; a `circle` is an agent's group, and `tags` are hashes, so that no length
+matters to an index. `totals` holds what was added and taken away, so that nothing is counted for a search.
+"""
+
+CLEAR = f"TRUNCATE {_CONTENT}"
+
+
+class Made(NamedTuple):
+    """What the server has: pgvector's version and schema, and why tables had to be dropped, if they had to be."""
+
+    vector: tuple[int, ...]
+    vector_schema: str
+    dropped: str | None = None
+
+
+async def ready(connection: Any, schema: str, name: str, shown: str) -> Made:
+    """Make what is not there. `name`: whose index it is. Raises IndexFailed, asyncpg's errors and OSError."""
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", code("symbiont index extension"))
+        version, where = await _extension(connection, shown)
+    dropped = None
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(schema))
+        await _schema(connection, schema, shown)
+        # What is not qualified stands in the schema; pgvector may stand in any.
+        await connection.execute(f"SET LOCAL search_path = {quoted(schema)}, {quoted(where)}")
+        state = await _state(connection, schema, name, shown)
+        if state != "":
+            dropped = state
+            if state is not None:
+                await _drop(connection, schema)
+            await connection.execute(MAKE.format(schema=quoted(schema), first=int(time.time() * 1000) << 8))
+            await connection.executemany(
+                "INSERT INTO meta (name, value) VALUES ($1, $2)",
+                [("product", "symbiont index"), ("version", VERSION), ("of", name)],
+            )
+    return Made(version, where, dropped)
+
+
+def lock_of(schema: str) -> int:
+    """The advisory lock that whoever writes to the schema holds."""
+    return code(f"symbiont index {schema}")
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+_EXTENSION = (
+    "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+)
+
+
+async def _extension(connection: Any, shown: str) -> tuple[tuple[int, ...], str]:
+    found = await connection.fetchrow(_EXTENSION)
+    if found is None:
+        try:
+            async with connection.transaction():
+                await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise IndexFailed(
+                f"the index in {shown} needs the extension vector, and this user may not create it",
+                hint="have an administrator run CREATE EXTENSION vector in that database",
+            ) from error
+        except (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError, asyncpg.UndefinedObjectError) as error:
+            raise IndexFailed(
+                f"the index in {shown} needs pgvector, which the server does not have",
+                hint="install pgvector on the server (github.com/pgvector/pgvector), then CREATE EXTENSION vector",
+            ) from error
+        found = await connection.fetchrow(_EXTENSION)
+    version = tuple(map(int, re.findall(r"\d+", found["extversion"])))
+    if version < (0, 5):
+        raise IndexFailed(
+            f"the index in {shown} needs pgvector 0.5 or later, and the server has {found['extversion']}",
+            hint="install a later one, then ALTER EXTENSION vector UPDATE",
+        )
+    return version, found["nspname"]
+
+
+async def _schema(connection: Any, schema: str, shown: str) -> None:
+    if await connection.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
+        return
+    try:
+        async with connection.transaction():
+            await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise IndexFailed(
+            f"the index in {shown}: this user may not create the schema {schema}",
+            hint="have an administrator run GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA … AUTHORIZATION …",
+        ) from error
+
+
+async def _state(connection: Any, schema: str, name: str, shown: str) -> str | None:
+    """None: the schema is empty; "": our tables are there; else why they have to be made anew."""
+    found = {
+        row[0]
+        for row in await connection.fetch(
+            "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1", schema
+        )
+    }
+    if not found:
+        return None
+    meta: dict[str, str] = {}
+    if "meta" in found:
+        try:
+            async with connection.transaction():
+                meta = dict(await connection.fetch("SELECT name, value FROM meta"))
+        except asyncpg.PostgresError:
+            meta = {}
+    if meta.get("product") != "symbiont index":
+        raise IndexFailed(
+            f"the index in {shown}: the schema {schema} holds tables of somebody else",
+            hint="name another `schema`, or drop that one",
+        )
+    if meta.get("of") != name:
+        raise IndexFailed(
+            f"the index in {shown}: the schema {schema} holds the index of another memory, {meta.get('of')}",
+            hint="name another `schema`, or drop that one: an index is made again from its store",
+        )
+    if meta.get("version") != VERSION:
+        return f"its tables are those of version {meta.get('version')}, this program has {VERSION}"
+    missing = [table for table in _TABLES if table not in found]
+    return f"tables are missing: {', '.join(missing)}" if missing else ""
+
+
+async def _drop(connection: Any, schema: str) -> None:
+    """Everything in a schema that is an index of ours; the schema itself may be somebody else's to give."""
+    for kind, relkind in (("TABLE", "r"), ("SEQUENCE", "S")):
+        for row in await connection.fetch(
+            "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
+            " WHERE nspname = $1 AND relkind::text = $2",
+            schema,
+            relkind,
+        ):
+            await connection.execute(f"DROP {kind} IF EXISTS {quoted(schema)}.{quoted(row[0])} CASCADE")
+    await connection.execute(f"DROP FUNCTION IF EXISTS {quoted(schema)}.add_totals CASCADE")

@@ -1,0 +1,129 @@
+"""Which entries are nearest to a vector: by HNSW where that finds as many as are wanted, else by comparing all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runtime.search.entry import Filter
+from runtime.search.index.index import Scored
+from runtime.search.index.matrix import unit
+from runtime.search.index.postgres.filters import Where
+from runtime.search.index.postgres.hnsw import Graph, graph_of, usable
+from runtime.search.index.postgres.options import PostgresOptions
+from runtime.search.index.postgres.tables import Made
+from runtime.search.index.postgres.writing import model_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+FEW: Final = 5_000
+"""Entries that pass a filter and are all compared: that takes a few milliseconds."""
+MOST: Final = 1_000
+"""Candidates that HNSW gives at most, unless it can go on (`hnsw.ef_search`)."""
+ITERATIVE: Final = (0, 8)
+"""The version of pgvector since which HNSW goes on until enough entries pass a filter."""
+
+_JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
+# Added to, the distance is not what is indexed: everything is compared.
+_EXACT = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}{{where}} ORDER BY (v.vector <#> $1::real[]::vector) + 0, v.key LIMIT $2"  # noqa: E501
+_FEW = f"SELECT count(*) FROM (SELECT 1 {_JOINED}{{where}} LIMIT {FEW + 1}) some"  # noqa: S608
+_NEAR = """
+WITH near AS MATERIALIZED (
+    SELECT v.key, v.vector <#> $1::real[]::vector AS distance FROM vectors v
+    ORDER BY v.{column} <#> $1::real[]::{type} LIMIT {candidates}
+)
+SELECT v.key, v.distance FROM near v JOIN places p USING (key) WHERE {where} ORDER BY v.distance, v.key LIMIT $2"""
+_ON = """
+WITH near AS MATERIALIZED (
+    SELECT v.key, v.vector <#> $1::real[]::vector AS distance FROM vectors v
+    WHERE EXISTS (SELECT FROM places p WHERE p.key = v.key AND {where})
+    ORDER BY v.{column} <#> $1::real[]::{type} LIMIT $2
+)
+SELECT key, distance FROM near ORDER BY distance, key"""
+_BESIDES = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}v.key = ANY($2::bigint[]) AND {{where}}"
+
+
+async def nearest(
+    connection: Any,
+    options: PostgresOptions,
+    made: Made,
+    model: str | None,
+    vector: NDArray[np.float32],
+    wanted: Filter,
+    limit: int,
+    also: NDArray[np.int64] | None,
+) -> Scored:
+    """See `Index.nearest`. Vectors of another model than `model`, if one is named, are none to compare with."""
+    kept = await model_of(connection)
+    query = unit(np.asarray(vector, np.float32)[None], None if kept is None else kept[1])[0].tolist()
+    if kept is None or model not in {None, kept[0]}:
+        return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
+    rows: Sequence[Any] = []
+    if limit > 0:
+        rows = await _nearest(connection, graph_of(options, kept[1], made), options, made, query, wanted, limit)
+    found = _scored(rows)
+    if also is None or not len(also):
+        return found
+    rest = np.setdiff1d(also, found.keys)
+    where = Where(query, rest.tolist()).wanted(wanted)
+    others = _scored(await connection.fetch(_BESIDES.format(where=where.sql), *where.values))
+    order = np.lexsort((others.keys, -others.scores))
+    return Scored(
+        np.concatenate((found.keys, others.keys[order])), np.concatenate((found.scores, others.scores[order]))
+    )
+
+
+async def _nearest(
+    connection: Any,
+    graph: Graph | None,
+    options: PostgresOptions,
+    made: Made,
+    query: list[float],
+    wanted: Filter,
+    limit: int,
+) -> Sequence[Any]:
+    where = Where(query, limit).wanted(wanted)
+    if graph is not None and await usable(connection, graph):
+        filtered = wanted != Filter()
+        if not filtered or await _many(connection, wanted):
+            rows = await _by_graph(connection, graph, options, made, where, limit, filtered)
+            if len(rows) == limit:
+                return rows
+    exact: Sequence[Any] = await connection.fetch(_EXACT.format(where=where.sql), *where.values)
+    return exact
+
+
+async def _many(connection: Any, wanted: Filter) -> bool:
+    """Whether so many pass the filter that comparing them all takes long."""
+    where = Where().wanted(wanted)
+    return bool(await connection.fetchval(_FEW.format(where=where.sql), *where.values) > FEW)
+
+
+async def _by_graph(
+    connection: Any, graph: Graph, options: PostgresOptions, made: Made, where: Where, limit: int, filtered: bool
+) -> Sequence[Any]:
+    """What HNSW finds; fewer than `limit` when its candidates did not suffice."""
+    goes_on = made.vector >= ITERATIVE
+    if limit > MOST and not goes_on:
+        return ()
+    candidates = MOST if filtered and not goes_on else min(MOST, max(options.ef_search, limit))
+    settings = [f"hnsw.ef_search = {candidates}", "enable_seqscan = off", "enable_sort = on", "enable_hashjoin = off"]
+    if goes_on:
+        settings.append("hnsw.iterative_scan = strict_order")
+    for setting in settings:
+        await connection.execute(f"SET LOCAL {setting}")
+    kind = f"vector::{graph.type}({graph.dimension})"
+    sql = (_ON if goes_on else _NEAR).format(column=kind, type=kind, where=where.sql, candidates=candidates)
+    rows: Sequence[Any] = await connection.fetch(sql, *where.values)
+    for setting in settings[1:4]:
+        await connection.execute(f"RESET {setting.partition(' ')[0]}")
+    return rows
+
+
+def _scored(rows: Sequence[Any]) -> Scored:
+    keys = np.array([row[0] for row in rows], np.int64)
+    return Scored(keys, -np.array([row[1] for row in rows], np.float32))

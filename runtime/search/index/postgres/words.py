@@ -1,0 +1,163 @@
+"""Which entries hold words, by the same BM25 as in the embedded index: PostgreSQL says where a stem stands and how
+often, and what that counts for is worked out here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from runtime.search.entry import Filter
+from runtime.search.index.bm25 import ABOUT, CONTEXT, K1, TEXT, B, rarity
+from runtime.search.index.index import Scored
+from runtime.search.index.matrix import best
+from runtime.search.index.postgres.filters import Where
+from runtime.search.index.postgres.stems import Stems, given, query, spelled
+from runtime.search.index.schema import EPOCH, about
+from runtime.search.index.vocabulary import Phrase, Tokenizer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TOTALS = "SELECT coalesce(sum(entries), 0)::bigint, coalesce(sum(size), 0)::bigint FROM totals p WHERE "
+# Columns joined to bytes in PostgreSQL and read by numpy: several times quicker than a row of Python for each.
+_SINGLE = """
+SELECT string_agg(int8send(q.number), ''), string_agg(int8send(w.key), ''), string_agg(int8send(p.before), ''),
+    string_agg(int8send(p.after), ''), string_agg(int8send(coalesce((w.often ->> q.stem)::bigint, 4294967296)), '')
+FROM unnest($1::text[], $2::text[]::tsquery[]) WITH ORDINALITY AS q (stem, query, number)
+JOIN words w ON w.words @@ q.query JOIN places p USING (key) WHERE """
+_TOGETHER = """
+SELECT w.key, p.before, p.after, e.text, p.author, p.time FROM words w JOIN entries e USING (key)
+JOIN places p USING (key) WHERE w.words @@ $1::text::tsquery AND """
+_MEASURED = """
+SELECT string_agg(int8send(p.key), ''), string_agg(int8send(p.size), ''),
+    string_agg(boolsend(coalesce({scope}, false)), ''), string_agg(boolsend(coalesce({wanted}, false)), '')
+FROM places p WHERE p.key = ANY($1::bigint[])"""
+
+
+class Postings(NamedTuple):
+    """Where a word stands: keys, those before and after them, and how often it stands in the text and in what the entry
+    is about."""
+
+    keys: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    text: NDArray[np.int64]
+    about: NDArray[np.int64]
+
+
+class _Measured(NamedTuple):
+    """Entries by key, ascending: how many words they have with their context, and whether they are in the scope, and
+    wanted."""
+
+    keys: NDArray[np.int64]
+    size: NDArray[np.int64]
+    scope: NDArray[np.bool_]
+    wanted: NDArray[np.bool_]
+
+
+async def keyword(
+    connection: Any, tokenizer: Tokenizer, stems: Stems, words: Sequence[str], wanted: Filter, limit: int
+) -> Scored:
+    """See `Index.keyword`."""
+    phrases = tokenizer.phrases(words)
+    where = Where().scope(wanted.agent, wanted.user)
+    entries, size = await connection.fetchrow(_TOTALS + where.sql, *where.values)
+    if not phrases or not entries:
+        return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
+    postings = await _postings(connection, stems, phrases, wanted.agent)
+    measured = await _measured(connection, postings, wanted)
+    found = _scores(postings, measured, entries, max(size / entries, 1.0))
+    chosen = (found > 0) & measured.wanted
+    return Scored(*best(measured.keys[chosen], found[chosen], limit))
+
+
+async def _postings(connection: Any, stems: Stems, phrases: Sequence[Phrase], agent: str | None) -> list[Postings]:
+    """Of each phrase, in their order. Of one agent alone where one is asked for: its circles are its own."""
+    singles = [(at, spelled(phrase[0])) for at, phrase in enumerate(phrases) if len(phrase) == 1]
+    found: dict[int, Postings] = {}
+    if singles:
+        terms = [term for _, term in singles]
+        where = Where(terms, [query([term]) for term in terms]).scope(agent, None)
+        row = await connection.fetchrow(_SINGLE + where.sql, *where.values)
+        number, keys, before, after, counts = map(_numbers, row)
+        for at, (place, _) in enumerate(singles, 1):
+            its = number == at
+            found[place] = Postings(keys[its], before[its], after[its], counts[its] >> 32, counts[its] & 0xFFFFFFFF)
+    for at, phrase in enumerate(phrases):
+        if len(phrase) > 1:
+            found[at] = await _together(connection, stems, phrase, agent)
+    return [found[at] for at in range(len(phrases))]
+
+
+async def _together(connection: Any, stems: Stems, phrase: Phrase, agent: str | None) -> Postings:
+    """Where these words stand one after the other: the texts that hold them all are read again."""
+    where = Where(query(dict.fromkeys(map(spelled, phrase)))).scope(agent, None)
+    rows = await connection.fetch(_TOGETHER + where.sql, *where.values)
+    texts = [
+        (given(text), about(None if author is None else given(author), EPOCH + timedelta(microseconds=time)))
+        for _, _, _, text, author, time in rows
+    ]
+    read = await asyncio.to_thread(stems.read, texts)
+    counts = np.array([[_count(column, phrase) for column in columns] for columns in read], np.int64).reshape(-1, 2)
+    there = counts.any(axis=1)
+    keys, before, after = (np.array([row[at] for row in rows], np.int64)[there] for at in range(3))
+    return Postings(keys, before, after, counts[there, 0], counts[there, 1])
+
+
+def _count(stems: Sequence[str], phrase: Phrase) -> int:
+    size = len(phrase)
+    return sum(tuple(stems[at : at + size]) == phrase for at in _places(stems, phrase[0]))
+
+
+def _places(stems: Sequence[str], first: str) -> Iterator[int]:
+    return (at for at, stem in enumerate(stems) if stem == first)
+
+
+async def _measured(connection: Any, postings: Sequence[Postings], wanted: Filter) -> _Measured:
+    every = [column for word in postings for column in (word.keys, word.before, word.after)]
+    keys = np.unique(np.concatenate(every))
+    where = Where(keys[keys > 0].tolist())
+    scope = where.scope(wanted.agent, wanted.user).sql
+    where = Where(*where.values)
+    wants = where.wanted(wanted).sql
+    row = await connection.fetchrow(_MEASURED.format(scope=scope, wanted=wants), *where.values)
+    found, size = _numbers(row[0]), _numbers(row[1])
+    order = np.argsort(found)
+    in_scope, is_wanted = (np.frombuffer(column or b"", np.bool_)[order] for column in row[2:])
+    return _Measured(found[order], size[order], in_scope, is_wanted)
+
+
+def _scores(postings: Sequence[Postings], measured: _Measured, entries: int, average: float) -> NDArray[np.float32]:
+    """As `bm25.scores`, of the measured entries alone."""
+    total = np.zeros(len(measured.keys), np.float32)
+    for word in postings:
+        counts = _counts(word, measured.keys)
+        at = np.flatnonzero((counts > 0) & measured.scope)
+        counted = counts[at]
+        normed = K1 * (1 - B + (B / average) * measured.size[at])
+        total[at] += rarity(entries, len(at)) * (K1 + 1) * counted / (counted + normed)
+    return total
+
+
+def _counts(word: Postings, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+    """How often the word stands in each of these, weighed by column; an entry is the neighbour of one on each side."""
+    counts = np.zeros(len(keys), np.float32)
+    text = word.text.astype(np.float32)
+    for those, weighed in (
+        (word.keys, TEXT * text),
+        (word.keys, ABOUT * word.about.astype(np.float32)),
+        (word.before, CONTEXT * text),
+        (word.after, CONTEXT * text),
+    ):
+        there = np.isin(those, keys)
+        counts[np.searchsorted(keys, those[there])] += weighed[there]
+    return counts
+
+
+def _numbers(joined: bytes | None) -> NDArray[np.int64]:
+    """What PostgreSQL's `int8send` made of numbers; None: none."""
+    return np.frombuffer(joined or b"", ">i8").astype(np.int64)

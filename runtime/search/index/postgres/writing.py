@@ -1,0 +1,296 @@
+"""What changes an index in PostgreSQL: each a function that runs in a transaction, while nobody else writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from runtime.search.entry import Entry
+from runtime.search.index.index import Change, Pending
+from runtime.search.index.matrix import unit
+from runtime.search.index.postgres.stems import Counted, array, code, kept
+from runtime.search.index.rows import asks
+from runtime.search.index.schema import microseconds, said_by
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_AT_ONCE = 1000
+"""Rows of a statement."""
+
+_ENTRIES = """
+INSERT INTO entries (key, id, hash, says, stands, part, circle, text, "group", line, rest, tags)
+SELECT key, id, hash, says, stands, $1::bigint, circle, text, "group", line, rest, tags::text[] FROM unnest(
+    $2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
+    $10::bigint[], $11::text[], $12::text[]
+) AS fresh (key, id, hash, says, stands, circle, text, "group", line, rest, tags)
+ON CONFLICT (key) DO UPDATE SET (id, hash, says, stands, part, circle, text, "group", line, rest, tags) = (
+    excluded.id, excluded.hash, excluded.says, excluded.stands, excluded.part, excluded.circle, excluded.text,
+    excluded."group", excluded.line, excluded.rest, excluded.tags
+)"""
+_PLACES = """
+INSERT INTO places (
+    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags, size
+)
+SELECT key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size,
+    tags::bigint[], text_size + about_size
+FROM unnest(
+    $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
+    $10::boolean[], $11::bigint[], $12::integer[], $13::integer[], $14::text[]
+) AS fresh (
+    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags
+)
+ON CONFLICT (key) DO UPDATE SET (
+    agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags, size,
+    before, after
+) = (
+    excluded.agent, excluded."user", excluded.project, excluded.type, excluded.source, excluded.author, excluded.time,
+    excluded."order", excluded.asks, excluded.circle, excluded.text_size, excluded.about_size, excluded.tags,
+    excluded.size, 0, 0
+)"""
+_WORDS = """
+INSERT INTO words (key, words, often)
+SELECT key, array_to_tsvector(stems::text[]), often::jsonb
+FROM unnest($1::bigint[], $2::text[], $3::text[]) AS fresh (key, stems, often)
+ON CONFLICT (key) DO UPDATE SET (words, often) = (excluded.words, excluded.often)"""
+_WAITING = """
+INSERT INTO waiting (key, time) SELECT key, time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)
+ON CONFLICT (key) DO UPDATE SET time = excluded.time"""
+_WAITS_SINCE = """
+UPDATE waiting w SET time = fresh.time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)
+WHERE w.key = fresh.key AND w.time <> fresh.time"""
+_LINK = """
+WITH line AS MATERIALIZED (
+    SELECT key, lag(key, 1, 0::bigint) OVER circle AS before, lead(key, 1, 0::bigint) OVER circle AS after,
+        text_size + about_size + lag(text_size, 1, 0) OVER circle + lead(text_size, 1, 0) OVER circle AS size
+    FROM places JOIN entries USING (key) WHERE places.circle = ANY($1::bigint[])
+    WINDOW circle AS (PARTITION BY places.circle ORDER BY time, "order", id COLLATE "C")
+)
+UPDATE places p SET before = line.before, after = line.after, size = line.size FROM line
+WHERE p.key = line.key AND (p.before, p.after, p.size) IS DISTINCT FROM (line.before, line.after, line.size)"""
+_REMOVE = """
+WITH no_entries AS (DELETE FROM entries WHERE key = ANY($1::bigint[])),
+    no_words AS (DELETE FROM words WHERE key = ANY($1::bigint[])),
+    no_vectors AS (DELETE FROM vectors WHERE key = ANY($1::bigint[])),
+    no_waiting AS (DELETE FROM waiting WHERE key = ANY($1::bigint[]))
+DELETE FROM places WHERE key = ANY($1::bigint[])"""
+_STANDING = "SELECT key, id, hash, says, stands, circle FROM entries WHERE "
+_FOLD = """
+WITH gone AS (DELETE FROM totals RETURNING *)
+INSERT INTO totals SELECT agent, "user", author, sum(entries), sum(size) FROM gone GROUP BY agent, "user", author
+HAVING sum(entries) <> 0"""
+
+
+class Fresh(NamedTuple):
+    """An entry as it is to be written, with digests of what it says and of where it stands."""
+
+    entry: Entry
+    says: bytes
+    stands: bytes
+    circle: int | None
+    counted: Counted
+
+
+class Standing(NamedTuple):
+    """An entry that is there."""
+
+    key: int
+    id: str
+    hash: str
+    says: bytes
+    stands: bytes
+    circle: int | None
+
+
+def fresh_of(entries: Iterable[Entry], counted: Iterable[Counted], part: str) -> dict[str, Fresh]:
+    """The entries by id, as that is kept; of two with one id the later counts."""
+    return {kept(entry.id): _fresh(entry, stems, part) for entry, stems in zip(entries, counted, strict=True)}
+
+
+def _fresh(entry: Entry, counted: Counted, part: str) -> Fresh:
+    circle = code(f"{entry.agent}\0{entry.group}") if entry.group else None
+    says = _digest((entry.id, entry.hash, entry.text, said_by(entry)))
+    return Fresh(entry, says, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
+
+
+def _digest(what: object) -> bytes:
+    return hashlib.blake2b(msgspec.msgpack.encode(what), digest_size=16).digest()
+
+
+async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict[str, Fresh]) -> Change:
+    """Make `fresh` all that the part holds."""
+    key = await _part(connection, part, agent, revision)
+    there = await _standing(connection, "part = $1::bigint", key)
+    gone = [one for one in there.values() if one.id not in fresh]
+    await _remove(connection, [one.key for one in gone])
+    circles = {one.circle for one in gone}
+    changed, same = await _merge(connection, key, fresh, there, circles)
+    return Change(changed, same, len(gone))
+
+
+async def grow(connection: Any, part: str, agent: str, before: str | None, after: str, fresh: dict[str, Fresh]) -> bool:
+    """Add entries to the part if its revision is `before`."""
+    found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", kept(part))
+    if before != found:
+        return False
+    key = await _part(connection, part, agent, after)
+    await _merge(connection, key, fresh, {}, set())
+    return True
+
+
+async def drop(connection: Any, parts: Sequence[str]) -> int:
+    """Forget these parts."""
+    names = [kept(part) for part in parts]
+    rows = await connection.fetch("DELETE FROM parts WHERE name = ANY($1::text[]) RETURNING key", names)
+    gone = await _standing(connection, "part = ANY($1::bigint[])", [key for (key,) in rows])
+    await _remove(connection, [one.key for one in gone.values()])
+    await _link(connection, {one.circle for one in gone.values()})
+    return len(gone)
+
+
+async def fold(connection: Any) -> None:
+    """Add up what was counted one by one."""
+    await connection.execute(_FOLD)
+
+
+async def forget_vectors(connection: Any) -> None:
+    """Forget all vectors and whose they were; everything waits for one again."""
+    await connection.execute("TRUNCATE vectors")
+    await connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+    await connection.execute(
+        "INSERT INTO waiting (key, time) SELECT key, time FROM places ON CONFLICT (key) DO NOTHING"
+    )
+
+
+async def embed(
+    connection: Any, model: str, dimension: int | None, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]
+) -> int:
+    """Keep vectors of `dimension`, or of that of those that are there; how many were kept. Raises
+    EmbeddingMismatch."""
+    meta = await model_of(connection)
+    if meta is not None and meta[0] != model:
+        return 0  # Another daemon uses another model, and was first.
+    found = unit([vector for _, vector in vectors], meta[1] if meta is not None else dimension)
+    rows = await connection.fetch(
+        "SELECT key, id, hash FROM entries WHERE id = ANY($1::text[])", [kept(one.id) for one, _ in vectors]
+    )
+    there = {(row[1], row[2]): row[0] for row in rows}
+    places = {there.get((kept(one.id), kept(one.hash)), 0): at for at, (one, _) in enumerate(vectors)}
+    places.pop(0, None)
+    if not places:
+        return 0
+    await connection.executemany(
+        "INSERT INTO vectors (key, vector) VALUES ($1, $2::real[]::vector)"
+        " ON CONFLICT (key) DO UPDATE SET vector = excluded.vector",
+        [(key, found[at].tolist()) for key, at in places.items()],
+    )
+    await connection.execute("DELETE FROM waiting WHERE key = ANY($1::bigint[])", list(places))
+    if meta is None:
+        await connection.executemany(
+            "INSERT INTO meta (name, value) VALUES ($1, $2)",
+            [("model", kept(model)), ("dimension", str(found.shape[1]))],
+        )
+    return len(places)
+
+
+async def model_of(connection: Any) -> tuple[str, int] | None:
+    """The model and the dimension of the vectors that are there."""
+    meta = dict(await connection.fetch("SELECT name, value FROM meta WHERE name IN ('model', 'dimension')"))
+    return (meta["model"], int(meta["dimension"])) if len(meta) == 2 else None
+
+
+async def _part(connection: Any, name: str, agent: str, revision: str) -> int:
+    given = kept(name), kept(agent), kept(revision)
+    key = await connection.fetchval("UPDATE parts SET agent = $2, revision = $3 WHERE name = $1 RETURNING key", *given)
+    if key is None:
+        sql = "INSERT INTO parts (name, agent, revision) VALUES ($1, $2, $3) RETURNING key"
+        key = await connection.fetchval(sql, *given)
+    return int(key)
+
+
+async def _standing(connection: Any, condition: str, value: Any) -> dict[str, Standing]:
+    rows = await connection.fetch(_STANDING + condition, value)
+    return {row[1]: Standing(*row) for row in rows}
+
+
+async def _merge(
+    connection: Any, part: int, fresh: dict[str, Fresh], there: dict[str, Standing], circles: set[int | None]
+) -> tuple[int, int]:
+    """Write what is new, differs or stands elsewhere, and say who stands beside whom, in these circles too; how many
+    say something else, and how many do not."""
+    unknown = [identity for identity in fresh if identity not in there]
+    if unknown:
+        there = {**there, **await _standing(connection, "id = ANY($1::text[])", unknown)}
+    pairs = [(one, there.get(identity)) for identity, one in fresh.items()]
+    written = [
+        (one, found) for one, found in pairs if found is None or (found.says, found.stands) != (one.says, one.stands)
+    ]
+    new = sum(found is None for _, found in written)
+    sql = "SELECT nextval('keys') FROM generate_series(1, $1)"
+    given = iter([row[0] for row in await connection.fetch(sql, new)] if new else [])
+    keyed = [(next(given) if found is None else found.key, one, found) for one, found in written]
+    for begin in range(0, len(keyed), _AT_ONCE):
+        await _write(connection, part, keyed[begin : begin + _AT_ONCE])
+    circles |= {found.circle for _, _, found in keyed if found is not None} | {one.circle for _, one, _ in keyed}
+    await _link(connection, circles)
+    changed = sum(found is None or found.says != one.says for one, found in pairs)
+    return changed, len(fresh) - changed
+
+
+async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, Fresh, Standing | None]]) -> None:
+    entries = [one.entry for _, one, _ in keyed]
+    keys, circles = [key for key, _, _ in keyed], [one.circle for _, one, _ in keyed]
+    times = [microseconds(entry.time) for entry in entries]
+    await connection.execute(
+        _ENTRIES, part, keys, [kept(entry.id) for entry in entries], [kept(entry.hash) for entry in entries],
+        [one.says for _, one, _ in keyed], [one.stands for _, one, _ in keyed], circles,
+        [kept(entry.text) for entry in entries], [kept(entry.group) for entry in entries],
+        [entry.line for entry in entries], [kept(entry.rest) for entry in entries],
+        [array(map(kept, entry.tags)) for entry in entries],
+    )  # fmt: skip
+    await connection.execute(
+        _PLACES, keys, [kept(entry.agent) for entry in entries], [kept(entry.user) for entry in entries],
+        [_maybe(entry.project) for entry in entries], [kept(entry.type) for entry in entries],
+        [_maybe(entry.source) for entry in entries], [_maybe(entry.author) for entry in entries],
+        times, [entry.order for entry in entries], [asks(entry.text) for entry in entries], circles,
+        [one.counted.text for _, one, _ in keyed], [one.counted.about for _, one, _ in keyed],
+        [array(str(code(tag)) for tag in entry.tags) for entry in entries],
+    )  # fmt: skip
+    said = [(key, one) for key, one, found in keyed if found is None or found.says != one.says]
+    if said:
+        stems = [one.counted.stems for _, one in said]
+        await connection.execute(_WORDS, [key for key, _ in said], list(map(array, stems)), list(map(_often, stems)))
+    waits = [found is None or found.hash != kept(one.entry.hash) for _, one, found in keyed]
+    stale = [key for (key, _, found), wait in zip(keyed, waits, strict=True) if wait and found is not None]
+    if stale:
+        await connection.execute("DELETE FROM vectors WHERE key = ANY($1::bigint[])", stale)
+    new = [(key, time) for key, time, wait in zip(keys, times, waits, strict=True) if wait]
+    old = [(key, time) for key, time, wait in zip(keys, times, waits, strict=True) if not wait]
+    for sql, pairs in ((_WAITING, new), (_WAITS_SINCE, old)):
+        if pairs:
+            await connection.execute(sql, *map(list, zip(*pairs, strict=True)))
+
+
+def _often(stems: dict[str, tuple[int, int]]) -> str:
+    often = {term: text << 32 | about for term, (text, about) in stems.items() if (text, about) != (1, 0)}
+    return msgspec.json.encode(often).decode()
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else kept(text)
+
+
+async def _remove(connection: Any, keys: list[int]) -> None:
+    if keys:
+        await connection.execute(_REMOVE, keys)
+
+
+async def _link(connection: Any, circles: set[int | None]) -> None:
+    """Say who stands beside whom in these."""
+    known = [circle for circle in circles if circle is not None]
+    if known:
+        await connection.execute(_LINK, known)
