@@ -27,6 +27,7 @@ class _Commands(LateGroup):
             "verify": "runtime.cli.memory_upkeep:verify",
             "export": "runtime.cli.memory_transfer:export",
             "import": "runtime.cli.memory_transfer:import_",
+            "move": "runtime.cli.memory_move:move",
         }
     )
 

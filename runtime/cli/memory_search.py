@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import sys
-import textwrap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +12,8 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory_items import kind_of, place_of
 from runtime.cli.memory_options import memory_option, type_option, user_option
 from runtime.cli.output import json_option, local, print_json, printable, root_option, zoned
+from runtime.cli.passage import print_passage
 from runtime.cli.progress import unwatched
-from runtime.search.stop_words import STOP_WORDS
-
-_LINES = 6
-"""Lines of a hit's text that are shown."""
-_WIDTH = 100
-_LOOKED_AT = 20_000
-"""Characters of a hit's text in which the query's words are looked for."""
-_WORD = re.compile(r"\w+")
 
 
 @click.command(short_help="Find what an agent remembers, by meaning and by words.")
@@ -73,47 +62,8 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
     click.echo("  ".join([click.style(printable("  ".join(head)), bold=True), printable(place or item["memory_id"])]))
     if explain:
         click.secho("    " + _parts(hit["parts"]), dim=True)
-    wanted = _words(query)
-    for line in _shown(printable(item["text"][:_LOOKED_AT]), wanted):
-        click.echo(f"    {_highlighted(line, wanted)}")
-    click.echo()
+    print_passage(item["text"], query)
 
 
 def _parts(parts: Mapping[str, float]) -> str:
     return " + ".join(f"{name} {value:.3f}" for name, value in parts.items()) or "nothing added to its score"
-
-
-def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
-    """The text in lines that fit; of a long one those from just before the first that has a word of the query."""
-    width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
-    lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
-    first = next((at for at, line in enumerate(lines) if any(_alike(word, wanted) for word in _WORD.findall(line))), 0)
-    begin = max(0, min(first - 1, len(lines) - _LINES))
-    if begin:
-        yield "…"
-    yield from lines[begin : begin + _LINES]
-    if begin + _LINES < len(lines):
-        yield "…"
-
-
-def _words(query: str) -> Collection[str]:
-    """The words of the query, without those that stand in any text."""
-    words = {word.casefold() for word in _WORD.findall(query)}
-    return words - STOP_WORDS or words
-
-
-def _highlighted(line: str, wanted: Collection[str]) -> str:
-    """The line with the words of the query, and those that begin alike, marked where a terminal shows it."""
-
-    def marked(match: re.Match[str]) -> str:
-        return click.style(match[0], fg="green", bold=True) if _alike(match[0], wanted) else match[0]
-
-    return _WORD.sub(marked, line)
-
-
-def _alike(word: str, wanted: Collection[str]) -> bool:
-    """Whether it is one of the words, or another form of one: the index goes by stems too."""
-    word = word.casefold()
-    return word in wanted or any(
-        len(each) > 3 and len(word) > 3 and (word.startswith(each) or each.startswith(word)) for each in wanted
-    )

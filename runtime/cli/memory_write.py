@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
+from runtime.cli.input import text_or_input
 from runtime.cli.memory_options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.output import json_option, print_json, root_option
 from runtime.cli.progress import unwatched
@@ -68,7 +67,7 @@ def write(
     found = find_root(root)
     asked = {
         **given,
-        "text": _text(text),
+        "text": text_or_input(text, "TEXT"),
         "tags": list(tags),
         "git_commit": git_commit or _commit(),
         "sources": [*sources, *_files(evidence)],
@@ -84,17 +83,6 @@ def write(
         return
     click.echo(f"kept in the memory {answer['memory']} as", err=True)
     click.echo(answer["item"]["memory_id"])
-
-
-def _text(given: str) -> str:
-    """What is to be remembered: of standard input without the line end that `echo` and editors put last."""
-    raw = sys.stdin.buffer.read() if given == "-" else os.fsencode(given)
-    try:
-        text = raw.decode("utf-8")
-        return text.removesuffix("\n").removesuffix("\r") if given == "-" else text
-    except UnicodeDecodeError as error:
-        where = "standard input" if given == "-" else "TEXT"
-        raise UsageError(f"{where} is not UTF-8 text: byte {error.start + 1} cannot be read") from None
 
 
 def _commit() -> str | None:

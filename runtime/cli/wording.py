@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from runtime.errors import SymbiontError, UsageError
+
+OPTIONS: Final = {"time_range": "since", "time_range.start": "since", "time_range.end": "until"}
+"""What commands ask for in place of parameters that are made of several."""
 
 
 def error_of(told: Mapping[str, Any], otherwise: str) -> SymbiontError:
@@ -18,7 +21,8 @@ def error_of(told: Mapping[str, Any], otherwise: str) -> SymbiontError:
     failure = told.get("failure")
     if not isinstance(failure, dict) or not failure.get("field"):
         return kind(told.get("message") or otherwise, hint=told.get("hint"))
-    field, _, rest = str(failure["field"]).partition(".")
+    whole = str(failure["field"])
+    field, _, rest = OPTIONS.get(whole, whole).partition(".")
     shown = _shown(_parameters().get(field), field, rest)
     return kind(f"{shown}: {failure.get('message')}", hint=failure.get("hint") or _right(failure, field))
 

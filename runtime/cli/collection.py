@@ -1,0 +1,32 @@
+"""`symbi collection`: what clients keep and search. Each command is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import click
+
+from dslc.cli.late import LateGroup
+
+
+class _Commands(LateGroup):
+    """In the order of the help: what there is, what is in it, single items."""
+
+    places: Mapping[str, str] = MappingProxyType(
+        {
+            "list": "runtime.cli.collection_state:list_",
+            "new": "runtime.cli.collection_state:new",
+            "metrics": "runtime.cli.collection_state:metrics",
+            "search": "runtime.cli.collection_search:search",
+            "summarize": "runtime.cli.collection_search:summarize",
+            "get": "runtime.cli.collection_items:get",
+            "update": "runtime.cli.collection_items:update",
+            "forget": "runtime.cli.collection_items:forget",
+        }
+    )
+
+
+@click.group(cls=_Commands)
+def collection() -> None:
+    """Collections: what `symbi push` and assistants keep, and find again."""

@@ -1,0 +1,137 @@
+"""`symbi collection get`, `update` and `forget`: single items."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import Reach, call, find_root
+from runtime.cli.collection_options import TYPES
+from runtime.cli.input import text_or_input
+from runtime.cli.output import ask, counted, json_option, local, print_json, printable, root_option
+from runtime.cli.progress import unwatched
+from runtime.errors import UsageError
+
+_SHOWN = 60
+"""Characters of an item's text by which a person knows it."""
+
+
+@click.command(short_help="Show one item, and how it came to be.")
+@click.argument("memory_id", metavar="ID")
+@root_option
+@json_option
+def get(memory_id: str, root: Path | None, as_json: bool) -> None:
+    """Show the item with this ID: `symbi collection search` says the ids of what it finds."""
+    answer = call(find_root(root), "get", {"memory_id": memory_id}, progress=unwatched)
+    if as_json:
+        print_json(answer)
+    else:
+        _print(answer)
+
+
+def _print(item: Mapping[str, Any]) -> None:
+    said = item["provenance"]
+    rows = [
+        ("id", item["memory_id"]),
+        ("collection", item["collection"]),
+        ("type", item["memory_type"]),
+        ("when", local(item["timestamp"])),
+        ("user", item["user_id"]),
+        ("project", item["project_id"]),
+        ("tags", " ".join(item["tags"])),
+        ("source", item["source_uri"]),
+        *((name.replace("_", " "), value) for name, value in said.items() if name != "sources"),
+        *(("evidence", source) for source in said["sources"]),
+        *(("made of", source) for source in item["source_memory_ids"]),
+    ]
+    for name, value in rows:
+        if value not in {None, ""}:
+            click.echo(f"{click.style(f'{name:<11}', bold=True)} {printable(str(value))}")
+    click.echo()
+    click.echo(printable(item["text"]))
+
+
+@click.command(short_help="Change what one item says, or what is said about it.")
+@click.argument("memory_id", metavar="ID")
+@click.argument("text", metavar="[TEXT|-]", required=False)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Its tags from now on; again for more.")
+@click.option("--no-tags", is_flag=True, help="Take all of its tags away.")
+@click.option("--project", "project_id", metavar="ID", help="The project that it belongs to.")
+@click.option("--type", "memory_type", type=click.Choice(TYPES), help="What it is.")
+@click.option("--source-uri", metavar="URI", help="Where it is from.")
+@root_option
+@json_option
+def update(
+    *,
+    memory_id: str,
+    text: str | None,
+    tags: tuple[str, ...],
+    no_tags: bool,
+    root: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Have the item with this ID say TEXT, or with - what is on standard input; what is not given stays.
+
+    Its id, its time and how it came to be stay as they are.
+    """
+    if tags and no_tags:
+        raise UsageError("--tag and --no-tags exclude one another")
+    said = None if text is None else text_or_input(text, "TEXT")
+    about = {"tags": list(tags) if tags or no_tags else None, **given}
+    if said is None and all(value is None for value in about.values()):
+        raise UsageError(
+            "there is nothing to change", hint="give TEXT, --tag, --no-tags, --project, --type, --source-uri"
+        )
+    answer = call(find_root(root), "update", {"memory_id": memory_id, "text": said, **about}, progress=unwatched)
+    if as_json:
+        print_json(answer)
+    else:
+        _print(answer)
+
+
+@click.command(short_help="Forget items for good.")
+@click.argument("memory_ids", metavar="ID…", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@root_option
+@json_option
+def forget(memory_ids: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
+    """Forget the items with these IDs. They cannot be had back.
+
+    One that is not there is named, and the others are forgotten; the exit code is 1 then.
+    """
+    done: list[dict[str, Any]] = []
+    failed: list[dict[str, str]] = []
+    with Reach(find_root(root)) as reach:
+        if not yes:
+            _confirm(reach, memory_ids)
+        for memory_id in dict.fromkeys(memory_ids):
+            try:
+                done.append(reach.ask("forget", {"memory_id": memory_id}, progress=unwatched))
+            except UsageError as error:
+                if len(memory_ids) == 1:
+                    raise
+                failed.append({"memory_id": memory_id, "message": error.line()})
+    if as_json:
+        print_json({"forgotten": done, "failed": failed})
+    else:
+        for each in failed:
+            click.secho(printable(each["message"]), fg="red", err=True)
+        click.echo(f"forgot {counted(len(done), 'item')}")
+    if failed:
+        sys.exit(1)
+
+
+def _confirm(reach: Reach, memory_ids: tuple[str, ...]) -> None:
+    """Ask, showing what one item says. Raises SymbiontError for one that is not there."""
+    if len(memory_ids) > 1:
+        ask(f"Forget {counted(len(memory_ids), 'item')}?", undone="nothing was forgotten")
+        return
+    item = reach.ask("get", {"memory_id": memory_ids[0]}, progress=unwatched)
+    text = " ".join(item["text"].split())
+    told = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    ask(f"Forget “{printable(told)}” of the collection {item['collection']}?", undone="nothing was forgotten")

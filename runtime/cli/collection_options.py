@@ -1,0 +1,55 @@
+"""Options that several commands of `symbi collection` have; each is called as the tool's parameter is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from runtime.cli.output import zoned
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TYPES = ("episodic", "semantic", "procedural")
+
+
+def collection_option(command: F) -> F:
+    """`--collection`, the same for every command."""
+    return click.option("--collection", metavar="NAME", help="Which collection.  [default: the default one]")(command)
+
+
+def wanted_options(command: F) -> F:
+    """`--project`, `--type` and `--tag`, of what is wanted."""
+    several = "Only with this tag; again for more, one or more of them."
+    for option in (
+        click.option("--tag", "tags", metavar="TAG", multiple=True, help=several),
+        click.option("--type", "memory_type", type=click.Choice(TYPES), help="Only of this type."),
+        click.option("--project", "project_id", metavar="ID", help="Only of this project."),
+    ):
+        command = option(command)
+    return command
+
+
+def time_range(since: str | None, until: str | None) -> dict[str, str] | None:
+    """Both ends as a tool takes them, in RFC 3339; None when neither is given. Raises UsageError."""
+    ends = {"start": _moment(since, "--since"), "end": _moment(until, "--until")}
+    return {name: text for name, text in ends.items() if text is not None} or None
+
+
+def _moment(text: str | None, option: str) -> str | None:
+    if text is None:
+        return None
+    from runtime.clock import SYSTEM
+    from runtime.memory.item import rfc3339
+    from runtime.tools.moments import read_moment
+
+    return rfc3339(read_moment(zoned(text) or text, option, SYSTEM))
+
+
+def now() -> str:
+    """This moment, in RFC 3339."""
+    from runtime.memory.item import rfc3339
+
+    return rfc3339(datetime.now(UTC))

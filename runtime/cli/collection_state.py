@@ -1,0 +1,112 @@
+"""`symbi collection list`, `new` and `metrics`: which collections there are, and how much is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.collection_options import collection_option
+from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.progress import unwatched
+
+_TAGS = 8
+"""Tags that are named at most."""
+
+
+@click.command("list", short_help="Which collections there are.")
+@root_option
+@json_option
+def list_(root: Path | None, as_json: bool) -> None:
+    """List the collections, how much is in each, and how each is searched."""
+    answer = call(find_root(root), "get-collections", progress=unwatched)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("collection", "memory", "items", "index", "embedding", "state"),
+        [
+            (
+                f"{each['name']} (default)" if each["default"] else each["name"],
+                each["memory"],
+                f"{each['items']:,}",
+                each["index"],
+                _embedding(each),
+                each["state"],
+            )
+            for each in answer["collections"]
+        ],
+        empty="There are no collections.",
+    )
+
+
+def _embedding(each: Mapping[str, Any]) -> str:
+    if each["embedding"] is None:
+        return "by keyword only"
+    size = f", {each['dimension']}" if each["dimension"] else ""
+    return f"{each['embedding']} ({each['model']}{size})" if each["model"] else each["embedding"]
+
+
+@click.command(short_help="Make an empty collection.")
+@click.argument("name")
+@click.option(
+    "--dimension", type=click.IntRange(1, 65536), help="Refuse unless its vectors have this many numbers.", metavar="N"
+)
+@root_option
+@json_option
+def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> None:
+    """Make the empty collection NAME in the default memory, or find it there already."""
+    answer = call(find_root(root), "new-collection", {"name": name, "dimension": dimension}, progress=unwatched)
+    if as_json:
+        print_json(answer)
+        return
+    made = "made" if answer["created"] else "it is there already:"
+    click.echo(f"{made} the collection {answer['name']} in the memory {answer['memory']}")
+    _print_notes(answer)
+
+
+@click.command(short_help="How much is in them, and what was asked.")
+@collection_option
+@root_option
+@json_option
+def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
+    """Count what is in each collection, or in one: by type, project and tag, and what waits for its vector.
+
+    How often each tool was called is counted since the daemon began; without a daemon nobody counts.
+    """
+    answer = call(find_root(root), "metrics", {"collection": collection}, progress=unwatched)
+    if as_json:
+        print_json(answer)
+        return
+    for each in answer["collections"]:
+        click.secho(printable(f"{each['name']} in the memory {each['memory']}"), bold=True)
+        for line in _counts(each):
+            click.echo(f"    {printable(line)}")
+    rows = [(name, f"{each['calls']:,}", f"{each['failures']:,}") for name, each in sorted(answer["tools"].items())]
+    if rows:
+        click.echo()
+        print_table(("tool", "calls", "failures"), rows, empty="")
+
+
+def _counts(each: Mapping[str, Any]) -> Iterator[str]:
+    by_type = ", ".join(f"{name} {count:,}" for name, count in each["by_type"].items() if count)
+    yield counted(each["items"], "item") + (f": {by_type}" if by_type else "")
+    if each["embedded"] is not None:
+        waiting = f", {each['waiting']:,} wait for their vectors" if each["waiting"] else ""
+        yield f"found by meaning: {each['embedded']:,}{waiting}"
+    for what in ("projects", "tags"):
+        named = [f"{name} {count:,}" for name, count in each[what].items()]
+        if named:
+            more = f", and {len(named) - _TAGS} more" if len(named) > _TAGS else ""
+            yield f"{what}: {', '.join(named[:_TAGS])}{more}"
+    for problem in ("index_problem", "embedding_problem"):
+        if each[problem]:
+            yield str(each[problem])
+
+
+def _print_notes(answer: Mapping[str, Any]) -> None:
+    for note in answer["notes"]:
+        click.secho(printable(f"note: {note}"), fg="yellow", err=True)

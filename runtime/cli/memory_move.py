@@ -1,0 +1,71 @@
+"""`symbi memory move`: everything of one memory into another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import call, find_root
+from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.progress import shown_progress
+
+
+@click.command(short_help="Copy a memory into another, and see that all of it is there.")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--agent", metavar="NAME", help="Only what this agent remembers, or this collection.")
+@click.option("--dry-run", is_flag=True, help="Show what would be copied, and copy nothing.")
+@root_option
+@json_option
+def move(source: str, target: str, agent: str | None, dry_run: bool, root: Path | None, as_json: bool) -> None:
+    """Copy everything of the memory FROM into the memory TO, a collection with its own index.
+
+    Ids, times and all that is known of the items stay. Cut off, it is finished by the same command: nothing is there
+    twice. Then the index of TO is brought up to date, and both are compared, by counts and by hashes: a difference is
+    named, and the exit code is 1. FROM stays as it is.
+    """
+    asked = {"source": source, "target": target, "agent": agent, "dry_run": dry_run}
+    with shown_progress("moving") as progress:
+        answer = call(find_root(root), "memory_move", asked, progress=progress)
+    if as_json:
+        print_json(answer)
+    else:
+        _print(answer)
+    if not answer["good"]:
+        sys.exit(1)
+
+
+def _print(answer: Mapping[str, Any]) -> None:
+    dry = answer["dry_run"]
+    rows = [tuple(_cells(each, dry=dry)) for each in answer["agents"]]
+    columns = ["agent", "items", "to copy" if dry else "copied", "there", "equal", "different"]
+    columns += [] if dry else ["there now", "indexed", "by meaning"]
+    print_table(columns, rows, empty=f"The memory {answer['source']} holds nothing.")
+    for problem in _problems(answer):
+        click.secho(printable(problem), fg="red", err=True)
+    if dry:
+        click.echo("Nothing was copied.")
+    elif answer["good"] and rows:
+        total = sum(each["items"] for each in answer["agents"])
+        click.echo(
+            f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: they are the same."
+        )
+        click.echo(
+            f"{answer['source']} is as it was; `symbi memory purge AGENT --memory {answer['source']}` empties it."
+        )
+
+
+def _cells(each: Mapping[str, Any], *, dry: bool) -> Iterator[str]:
+    yield each["agent"] if each["agent"] == each["to"] else f"{each['agent']} → {each['to']}"
+    for name in ("items", "copied", "there", "equal", "different"):
+        yield f"{each[name]:,}"
+    for name in () if dry else ("items_there", "indexed", "embedded"):
+        yield "-" if each[name] is None else f"{each[name]:,}"
+
+
+def _problems(answer: Mapping[str, Any]) -> list[str]:
+    return [*answer["problems"], *(problem for each in answer["agents"] for problem in each["problems"])]

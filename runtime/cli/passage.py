@@ -1,0 +1,65 @@
+"""The passage of a text that answers a question, as a terminal shows it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Iterator
+
+import click
+
+from runtime.cli.output import printable
+from runtime.search.stop_words import STOP_WORDS
+
+_LINES = 6
+"""Lines of a text that are shown."""
+_WIDTH = 100
+_LOOKED_AT = 20_000
+"""Characters of a text in which the query's words are looked for."""
+_WORD = re.compile(r"\w+")
+
+
+def print_passage(text: str, query: str) -> None:
+    """The lines in which the query's words are, those marked, then an empty line."""
+    wanted = _words(query)
+    for line in _shown(printable(text[:_LOOKED_AT]), wanted):
+        click.echo(f"    {_highlighted(line, wanted)}")
+    click.echo()
+
+
+def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
+    """The text in lines that fit; of a long one those from just before the first that has a word of the query."""
+    width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
+    lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
+    first = next((at for at, line in enumerate(lines) if any(_alike(word, wanted) for word in _WORD.findall(line))), 0)
+    begin = max(0, min(first - 1, len(lines) - _LINES))
+    if begin:
+        yield "…"
+    yield from lines[begin : begin + _LINES]
+    if begin + _LINES < len(lines):
+        yield "…"
+
+
+def _words(query: str) -> Collection[str]:
+    """The words of the query, without those that stand in any text."""
+    words = {word.casefold() for word in _WORD.findall(query)}
+    return words - STOP_WORDS or words
+
+
+def _highlighted(line: str, wanted: Collection[str]) -> str:
+    """The line with the words of the query, and those that begin alike, marked where a terminal shows it."""
+
+    def marked(match: re.Match[str]) -> str:
+        return click.style(match[0], fg="green", bold=True) if _alike(match[0], wanted) else match[0]
+
+    return _WORD.sub(marked, line)
+
+
+def _alike(word: str, wanted: Collection[str]) -> bool:
+    """Whether it is one of the words, or another form of one: the index goes by stems too."""
+    word = word.casefold()
+    return word in wanted or any(
+        len(each) > 3 and len(word) > 3 and (word.startswith(each) or each.startswith(word)) for each in wanted
+    )
