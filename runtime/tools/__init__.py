@@ -13,6 +13,7 @@ from runtime.tools import (
     memory_move,
     memory_upkeep,
     memory_write,
+    summarize,
     webhooks,
 )
 from runtime.tools.context import Context, House
@@ -122,6 +123,19 @@ TOOLS = by_name(
                 "tags": ["architecture"],
                 "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T23:59:59Z"},
                 "limit": 5,
+            },
+        ),
+        Tool(
+            summarize.summarize,
+            "write",
+            idempotent=True,
+            example={
+                "project_id": "default",
+                "time_range": {"start": "2026-11-01T00:00:00Z", "end": "2026-11-07T23:59:59Z"},
+                "tags": ["daily"],
+                "limit": 25,
+                "strategy": "auto",
+                "max_words": 150,
             },
         ),
         Tool(collection_overview.get_collections, "read", name="get-collections", example={}),

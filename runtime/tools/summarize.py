@@ -1,0 +1,184 @@
+"""`summarize`: what happened in some time, made into one lasting item (the fifth design, M9)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runtime.clock import utc
+from runtime.errors import SymbiontError
+from runtime.memory import MemoryType
+from runtime.memory.summary.consolidation import NothingToSummarise, Summary, Wanted, consolidate
+from runtime.memory.summary.consolidation import Strategy as Way
+from runtime.models import ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.tools.collection_access import collection_notes, find_collection
+from runtime.tools.collection_types import PROJECT, Collection, Project, WantedTags
+from runtime.tools.context import Context
+from runtime.tools.failure import wrong
+from runtime.tools.memory_access import sees_all, user_filter
+from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
+from runtime.tools.tool import Also
+
+MOST_ITEMS: Final = 500
+"""Items of one summary at most."""
+MOST_WORDS: Final = 5000
+
+
+class Period(TimeRange):
+    """From when to when."""
+
+    start: Moment = Field(description="The earliest time, RFC 3339.", examples=[EXAMPLE["start"]])
+    end: Moment = Field(description="The latest time, RFC 3339.", examples=[EXAMPLE["end"]])
+
+
+During = Annotated[
+    Period, Field(description="What was kept from `start` to `end`, both included, is summarised.", examples=[EXAMPLE])
+]
+Kind = Annotated[
+    MemoryType, Field(description="What is summarised: `episodic`, what happened, unless another."), Also(("type",))
+]
+Sources = Annotated[
+    int,
+    Field(ge=1, le=MOST_ITEMS, description="How many items are read at most, the oldest first.", examples=[25]),
+    Also(("k",)),
+]
+Strategy = Annotated[
+    Way,
+    Field(
+        description="`abstractive`: a language model writes it; `extractive`: it is made of the items' own sentences; "
+        "`auto`: a language model where one answers."
+    ),
+]
+Provider = Annotated[
+    Literal["ollama", "openai", "none"] | None,
+    Field(description="Which kind of language model may be asked; `none`: none. The memory's own without it."),
+]
+ModelName = Annotated[
+    Annotated[str, Field(min_length=1, max_length=200)] | None,
+    Field(description="Another model of the same service.", examples=["llama3.1:8b"]),
+]
+Words = Annotated[
+    Annotated[int, Field(ge=1, le=MOST_WORDS)] | None,
+    Field(description="Words of the summary at most; 250, or what the memory says, without it.", examples=[150]),
+]
+Threshold = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Field(description="Taken and echoed: without a question nothing has a score, so it leaves nothing out."),
+    Also(("scoreThreshold",)),
+]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class SummarisedBy(_Result):
+    """What was summarised by, as it was understood."""
+
+    project_id: str
+    memory_type: MemoryType
+    tags: list[str]
+    time_range: dict[str, str]
+    limit: int
+    score_threshold: float | None
+    scoreThreshold: float | None  # noqa: N815 - clients know it by both names
+    collection: str
+
+
+class Summarised(_Result):
+    """The summary, as it is kept."""
+
+    summary: str
+    source_memory_ids: list[str] = Field(description="What it was made of, the oldest first.")
+    upserted_memory_id: str = Field(description="The summary's own id.")
+    used_filters: SummarisedBy
+    strategy: Literal["abstractive", "extractive"] = Field(description="How it was made.")
+    provider: str | None = Field(description="The kind of language model that wrote it; null when none did.")
+    model: str | None = Field(description="The language model that wrote it; null when none did.")
+    notes: list[str] = Field(description="What there is to know, for instance why no language model wrote it.")
+
+
+async def summarize(
+    context: Context,
+    time_range: During,
+    *,
+    project_id: Project = None,
+    memory_type: Kind = "episodic",
+    tags: WantedTags = [],  # noqa: B006 - nobody changes it
+    limit: Sources = 50,
+    strategy: Strategy = "auto",
+    provider: Provider = None,
+    model: ModelName = None,
+    max_words: Words = None,
+    score_threshold: Threshold = None,
+    collection: Collection = None,
+) -> Summarised:
+    """Make what happened in some time into one summary, and keep it as a semantic item that names its sources.
+
+    It is found by `search` with the tag `summary`. Asked for again over the same items, the summary that is there is
+    answered and none is made, unless another strategy, provider or model is asked for: then its text is written anew,
+    under the same id. The project is `default` without `project_id`.
+    """
+    if strategy == "abstractive" and provider == "none":
+        raise wrong("provider", "the strategy abstractive needs a language model", example="ollama")
+    target = await find_collection(context, collection)
+    wanted = Wanted(
+        collection=target.name,
+        user_id=context.caller.user_id,
+        seen=user_filter(context, None),
+        start=time_range.start,
+        end=time_range.end,
+        project_id=project_id or PROJECT,
+        memory_type=memory_type,
+        tags=tuple(tags),
+        limit=limit,
+        strategy=strategy,
+        provider=provider,
+        model=model,
+        max_words=max_words,
+    )
+    try:
+        done = await consolidate(target.memory, wanted, utc(context.house.clock.now()))
+    except NothingToSummarise as error:
+        raise wrong("time_range", str(error), hint=error.hint) from None
+    except (ModelRefused, ModelUnavailable) as error:
+        _no_model(context, error, model)
+    return Summarised(
+        summary=done.item.text,
+        source_memory_ids=list(done.item.source_memory_ids),
+        upserted_memory_id=done.item.memory_id,
+        used_filters=SummarisedBy(
+            project_id=wanted.project_id,
+            memory_type=memory_type,
+            tags=tags,
+            time_range=time_range.shown(),
+            limit=limit,
+            score_threshold=score_threshold,
+            scoreThreshold=score_threshold,
+            collection=target.name,
+        ),
+        strategy=done.made.strategy,
+        provider=done.made.provider,
+        model=done.made.model,
+        notes=[*_why_without(context, done), *collection_notes(context, target.memory)],
+    )
+
+
+def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoReturn:
+    """Raises what a model's failure is to the caller. Which host it is, is the administrator's matter."""
+    if isinstance(error, NoSuchModel) and model is not None:
+        shown = str(error) if sees_all(context) else f"there is no model {model}"
+        raise wrong("model", shown, hint=error.hint) from None
+    shown, hint = str(error), error.hint
+    if not sees_all(context):
+        shown, hint = "no language model can be asked just now", "strategy extractive needs none"
+    # Also what a person must mend is, to the caller, a model that is not there.
+    raise ModelUnavailable(shown, hint=hint) from None
+
+
+def _why_without(context: Context, done: Summary) -> list[str]:
+    if done.fell_back is None:
+        return []
+    told = "no language model was asked, or none answered"
+    return [f"{told}: {done.fell_back}" if sees_all(context) else told]
