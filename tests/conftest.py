@@ -78,13 +78,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'symbiont.db'}"
         return
-    yield from _fresh(request.getfixturevalue("postgres"))
+    yield from fresh(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture
 def postgres_url(postgres: str) -> Iterator[str]:
     """Where a fresh, empty but migrated PostgreSQL database is."""
-    yield from _fresh(postgres)
+    yield from fresh(postgres)
 
 
 @pytest.fixture
@@ -145,7 +145,8 @@ async def _make_template(url: str) -> None:
         await admin.close()
 
 
-def _fresh(server: str) -> Iterator[str]:
+def fresh(server: str) -> Iterator[str]:
+    """Where a migrated database of its own is on that server; it is gone afterwards."""
     name = f"test_{uuid4().hex}"
     asyncio.run(_statement(server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}"))
     yield _named(server, name)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dslc.blocks import Choice, Memory, settings_of
+from runtime.clock import SYSTEM, Clock
+from runtime.database import Database
 from runtime.errors import UsageError
 from runtime.memory import (
     STORES,
@@ -37,28 +39,76 @@ from runtime.memory import (
 from runtime.memory.store import LARGEST_TEXT
 from runtime.rows import by_name
 from tests.clocks import ManualClock
+from tests.conftest import KEY, fresh
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
-@pytest.fixture(params=STORES.values(), ids=lambda row: row.name)
-def row(request: pytest.FixtureRequest) -> StoreRow:
-    """Every row of the table."""
-    found = request.param
-    assert isinstance(found, StoreRow)
+KINDS = [(row, kind) for row in STORES.values() for kind in ((None,) if row.files else ("sqlite", "postgresql"))]
+
+
+@pytest.fixture(params=KINDS, ids=lambda found: "-".join(filter(None, (found[0].name, found[1]))))
+def kind(request: pytest.FixtureRequest) -> tuple[StoreRow, str | None]:
+    """Every row of the table; one that is rows of a database, on each kind of database."""
+    found: tuple[StoreRow, str | None] = request.param
     return found
+
+
+@pytest.fixture
+def row(kind: tuple[StoreRow, str | None]) -> StoreRow:
+    """The row of the table."""
+    return kind[0]
 
 
 @pytest.fixture
 def memory(row: StoreRow) -> Memory:
     """A memory of that store, as a program declares it."""
-    return Memory(name="m", store=Choice(name=row.name))
+    return Memory(name=f"m-{uuid4().hex}", store=Choice(name=row.name))
+
+
+@pytest.fixture(scope="module")
+def shared_postgres(postgres: str) -> Iterator[str]:
+    """One database on PostgreSQL for all of these tests: the memory of each is its own."""
+    yield from fresh(postgres)
 
 
 @pytest.fixture
-async def store(memory: Memory, tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await open_store(memory, tmp_path)
+def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.FixtureRequest) -> str | None:
+    """Where the database is in which the store is rows, if it is."""
+    if kind[1] == "postgresql":
+        return str(request.getfixturevalue("shared_postgres"))
+    return None if kind[1] is None else f"sqlite:///{tmp_path / 'base.db'}"
+
+
+@pytest.fixture
+async def base(base_url: str | None) -> AsyncIterator[Database | None]:
+    """That database, open."""
+    database = None if base_url is None else await Database.open(base_url, KEY)
+    yield database
+    if database is not None:
+        await database.close()
+
+
+Opening = Callable[..., Awaitable[Store]]
+
+
+@pytest.fixture
+def opening(memory: Memory, base: Database | None, tmp_path: Path) -> Opening:
+    """Opens the store; with `elsewhere` another one, which is empty."""
+
+    async def open_it(*, elsewhere: bool = False, clock: Clock = SYSTEM) -> Store:
+        folder, declared = tmp_path, memory
+        if elsewhere:
+            folder, declared = tmp_path / str(uuid4()), memory.model_copy(update={"name": f"m-{uuid4().hex}"})
+        return await open_store(declared, folder, clock=clock, database=base)
+
+    return open_it
+
+
+@pytest.fixture
+async def store(opening: Opening) -> AsyncIterator[Store]:
+    opened = await opening()
     yield opened
     await opened.close()
 
@@ -121,19 +171,19 @@ async def test_how_something_came_to_be_remembered_is_kept_with_it(store: Store)
     assert found == {one.text: one for one in given_items}
 
 
-async def test_a_store_that_is_opened_again_remembers(memory: Memory, tmp_path: Path) -> None:
-    first = await open_store(memory, tmp_path)
+async def test_a_store_that_is_opened_again_remembers(opening: Opening) -> None:
+    first = await opening()
     written = await first.append([item(), fact()])
     await first.close()
-    second = await open_store(memory, tmp_path)
+    second = await opening()
     assert {one.memory_id for one in await everything(second)} == {one.memory_id for one in written}
     await second.close()
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=items())
-async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, memory: Memory, tmp_path: Path) -> None:
-    store = await open_store(memory, tmp_path / str(uuid4()))
+async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, opening: Opening) -> None:
+    store = await opening(elsewhere=True)
     try:
         written = await store.append([one])
         assert await everything(store) == list(written)
@@ -230,6 +280,30 @@ async def test_a_scan_gives_what_was_asked_for_and_nothing_else(store: Store) ->
     assert await texts(limit=0) == []
 
 
+async def test_a_scan_asks_for_every_part_of_the_payload(store: Store) -> None:
+    uri = "https://example.com/" + "long/" * 800
+    given_items = [
+        item("One", user_id="ada", project_id="p", tags=("a", "A b", 'c"')),
+        item("Two", user_id="bob", project_id="p", tags=("b",), source_uri=uri),
+        fact("Three", user_id="ada", project_id="q", tags=("a", "b"), source_uri="https://example.com/3"),
+    ]
+    ids = {one.text: one.memory_id for one in await store.append(given_items)}
+
+    async def texts(**wanted: object) -> set[str]:
+        return {one.text for one in await everything(store, Scan.model_validate(wanted))}
+
+    assert await texts(user_id="ada") == {"One", "Three"}
+    assert await texts(project_id="p") == {"One", "Two"}
+    assert await texts(project_id="p", user_id="ada") == {"One"}
+    assert await texts(source_uri=uri) == {"Two"}
+    assert await texts(memory_ids={ids["One"], ids["Three"], "none"}) == {"One", "Three"}
+    assert await texts(memory_ids={ids["One"]}, user_id="bob") == set()
+    assert await texts(tags_any={"A", "b"}) == {"Two", "Three"}
+    assert await texts(tags_any={'c"', "x"}) == {"One"}
+    assert await texts(tags={"a", "b"}) == {"Three"}
+    assert await texts(tags={"a"}, tags_any={"b", "A b"}, limit=1) <= {"One", "Three"}
+
+
 async def test_each_agents_memory_is_its_own(store: Store) -> None:
     await store.append([item(agent_id="a"), item(agent_id="b"), fact(agent_id="b")])
     assert await store.agents() == ("a", "b")
@@ -300,6 +374,10 @@ async def test_what_a_store_does_not_declare_it_refuses_by_name(store: Store, mo
         await store.compact("x", older_than=WHEN.date())
     with pytest.raises(Unsupported, match="remove"):
         await store.remove("x")
+    with pytest.raises(Unsupported, match="upsert"):
+        await store.upsert([fact()])
+    with pytest.raises(Unsupported, match="replace"):
+        await store.replace(fact())
 
 
 async def test_an_item_that_is_too_large_is_refused_and_said_to_be(store: Store) -> None:
@@ -330,7 +408,7 @@ async def test_a_part_says_where_each_of_its_items_stands(store: Store) -> None:
     for part in await store.parts():
         for one, place in await store.read(part):
             assert one.agent_id == part.agent_id
-            assert (await store.locate([one]))[one.memory_id] == place
+            assert (await store.locate([one])).get(one.memory_id) == place
 
 
 async def test_the_revision_of_a_part_changes_when_what_it_holds_does_and_not_otherwise(store: Store) -> None:
@@ -380,8 +458,10 @@ async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Stor
 @pytest.mark.skipif(sys.platform != "linux", reason="what a descriptor stands for is asked of /proc")
 @pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
 async def test_what_is_there_already_is_on_disk_when_that_is_said(
-    store: Store, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_type: MemoryType
+    store: Store, row: StoreRow, opening: Opening, monkeypatch: pytest.MonkeyPatch, memory_type: MemoryType
 ) -> None:
+    if not row.files:
+        pytest.skip("what a database shows is committed")
     given_item = item("Deployed", memory_type, source_uri=delivery_uri("d1"))
     (written,) = await store.append([given_item])
     place = (await store.locate([written]))[written.memory_id]
@@ -392,7 +472,7 @@ async def test_what_is_there_already_is_on_disk_when_that_is_said(
         synced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         fsync(descriptor)
 
-    again = await open_store(memory, tmp_path)
+    again = await opening()
     monkeypatch.setattr(os, "fsync", noted)
     assert await again.append([given_item]) == ()
     monkeypatch.undo()
@@ -412,10 +492,8 @@ async def test_a_part_of_an_agent_that_was_removed_is_gone(store: Store) -> None
     assert len(await store.append([item()])) == 1
 
 
-async def test_compacting_keeps_what_lasts_once_and_forgets_old_entries(
-    memory: Memory, tmp_path: Path, clock: ManualClock
-) -> None:
-    store = await open_store(memory, tmp_path, clock=clock)
+async def test_compacting_keeps_what_lasts_once_and_forgets_old_entries(opening: Opening, clock: ManualClock) -> None:
+    store = await opening(clock=clock)
     if "compact" not in store.capabilities:
         await store.close()
         pytest.skip("the store compacts nothing")
@@ -445,9 +523,9 @@ async def test_compacting_keeps_what_lasts_once_and_forgets_old_entries(
 
 
 async def test_what_compacting_kept_and_was_then_deleted_does_not_come_back(
-    memory: Memory, tmp_path: Path, clock: ManualClock
+    opening: Opening, clock: ManualClock
 ) -> None:
-    store = await open_store(memory, tmp_path, clock=clock)
+    store = await opening(clock=clock)
     if not {"compact", "delete"} <= store.capabilities:
         await store.close()
         pytest.skip("the store compacts nothing")
@@ -462,10 +540,8 @@ async def test_what_compacting_kept_and_was_then_deleted_does_not_come_back(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(many=st.lists(items(), max_size=4))
-async def test_what_is_exported_as_json_and_imported_elsewhere_is_the_same(
-    many: list[Item], memory: Memory, tmp_path: Path
-) -> None:
-    first, second = [await open_store(memory, tmp_path / str(uuid4())) for _ in range(2)]
+async def test_what_is_exported_as_json_and_imported_elsewhere_is_the_same(many: list[Item], opening: Opening) -> None:
+    first, second = [await opening(elsewhere=True) for _ in range(2)]
     await first.append(many)
     exported = [json.dumps(one.model_dump(mode="json")) for one in await everything(first)]
     await second.append([Item.model_validate(json.loads(line)) for line in exported])
@@ -476,24 +552,33 @@ async def test_what_is_exported_as_json_and_imported_elsewhere_is_the_same(
     await second.close()
 
 
-async def test_every_item_can_be_located(store: Store) -> None:
+async def test_every_item_can_be_located_where_there_are_files(store: Store, row: StoreRow) -> None:
     written = await store.append([item(), fact(), item("Later", timestamp=WHEN + timedelta(days=9))])
     places = await store.locate(written)
+    if not row.files:
+        assert places == {}
+        return
     assert set(places) == {one.memory_id for one in written}
     assert all(Path(place.file).is_file() for place in places.values())
     assert await store.locate([fact("gone")]) == {}
 
 
-async def test_one_place_is_one_identity_before_and_after_opening(memory: Memory, store: Store, tmp_path: Path) -> None:
-    assert identity_of(memory, tmp_path) == store.identity
-    assert identity_of(memory, tmp_path / "x" / "..") == store.identity
-    assert identity_of(memory, tmp_path / "x") != store.identity
+async def test_one_place_is_one_identity_before_and_after_opening(
+    memory: Memory, store: Store, base: Database | None, tmp_path: Path
+) -> None:
+    assert identity_of(memory, tmp_path, base) == store.identity
+    assert identity_of(memory, tmp_path / "x" / "..", base) == store.identity
+    other = memory.model_copy(update={"name": "other"})
+    assert (identity_of(memory, tmp_path / "x", base) != store.identity) is (base is None)
+    assert (identity_of(other, tmp_path, base) != store.identity) is (base is not None)
 
 
-async def test_options_that_a_store_does_not_take_are_named(row: StoreRow, tmp_path: Path) -> None:
+async def test_options_that_a_store_does_not_take_are_named(
+    row: StoreRow, base: Database | None, tmp_path: Path
+) -> None:
     memory = Memory(name="m", store=Choice(name=row.name, options={"nonsense": 1}))
     with pytest.raises(UsageError, match="options") as caught:
-        await open_store(memory, tmp_path)
+        await open_store(memory, tmp_path, database=base)
     assert caught.value.hint is not None
     assert "nonsense" in caught.value.hint
 

@@ -197,11 +197,11 @@ class CollectionStore(Store):
     def _batches(self, items: Sequence[Item]) -> list[list[Item]]:
         """The items as they are written at once. Raises RefusedItem, and then none is."""
         batches: list[list[Item]] = []
-        size = BATCH_TEXT
+        size = 0
         for item in items:
             self._named(item.agent_id, item.user_id)
             size += len(item.text)
-            if size > BATCH_TEXT or len(batches[-1]) == BATCH:
+            if not batches or size > BATCH_TEXT or len(batches[-1]) == BATCH:
                 batches.append([])
                 size = len(item.text)
             batches[-1].append(item)

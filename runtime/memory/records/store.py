@@ -50,6 +50,8 @@ INDEX_SECONDS = 1.0
 
 _INSTEAD: Mapping[Capability, str] = {
     "edit": "write a new one that says what is right",
+    "replace": "write a new one that says what is right",
+    "upsert": "append them",
     "delete": "a record that must go is a file to delete by hand, and `symbi memory verify` will say that it is gone",
     "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
