@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
@@ -13,7 +13,7 @@ from runtime.memory.summary.consolidation import NothingToSummarise, Summary, Wa
 from runtime.memory.summary.consolidation import Strategy as Way
 from runtime.models import ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.tools.collection_access import collection_notes, find_collection
-from runtime.tools.collection_types import PROJECT, Collection, Project, WantedTags
+from runtime.tools.collection_types import PROJECT, Collection, NewProject, WantedTags
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory_access import sees_all, user_filter
@@ -31,6 +31,14 @@ class Period(TimeRange):
     start: Moment = Field(description="The earliest time, RFC 3339.", examples=[EXAMPLE["start"]])
     end: Moment = Field(description="The latest time, RFC 3339.", examples=[EXAMPLE["end"]])
 
+    @model_validator(mode="before")
+    @classmethod
+    def _both_ends(cls, given: Any) -> Any:
+        missing = [end for end in ("start", "end") if end not in given] if isinstance(given, dict) else []
+        if missing:
+            raise ValueError(f"it has no {' and no '.join(missing)}: both are required, in RFC 3339")
+        return given
+
 
 During = Annotated[
     Period, Field(description="What was kept from `start` to `end`, both included, is summarised.", examples=[EXAMPLE])
@@ -38,6 +46,7 @@ During = Annotated[
 Kind = Annotated[
     MemoryType, Field(description="What is summarised: `episodic`, what happened, unless another."), Also(("type",))
 ]
+ProjectId = Annotated[NewProject, Also(("project",))]
 Sources = Annotated[
     int,
     Field(ge=1, le=MOST_ITEMS, description="How many items are read at most, the oldest first.", examples=[25]),
@@ -103,7 +112,7 @@ async def summarize(
     context: Context,
     time_range: During,
     *,
-    project_id: Project = None,
+    project_id: ProjectId = None,
     memory_type: Kind = "episodic",
     tags: WantedTags = [],  # noqa: B006 - nobody changes it
     limit: Sources = 50,
@@ -114,11 +123,11 @@ async def summarize(
     score_threshold: Threshold = None,
     collection: Collection = None,
 ) -> Summarised:
-    """Make what happened in some time into one summary, and keep it as a semantic item that names its sources.
+    """Make what happened in some time into one summary, and keep that.
 
-    It is found by `search` with the tag `summary`. Asked for again over the same items, the summary that is there is
-    answered and none is made, unless another strategy, provider or model is asked for: then its text is written anew,
-    under the same id. The project is `default` without `project_id`.
+    It is kept as a semantic item that names its sources, and found by `search` with the tag `summary`. Asked for again
+    over the same items, the summary that is there is answered and none is made, unless another strategy, provider or
+    model is asked for: then its text is written anew, under the same id.
     """
     if strategy == "abstractive" and provider == "none":
         raise wrong("provider", "the strategy abstractive needs a language model", example="ollama")

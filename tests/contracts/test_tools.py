@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from runtime.database import Database
+from runtime.errors import NotFound, SymbiontError
 from runtime.identity import SCOPES, Caller, Forbidden, Scope
+from runtime.memory import NoSuchItem, Unsupported
 from runtime.rows import by_name
 from runtime.tools import TOOLS, Context, Tool, WrongParameters
+from runtime.tools.failure import failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.runtime.api.house import House
@@ -43,18 +47,106 @@ def test_a_tool_says_what_it_does_and_what_each_parameter_is(tool: Tool) -> None
     summary = tool.doc.partition("\n")[0]
     assert summary.endswith(".")
     assert len(summary) < 80
-    schema = tool.parameters.model_json_schema()
+    schema = tool.schema
     Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
+    assert set(schema["properties"]) == {*tool.parameters.model_fields, *tool.aliases}
     described = {name for name, field in tool.parameters.model_fields.items() if field.description}
     assert described | {"is_active", "title"} >= set(tool.parameters.model_fields)
 
 
 @ROWS
 def test_what_a_tool_answers_has_a_schema(tool: Tool) -> None:
-    schema = tool.result.model_json_schema(mode="serialization")
+    schema = tool.result_schema
     Draft202012Validator.check_schema(schema)
     assert schema["description"]
+    # MCP has structured answers that are objects alone (2025-11-25, tools, output schema).
+    assert schema["type"] == "object"
+
+
+@ROWS
+def test_every_schema_stands_in_one_piece(tool: Tool) -> None:
+    # Not every client follows a reference.
+    for schema in (tool.schema, tool.result_schema):
+        assert not {"$ref", "$defs"} & keys_in(schema)
+
+
+def keys_in(value: Any) -> set[str]:
+    """Every key of every object in a JSON value."""
+    if isinstance(value, Mapping):
+        return set(value).union(*map(keys_in, value.values()))
+    return set().union(*map(keys_in, value)) if isinstance(value, list) else set()
+
+
+@ROWS
+async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, house: House) -> None:
+    assert tool.example is not None
+    Draft202012Validator(tool.schema).validate(dict(tool.example))
+    context = Context(Caller("ada", frozenset({"admin"})), house)
+    failed: SymbiontError | None = None
+    try:
+        await tool.call(context, tool.example)
+    except SymbiontError as error:
+        failed = error
+    # What it names is not there; nothing else may be wrong with it.
+    absent = isinstance(failed, NotFound | NoSuchItem | Unsupported) or "is called" in str(failed)
+    absent = absent or "nothing to summarise" in str(failed)
+    assert failed is None or absent, failed
+
+
+@ROWS
+def test_its_annotations_follow_from_its_row(tool: Tool) -> None:
+    told = tool.annotations
+    assert told.read_only == (tool.scope == "read")
+    assert not (told.read_only and told.destructive)
+    assert told.idempotent or not told.read_only
+    assert told.title
+    assert re.fullmatch(r"[a-z][a-z_-]{1,63}", tool.name)
+
+
+@ROWS
+async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(tool: Tool, house: House) -> None:
+    context = Context(Caller("ada", frozenset({"admin"})), house)
+    for name in (*tool.parameters.model_fields, *tool.aliases):
+        with pytest.raises(WrongParameters) as wrong:
+            # No parameter of any tool is an object with this in it.
+            await tool.call(context, {**(tool.example or {}), name: {"marked": 1.5, "x" * 70: []}})
+        failure = failure_of(wrong.value, tool)
+        assert failure.code == "invalid_params"
+        fields = {path[0] for path, _ in wrong.value.problems if path}
+        assert name in fields or tool.aliases.get(name) in (tool.example or {}), failure
+        assert failure.example is not None
+        Draft202012Validator(partly(tool.schema)).validate(dict(failure.example))
+        assert failure.line().startswith("invalid_params: ")
+        assert "marked" not in failure.message
+
+
+def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of some of the parameters."""
+    return {key: value for key, value in schema.items() if key != "required"}
+
+
+@ROWS
+async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: Tool, house: House) -> None:
+    context = Context(Caller("ada", frozenset({"admin"})), house)
+    for name in tool.parameters.model_fields:
+        if len(name) < 5:
+            continue
+        with pytest.raises(WrongParameters) as wrong:
+            await tool.call(context, {f"{name}x": 1})
+        told = dict(wrong.value.problems)[f"{name}x",]
+        assert f"did you mean {name}" in told or "did you mean" in told
+        assert name in told
+
+
+@ROWS
+async def test_calls_and_failures_are_counted(tool: Tool, house: House) -> None:
+    context = Context(Caller("ada", frozenset({"admin"})), house)
+    before = tool.counts.calls, tool.counts.failures
+    with pytest.raises(WrongParameters):
+        await tool.call(context, {"nonsense": 1})
+    assert (tool.counts.calls, tool.counts.failures) == (before[0] + 1, before[1] + 1)
 
 
 @ROWS
