@@ -62,7 +62,14 @@ def _reading(row: Readable) -> dict[str, Any]:
     } | (
         {
             "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in row.parameters
+                {
+                    "name": name,
+                    "in": "path",
+                    "required": True,
+                    "description": "As it is, percent-encoded.",
+                    "schema": {"type": "string"},
+                }
+                for name in row.parameters
             ]
         }
         if row.parameters

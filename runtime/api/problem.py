@@ -10,7 +10,7 @@ from typing import Any, Final
 from runtime.database import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError
 from runtime.identity import Caller, Forbidden
-from runtime.memory import NoSuchItem, StoreBusy, Unsupported
+from runtime.memory import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.tools import Tool, WrongParameters
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 
@@ -127,6 +127,11 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
     if isinstance(error, WrongParameters):
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
         return Problem(kind, "not all parameters are as they should be", hint=hint, code=code, errors=errors)
+    if isinstance(error, StoreError) and code != "invalid_params" and kind != "unavailable":
+        # It names files, which are the administrator's matter.
+        kind = "internal" if code == "provider_unavailable" else kind
+        told = "what is remembered cannot be read or written; the daemon's log says why"
+        return Problem(kind, told, code=code)
     if kind == "unavailable":
         return Problem(kind, "try again", code=code, headers=_LATER)
     return Problem(

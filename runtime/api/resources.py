@@ -136,3 +136,6 @@ RESOURCES: Final = (
     *(Resource("POST", "/summarize", TOOLS[name], more=_ABSENT) for name in ("summarize",) if name in TOOLS),
     *_mirrors(TOOLS),
 )
+
+UNVERSIONED: Final = tuple(row.path for row in RESOURCES if not row.path.startswith(VERSION))
+"""The paths that are not below `/v1`."""

@@ -13,6 +13,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api import OPERATIONS
 from runtime.api.bearer import Bearer
 from runtime.api.readiness import not_mounted
+from runtime.api.resources import UNVERSIONED
 from runtime.api.tool_operations import ToolOperation
 from runtime.daemon.house import House
 from runtime.daemon.mcp import add_mcp
@@ -30,15 +31,15 @@ LARGEST_REQUEST = 64 * 1024 * 1024
 
 
 def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.Application:
-    """The operators' listener: how the daemon is, to everybody, and `/v1` to whoever has a token. `local`: only this
-    machine reaches it, so `/metrics` are everybody's too."""
+    """The operators' listener: how the daemon is, to everybody; `/v1`, `/mcp` and the paths that have no version to
+    whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
     bearer = Bearer(house.tokens, house.clock)
     application, handler = _health(house, serving), v1(house, bearer)
     scrape = Scrape(house, bearer, open=local, public=house.settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
     add_mcp(application, house, bearer)
-    for path in ("/v1", "/v1/{rest:.*}"):
+    for path in ("/v1", "/v1/{rest:.*}", *UNVERSIONED):
         application.router.add_route("*", path, handler)
     return application
 

@@ -38,10 +38,10 @@ async def update(
     memory_type: NewType = None,
     source_uri: SourceUri = None,
 ) -> KeptMemory:
-    """Say something else in an item of a collection, or of it: what is not given stays.
+    """Change one item of a collection: what it says, or what is said of it.
 
-    Its id, its time and how it came to be stay too. An empty list of tags takes all of them away. Secrets are taken
-    out of the new text.
+    What is not given stays, and so do its id, its time and how it came to be. An empty list of tags takes all of them
+    away. Secrets are taken out of the new text.
     """
     given = {
         "text": text,

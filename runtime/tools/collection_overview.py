@@ -80,7 +80,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
 
 
 async def metrics(context: Context, collection: Collection = None) -> Metrics:
-    """Count what is in each collection, or in one, and how often each tool was called."""
+    """Count what is in each collection or in one, and the calls of each tool."""
     from runtime.tools import TOOLS  # The table that this is in.
 
     only = None if collection is None else await find_collection(context, collection)

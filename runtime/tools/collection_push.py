@@ -52,7 +52,7 @@ async def push(
     collection: CollectionArgument = None,
     replace: Replace = False,
 ) -> Pushed:
-    """Remember a text, or several: each is cut into chunks, and each chunk is kept once.
+    """Remember a text, or several, in chunks, each of which is kept once.
 
     Give `text`, or `items` with a text each; what is said beside `items` holds for those that do not say it. A chunk
     that is there already is not kept twice: what you say of it anew (type, tags, source) replaces what was said, the

@@ -23,6 +23,10 @@ from tests.clocks import ManualClock
 
 NOTES = Memory(name="notes", path="notes", embedding=Choice(name="hashing"))
 """Vectors that mean nothing, and need no model."""
+COLLECTION = Memory(
+    name="collection", store=Choice(name="collection"), embedding=Choice(name="hashing", options={"dimension": 64})
+)
+"""What is there without a block."""
 
 
 class House:
@@ -37,6 +41,8 @@ class House:
         self.made_routes = MadeRoutes(database, clock, self.made)
         self.agents = ("reviewer", "planner")
         self.memories: dict[str, OpenMemory] = {}
+        self._root: Path | None = None
+        self._stack: AsyncExitStack | None = None
         self.rest = Rest(self, Bearer(self.tokens, clock))
 
     def public_url(self, path: str) -> str:
@@ -50,11 +56,22 @@ class House:
         """With these memories open, or one called `notes`, in files below `root`."""
         async with AsyncExitStack() as stack:
             for block in blocks or (NOTES,):
-                opened = await open_memory(block, root, index_folder=root / "index", clock=self.clock)
-                stack.push_async_callback(opened.close)
-                self.memories[block.name] = opened
-                stack.callback(self.memories.pop, block.name)
+                await self._open(block, root, stack)
+            self._root, self._stack = root, stack
             yield self
+            self._root = self._stack = None
+
+    async def _open(self, block: Memory, root: Path, stack: AsyncExitStack) -> OpenMemory:
+        opened = await open_memory(block, root, index_folder=root / "index", clock=self.clock, database=self.database)
+        stack.push_async_callback(opened.close)
+        self.memories[block.name] = opened
+        stack.callback(self.memories.pop, block.name)
+        return opened
+
+    async def collection_memory(self) -> OpenMemory:
+        assert self._root is not None
+        assert self._stack is not None
+        return self.memories.get("collection") or await self._open(COLLECTION, self._root, self._stack)
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
@@ -96,11 +113,10 @@ class House:
         """A new webhook, as it was answered."""
         reply = await self.ask(token, "POST", "/v1/webhooks", {"title": title, "agent": "reviewer", **body})
         assert reply.status == 201, reply
-        return told(reply)
+        made: dict[str, Any] = told(reply)
+        return made
 
 
-def told(reply: Reply) -> dict[str, Any]:
-    """The JSON object in `reply`."""
-    value = json.loads(reply.body)
-    assert isinstance(value, dict)
-    return value
+def told(reply: Reply) -> Any:
+    """The JSON in `reply`."""
+    return json.loads(reply.body)

@@ -16,6 +16,7 @@ from runtime.api.rest import Reply
 from runtime.crypto import MasterKey
 from runtime.database import Database
 from runtime.tools import TOOLS
+from runtime.tools.readables import READABLES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.runtime.api.house import House, told
@@ -59,12 +60,14 @@ def fits(reply: Reply, path: str, method: str) -> None:
 
 def test_every_resource_is_described() -> None:
     described = {(method.upper(), path) for path, rows in DOCUMENT["paths"].items() for method in rows}
-    assert described == {(row.method, row.path) for row in RESOURCES}
+    readable = {("GET", f"/v1/{path}") for path in READABLES}
+    assert described == {(row.method, row.path) for row in RESOURCES} | readable
     operations = [operation for rows in DOCUMENT["paths"].values() for operation in rows.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     for rows in DOCUMENT["paths"].values():
         for operation in rows.values():
-            assert operation["operationId"].removesuffix("_of_agent") in TOOLS
+            name = operation["operationId"]
+            assert name.removesuffix("_of_agent").removeprefix("call_") in TOOLS or name.startswith(("read_", "index"))
             assert operation["summary"]
             assert "Needs the scope" in operation["description"]
 
