@@ -1,0 +1,90 @@
+"""What every row of the table of language models promises, run over all of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from dslc.blocks import Choice, settings_of
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.diagnostic import Severity
+from dslc.source import Source
+from runtime.models import MODELS, Model, ModelRow, open_model
+from runtime.rows import by_name
+from runtime.secrets import Secret
+from tests.runtime.models.services import PATHS, SAID, serving
+
+KEY = "sk-" + "9Wn3Rt7Vb1Y8Gx2Lm5Qz"
+
+
+@pytest.fixture(params=MODELS.values(), ids=lambda row: row.name)
+def row(request: pytest.FixtureRequest) -> ModelRow:
+    """Every row of the table."""
+    found = request.param
+    assert isinstance(found, ModelRow)
+    return found
+
+
+@pytest.fixture
+async def model(row: ModelRow) -> AsyncIterator[Model | None]:
+    """The row, opened, over a service that runs here."""
+    async with AsyncExitStack() as stack:
+        given: dict[str, object] = {}
+        if row.name in PATHS:
+            given["url"] = (await stack.enter_async_context(serving(row.name))).url
+        if any(setting.name == "api_key" for setting in settings_of(row.options)):
+            given["api_key"] = Secret(KEY.encode(), "env KEY")
+        opened = await open_model(Choice(name=row.name), given)
+        yield opened
+        if opened is not None:
+            await opened.close()
+
+
+async def test_only_none_opens_nothing(row: ModelRow, model: Model | None) -> None:
+    assert (model is None) == (row.name == "none")
+
+
+async def test_it_is_called_what_the_program_calls_it_and_knows_its_model(row: ModelRow, model: Model | None) -> None:
+    if model is not None:
+        assert model.name == row.name
+        assert model.model
+
+
+async def test_it_answers_and_says_that_it_is_there(model: Model | None) -> None:
+    if model is not None:
+        assert await model.reachable()
+        assert await model.generate("What happened?", system="Be brief.", max_tokens=20) == SAID
+
+
+async def test_its_options_and_secrets_are_not_in_its_repr(model: Model | None) -> None:
+    assert KEY not in repr(model)
+    assert KEY not in repr(vars(model) if model is not None else {})
+
+
+def test_no_option_is_required_so_that_an_agent_may_name_it_alone(row: ModelRow) -> None:
+    assert not any(setting.required for setting in settings_of(row.options))
+    text = f"agent reader {{ model {row.name} }}\nagent other {{ model anything-else }}\n"
+    found = analyse([Source("agents", text)], Catalog.installed()).diagnostics
+    assert [each.code for each in found if each.severity is not Severity.NOTE] == []
+
+
+def test_it_is_described(row: ModelRow) -> None:
+    assert row.title
+    assert row.doc.endswith(".")
+    assert all(setting.doc.endswith(".") for setting in settings_of(row.options))
+
+
+def test_a_row_that_stands_twice_is_named() -> None:
+    with pytest.raises(ValueError, match="model ollama stands in the table twice"):
+        by_name("model", [MODELS["ollama"], MODELS["ollama"]])
+
+
+def test_the_table_loads_neither_a_client_nor_numbers() -> None:
+    code = "import sys, runtime.models; print([m for m in ('aiohttp', 'numpy', 'onnxruntime') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
