@@ -233,14 +233,13 @@ class QdrantIndex(EmbeddedIndex):
         offset: Any = None
         while True:
             points, offset = await self._collection.page(offset)
-            said = {str(payload.get("memory_id")): (name, payload) for name, payload in points}
+            said = {one: payload for name, payload in points if point_id(one := str(payload.get("memory_id"))) == name}
             marked = await self._marks.marked(said.keys())
-            good = {name for name, entry in marked.items() if said[name][1].get("chunk_hash") == entry.hash}
-            good = {name for name in good if point_id(name) == said[name][0]}
+            good = {one for one, entry in marked.items() if said[one].get("chunk_hash") == entry.hash}
             there |= good
-            known = {said[name][0] for name in good}
+            known = {point_id(one) for one in good}
             await self._collection.mend([name for name, _ in points if name not in known], {})
-            await self._marks.mistrust({name for name in good if payload_of(marked[name]) != said[name][1]})
+            await self._marks.mistrust({one for one in good if payload_of(marked[one]) != said[one]})
             if offset is None:
                 break
         if await self._marks.missing(there):

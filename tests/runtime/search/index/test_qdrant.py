@@ -265,7 +265,7 @@ async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
 ) -> None:
     path = tmp_path / "memory.db"
     chance = random.Random(7)
-    for _ in range(3):
+    for _ in range(2):
         worker = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.runtime.search.index.worker", "qdrant", path, server.url, "5000"),
             *("a", "b", "c"), stdout=subprocess.PIPE,
@@ -295,7 +295,7 @@ async def best_of_each(index: Index) -> tuple[list[str], list[float]]:
     return [one.id for one in entries], [float(each.scores[0]) for each in found]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps.filter(lambda step: step[0] != "open"), max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Any], wanted: Filter, tmp_path: Path) -> None:
     server, plain = QdrantServer(), Plain()

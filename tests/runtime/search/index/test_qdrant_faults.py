@@ -1,0 +1,328 @@
+"""Whatever a Qdrant server does, nothing waits for ever, nothing is lost, and what is wrong is one line without the
+key."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from aiohttp import web
+
+from dslc.blocks import Choice
+from runtime.errors import UsageError
+from runtime.memory.embedding_queue import EmbeddingQueue
+from runtime.search.errors import IndexFailed
+from runtime.search.index import Index, open_index
+from runtime.secrets import Secret
+from tests.clocks import ManualClock, until
+from tests.runtime.memory.test_embedding_queue import Scripted
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, near, said, talk, vector, vectors
+from tests.runtime.search.index.qdrant_server import QdrantServer, answering, hang, hang_up
+
+NAME = "notes_1a2b3c4d"
+KEY = "k3y-that-nobody-may-see"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[QdrantServer]:
+    started = QdrantServer()
+    await started.start()
+    yield started
+    await started.close()
+
+
+async def opened(url: str, path: Path | None = None, **options: Any) -> Index:
+    given = {"url": url, "exact": True, "timeout": "1s"} | options
+    index = await open_index(Choice(name="qdrant"), path, given, name=NAME)
+    await index.use_model("m", DIMENSION)
+    return index
+
+
+@pytest.fixture
+async def index(server: QdrantServer) -> AsyncIterator[Index]:
+    """With three entries and a key."""
+    server.key = KEY
+    made = await opened(server.url, api_key=Secret(f"{KEY}\n".encode(), "env QDRANT_API_KEY"))
+    await made.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await embed(made)
+    yield made
+    await made.close()
+
+
+async def page(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>Welcome</html>", content_type="text/html")
+
+
+async def another_answer(_request: web.Request) -> web.StreamResponse:
+    return web.json_response({"result": {"hello": 1}, "status": "ok", "time": 0})
+
+
+async def redirect(_request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("http://127.0.0.1:9/")
+
+
+async def too_much(_request: web.Request) -> web.StreamResponse:
+    return web.json_response({"status": {"error": "slow down"}}, status=429, headers={"Retry-After": "7"})
+
+
+async def half(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"Content-Length": "1000"})
+    await answer.prepare(request)
+    await answer.write(b'{"result":')
+    assert request.transport is not None
+    request.transport.abort()
+    return answer
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "hangs": (hang, "did not answer within 1 s"),
+    "closes the connection": (hang_up, "cannot be reached"),
+    "stops in the middle": (half, "cannot be reached"),
+    "500": (answering(500, f"panic, and your key is {KEY}"), "answered 500: panic, and your key is …"),
+    "503": (answering(503), "answered 503: it went wrong"),
+    "429": (too_much, "too much to do"),
+    "401": (answering(401), "does not accept the key (it answered 401)"),
+    "403": (answering(403), "is `api_key` still good"),
+    "400": (answering(400, "no\nsuch"), "it answered 400: no such"),
+    "a page": (page, "no answer of Qdrant's"),
+    "an answer of another service": (another_answer, "no answer of Qdrant's"),
+    "leads elsewhere": (redirect, "it answered 302"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_what_a_server_does_wrong_is_one_clear_line(fault: str, index: Index, server: QdrantServer) -> None:
+    server.fault, words = FAULTS[fault]
+    with structlog.testing.capture_logs() as logs:
+        for ask in (lambda: near(index, "one"), index.tend, index.reachable, index.clear):
+            with pytest.raises(IndexFailed) as failed:
+                await ask()
+            line = failed.value.line()
+            assert words in line
+            assert "Qdrant at 127.0.0.1:" in line
+            assert "\n" not in line
+            assert KEY not in line
+    assert index.problem == line
+    assert KEY not in repr((logs, index, vars(index), index.problem, failed.value.__context__))
+    assert [log["event"] for log in logs if log["log_level"] == "warning"] == [
+        "an index on Qdrant does not answer; nothing is lost"
+    ]
+    server.fault = None
+    assert len(await near(index, "one")) == 3
+    assert index.problem is None
+
+
+@pytest.mark.parametrize("fault", ["hangs", "closes the connection", "500", "401"])
+async def test_what_is_put_while_it_is_away_is_found_by_words_and_embedded_later(
+    fault: str, index: Index, server: QdrantServer
+) -> None:
+    server.fault, _ = FAULTS[fault]
+    assert await index.put("log", "reviewer", "2", talk("one", "zwei", "three", "four")) == (2, 2, 0)
+    assert await index.grow("more", "reviewer", None, "1", talk("five", start=4))
+    assert "e4" in await said(index, "five")
+    assert await said(index, "two") == []
+    waiting = await index.pending(10)
+    assert {one.id for one in waiting} == {"e1", "e3", "e4"}
+    with pytest.raises(IndexFailed):
+        await index.embedded(vectors(waiting))
+    assert len(await index.pending(10)) == 3
+    server.fault = None
+    assert await index.embedded(vectors(waiting)) == 3
+    assert sorted(await near(index, "one")) == ["e0", "e1", "e2", "e3", "e4"]
+    assert set(await server.points(NAME)) == {"e0", "e1", "e2", "e3", "e4"}
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://no-such-host.invalid:6333", "https://127.0.0.1:9"])
+async def test_a_server_that_is_not_there_is_named_with_what_to_do(url: str) -> None:
+    index = await opened(url)
+    try:
+        await index.put("log", "reviewer", "1", talk("one"))
+        with pytest.raises(IndexFailed) as failed:
+            await near(index, "one")
+        assert url.partition("//")[2] in failed.value.line()
+        assert "is it running?" in failed.value.line()
+        with pytest.raises(IndexFailed):
+            await embed(index)
+        assert await said(index, "one") == ["e0"]
+    finally:
+        await index.close()
+
+
+async def test_one_that_speaks_no_tls_is_said_to(server: QdrantServer) -> None:
+    index = await opened(server.url.replace("http:", "https:"))
+    with pytest.raises(IndexFailed, match="cannot be reached"):
+        await near(index, "one")
+    await index.close()
+
+
+async def test_a_connection_that_was_closed_meanwhile_is_made_again(index: Index, server: QdrantServer) -> None:
+    async def once(request: web.Request) -> web.StreamResponse:
+        server.fault = None
+        return await hang_up(request)
+
+    server.fault = once
+    assert len(await near(index, "one")) == 3
+    assert index.problem is None
+
+
+async def test_a_dimension_that_the_server_says_is_another_is_named(index: Index, server: QdrantServer) -> None:
+    """Somebody deleted the collection and made another one while nobody looked."""
+    await index.use_model("large", 3)
+    await server.local.delete_collection(NAME)
+    from qdrant_client import models
+
+    params = models.VectorParams(size=5, distance=models.Distance.COSINE)
+    await server.local.create_collection(NAME, vectors_config=params)
+    with pytest.raises(IndexFailed, match="takes vectors of 5 numbers, and the embedding large makes vectors of 3"):
+        await index.embedded(vectors(await index.pending(10), 3))
+    with pytest.raises(IndexFailed, match="takes vectors of 5 numbers"):
+        await index.nearest(vector("one", 3), EVERYTHING, 3)
+
+
+async def test_the_event_loop_goes_on_while_a_server_hangs(index: Index, server: QdrantServer) -> None:
+    server.fault = hang
+    task = asyncio.create_task(near(index, "one"))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    assert turns > 10
+    with pytest.raises(IndexFailed):
+        task.result()
+
+
+async def test_what_waits_is_kept_on_disk_and_goes_on_by_itself(server: QdrantServer, tmp_path: Path) -> None:
+    await server.stop()
+    index = await opened(server.url, tmp_path / "notes.db")
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await index.close()
+    index, clock = await opened(server.url, tmp_path / "notes.db"), ManualClock()
+    queue = EmbeddingQueue(index, clock)
+    task = asyncio.create_task(queue.keep())
+    try:
+        await queue.use(Scripted())
+        await until(lambda: queue.problem is not None)
+        assert "the connection was refused" in str(queue.problem)
+        assert queue.problem == index.problem
+        for _ in range(4):
+            await until(lambda: clock.sleepers == 1)
+            clock.advance(30)
+        await server.start()
+        await until(lambda: clock.sleepers == 1 or queue.problem is None)
+        clock.advance(30)
+        await until(lambda: queue.problem is None)
+        assert (await index.stats()).embedded == 2
+        assert index.problem is None
+        assert set(await server.points(NAME)) == {"e0", "e1"}
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await index.close()
+
+
+async def test_what_is_to_be_deleted_is_deleted_when_it_is_back_though_nothing_is_to_be_embedded(
+    index: Index, server: QdrantServer
+) -> None:
+    clock = ManualClock()
+    queue = EmbeddingQueue(index, clock)
+    task = asyncio.create_task(queue.keep())
+    try:
+        await queue.use(None)
+        server.fault = answering(503)
+        await index.drop(["log"])
+        await until(lambda: clock.sleepers == 1)
+        assert queue.problem is not None
+        server.fault = None
+        clock.advance(30)
+        await until(lambda: queue.problem is None)
+        assert await server.points(NAME) == {}
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+# What is said in the program.
+
+
+async def test_the_key_is_sent_and_shown_to_nobody(index: Index, server: QdrantServer) -> None:
+    assert len(await near(index, "one")) == 3
+    server.key = "another"
+    with pytest.raises(IndexFailed, match="does not accept the key"):
+        await near(index, "one")
+
+
+async def test_without_the_key_that_a_server_wants_it_says_what_to_write(server: QdrantServer) -> None:
+    server.key = KEY
+    index = await opened(server.url)
+    with pytest.raises(IndexFailed) as failed:
+        await near(index, "one")
+    assert "write `api_key`" in failed.value.line()
+    await index.close()
+
+
+@pytest.mark.parametrize("key", ["secret://env/QDRANT", Secret(b"two words", "env KEY"), Secret(b" \n", "env KEY")])
+async def test_a_key_that_is_none_is_refused_at_the_start(key: Any) -> None:
+    with pytest.raises(UsageError, match="the key of the index qdrant") as refused:
+        await opened("http://127.0.0.1:6333", api_key=key)
+    assert "two words" not in refused.value.line()
+
+
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        ("http://10.0.0.7:6333", True),
+        ("http://qdrant.example.org", True),
+        ("https://qdrant.example.org", False),
+        ("http://127.0.0.1:6333", False),
+        ("http://localhost:6333", False),
+        ("http://[::1]:6333", False),
+    ],
+)
+async def test_a_key_that_goes_over_the_network_in_the_clear_is_warned_of(url: str, exposed: bool) -> None:
+    with structlog.testing.capture_logs() as logs:
+        index = await opened(url, api_key=Secret(KEY.encode(), "env KEY"))
+    await index.close()
+    warned = [log for log in logs if log["log_level"] == "warning"]
+    assert bool(warned) == exposed
+    assert KEY not in str(logs)
+
+
+async def test_the_warning_stands_in_what_readiness_says(monkeypatch: pytest.MonkeyPatch, server: QdrantServer) -> None:
+    monkeypatch.setattr("runtime.search.index.qdrant.opening._exposed", lambda _url: "the key goes in the clear")
+    server.key = KEY
+    index = await opened(server.url, api_key=Secret(KEY.encode(), "env KEY"))
+    assert str(await index.reachable()).endswith("answers; the key goes in the clear")
+    await index.close()
+
+
+async def test_without_its_client_the_index_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(UsageError, match="needs its client") as absent:
+        await opened("http://127.0.0.1:6333")
+    assert "pip install 'symbiont[qdrant]'" in absent.value.line()
+    assert "\n" not in absent.value.line()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"collection": "../x"},
+        {"collection": ""},
+        {"collection": "a/b"},
+        {"url": "qdrant:6333"},
+        {"url": "http://user:password@host"},
+        {"timeout": "0s"},
+        {"exact": "maybe"},
+        {"host": "x"},
+    ],
+)
+async def test_an_option_that_cannot_be_is_named_and_its_value_is_not(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        await open_index(Choice(name="qdrant"), None, wrong)
+    assert next(iter(wrong)) in refused.value.line()
+    assert "password" not in refused.value.line()
