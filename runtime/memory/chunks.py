@@ -137,6 +137,7 @@ def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The sentences from `start` to `end`, without white space at their ends."""
+    start = _after_white(text, start, end)
     for match in _SENTENCE_END.finditer(text, start, end):
         after = _after_white(text, match.end(), end)
         if match.start() >= start and _ends(text, start, match, after):
