@@ -48,7 +48,8 @@ Options = dict[str, Any]
 
 
 @asynccontextmanager
-async def _no_options() -> AsyncIterator[Options]:
+async def no_options() -> AsyncIterator[Options]:
+    """For an index that is on no server."""
     yield {}
 
 
@@ -65,7 +66,7 @@ def postgresql(row: IndexRow, request: pytest.FixtureRequest) -> str | None:
 @pytest.fixture
 async def options(row: IndexRow, postgresql: str | None) -> AsyncIterator[Options]:
     """What the row's index is opened with."""
-    opening = SERVERS.get(row.name, _no_options)() if postgresql is None else postgres_server.options(postgresql)
+    opening = SERVERS.get(row.name, no_options)() if postgresql is None else postgres_server.options(postgresql)
     async with opening as given:
         yield given
 

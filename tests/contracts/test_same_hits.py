@@ -1,0 +1,143 @@
+"""The same items and the same questions have the same hits in every index, under every filter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dslc.blocks import Choice
+from runtime.search.embedding.hashing import HashingEmbedder
+from runtime.search.engine import Answer, search
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import INDEXES, Index, open_index
+from runtime.search.question import Question
+from tests.contracts.test_indexes import SERVERS, no_options
+from tests.runtime.search.index.entries import entry
+
+NOW = datetime(2026, 2, 14, tzinfo=UTC)
+WORDS = (
+    *("harbour", "boat", "garden", "tomato", "server", "deploy", "walnut", "invoice", "customer", "release"),
+    *("night", "morning", "repair", "broken", "paint", "music", "letter", "answer", "river", "bridge"),
+)
+ITEMS = 400
+EMBEDDER = HashingEmbedder(64)
+
+FILTERS = {
+    "nothing": Filter(),
+    "an agent": Filter(agent="keeper"),
+    "a user": Filter(user="bob"),
+    "a project": Filter(project="shop"),
+    "a type": Filter(type="semantic"),
+    "a source": Filter(source="file:///notes/3.md"),
+    "one of some tags": Filter(tags_any=frozenset({"red", "blue"})),
+    "all of some tags": Filter(tags_all=frozenset({"red", "blue"})),
+    "tags of both kinds": Filter(tags_all=frozenset({"red"}), tags_any=frozenset({"blue", "green"})),
+    "since": Filter(since=NOW - timedelta(days=30)),
+    "until": Filter(until=NOW - timedelta(days=30)),
+    "a time range": Filter(since=NOW - timedelta(days=60), until=NOW - timedelta(days=30)),
+    "all at once": Filter(
+        agent="keeper", user="owner", project="shop", type="episodic", tags_any=frozenset({"red", "blue"}),
+        since=NOW - timedelta(days=90), until=NOW,
+    ),
+    "what nobody has": Filter(project="nobody's"),
+}  # fmt: skip
+QUESTIONS = ("Which boat was broken in the harbour?", "tomato garden", "who answers the letter", "deploy", "zzz")
+
+
+def entries() -> list[Entry]:
+    """Four hundred items of two agents and two users, some with no project, source, tags or author."""
+    chance = random.Random(11)
+    return [
+        entry(
+            f"id-{number}",
+            " ".join(chance.choices(WORDS, k=chance.randrange(3, 15))),
+            agent=chance.choice(["keeper", "reviewer"]),
+            user=chance.choice(["owner", "bob"]),
+            project=chance.choice([None, "shop", "", "site"]),
+            type=chance.choice(["episodic", "semantic", "procedural"]),
+            time=NOW - timedelta(days=chance.randrange(120), microseconds=number),
+            source=chance.choice([None, *(f"file:///notes/{n}.md" for n in range(5))]),
+            tags=tuple(sorted(chance.sample(["red", "green", "blue", "ü,\"'"], chance.randrange(4)))),
+            author=chance.choice([None, "Ada", "Zoë Müller"]),
+            group=chance.choice(["", "a", "b"]),
+            order=number,
+        )
+        for number in range(ITEMS)
+    ]
+
+
+async def fill(index: Index) -> None:
+    """Every item, in parts; some of them changed, moved and forgotten on the way."""
+    made = entries()
+    for agent in ("keeper", "reviewer"):
+        own = [one for one in made if one.agent == agent]
+        await index.put(agent, agent, "1", [*own[:150], *[entry(f"old-{n}", "boat harbour") for n in range(20)]])
+        await embed(index)
+        await index.put(agent, agent, "2", own[:-20])
+        await index.grow(agent, agent, "2", "3", own[-20:])
+    await embed(index)
+
+
+async def embed(index: Index) -> None:
+    await index.use_model(EMBEDDER.model, EMBEDDER.dimension)
+    while waiting := await index.pending(64):
+        vectors = await EMBEDDER.embed([one.text for one in waiting])
+        await index.embedded(list(zip(waiting, vectors, strict=True)))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def indexes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Index]]:
+    """One of every kind, with the same in it; where an index can be told to be exact, it is."""
+    folder: Path = tmp_path_factory.mktemp("indexes")
+    async with AsyncExitStack() as stack:
+        made: dict[str, Index] = {}
+        for name in INDEXES:
+            options = await stack.enter_async_context(SERVERS.get(name, no_options)())
+            index = await open_index(Choice(name=name), folder / f"{name}.db", options)
+            stack.push_async_callback(index.close)
+            await fill(index)
+            made[name] = index
+        yield made
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("case", FILTERS)
+async def test_every_index_has_the_same_hits(case: str, indexes: dict[str, Index]) -> None:
+    wanted = FILTERS[case]
+    for text in QUESTIONS:
+        for weights in ((0.7, 0.3), (1.0, 0.0), (0.0, 1.0)):
+            question = Question(
+                text=text, now=NOW, limit=ITEMS, wanted=wanted, vector_weight=weights[0], keyword_weight=weights[1]
+            )
+            answers = {name: await search(index, EMBEDDER, question) for name, index in indexes.items()}
+            reference = answers.pop("embedded")
+            assert all(wanted.wants(hit.entry) for hit in reference.hits)
+            for name, answer in answers.items():
+                same = [(name, ids_of(answer), answer.notes), (name, ids_of(reference), reference.notes)]
+                assert same[0] == same[1]
+                assert scores_of(answer) == pytest.approx(scores_of(reference), abs=2e-4), (name, text)
+                entries_ = {hit.entry.id: hit.entry for hit in reference.hits}
+                assert {hit.entry.id: hit.entry for hit in answer.hits} == entries_
+
+
+def ids_of(answer: Answer) -> set[str]:
+    return {hit.entry.id for hit in answer.hits}
+
+
+def scores_of(answer: Answer) -> dict[str, float]:
+    return {hit.entry.id: hit.score for hit in answer.hits}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_index_says_the_same_of_what_it_holds(indexes: dict[str, Index]) -> None:
+    for agent, user in ((None, None), ("keeper", None), (None, "bob"), ("keeper", "bob")):
+        said = {name: (await index.stats(agent, user))[:4] for name, index in indexes.items()}
+        assert len(set(said.values())) == 1, said
+    authors = {name: tuple(await index.authors(FILTERS["a project"])) for name, index in indexes.items()}
+    assert len(set(authors.values())) == 1, authors
