@@ -142,6 +142,7 @@ async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
     memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
     house = Looked(tmp_path, database, {"notes": memory}, clock)
     await memory.store.append([fact("kept for good")])
+    assert memory.folder is not None
     (record,) = memory.folder.glob("*/2*.json")
     record.write_text(record.read_text().replace("good", "bad!"))
     await memory.store.verify()

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable
+from runtime.database import Database, Unavailable, lasting_id
 from runtime.database.group_commit import Stage
 from runtime.database.schema import meta
 from runtime.errors import UsageError
@@ -41,7 +41,8 @@ async def put(database: Database, name: str, value: str = "") -> None:
 
 async def count(database: Database) -> int:
     async with database.read() as connection:
-        return (await connection.execute(select(func.count()).select_from(meta))).scalar_one()
+        query = select(func.count()).select_from(meta).where(meta.c.name != lasting_id.NAME)
+        return (await connection.execute(query)).scalar_one()
 
 
 async def test_what_was_written_is_there_when_it_is_opened_again(database_url: str, master_key: MasterKey) -> None:

@@ -67,6 +67,7 @@ async def test_a_hit_says_where_it_stands_now(memory: OpenMemory) -> None:
         assert place is not None
         assert place.line is not None
         assert word in "".join(Path(place.file).read_text().splitlines()[place.line - 1 : place.line + 1])
+    assert memory.folder is not None
     file = memory.folder / "reviewer/memory.md"
     file.write_text("\n\n\n" + file.read_text())
     place = (await ask(memory, "walnut")).hits[0].place
@@ -78,6 +79,7 @@ async def test_a_hit_says_where_it_stands_now(memory: OpenMemory) -> None:
 async def test_a_hit_whose_file_cannot_be_read_any_more_says_no_place(memory: OpenMemory) -> None:
     await memory.store.append([fact("The walnut")])
     await ask(memory, "walnut")
+    assert memory.folder is not None
     file = memory.folder / "reviewer/memory.md"
     file.unlink()
     file.mkdir()

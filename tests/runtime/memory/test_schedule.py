@@ -72,7 +72,9 @@ async def compacting(house: House, clock: ManualClock, kept: Kept) -> AsyncItera
 
 
 def log(house: House, memory: str, agent: str = "reviewer") -> Path:
-    file = house.memories[memory].folder / agent / "logs/2020-01-02.md"
+    folder = house.memories[memory].folder
+    assert folder is not None
+    file = folder / agent / "logs/2020-01-02.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(OLD)
     return file
@@ -93,7 +95,8 @@ async def test_what_was_missed_is_done_at_the_start_and_then_once_a_day(
     file = log(house, "one")
     async with compacting(house, clock, kept):
         assert not file.exists()
-        assert "The cache is called pond" in (house.memories["one"].folder / "reviewer/memory.md").read_text()
+        assert (folder := house.memories["one"].folder) is not None
+        assert "The cache is called pond" in (folder / "reviewer/memory.md").read_text()
         log(house, "one")
         # It is 10:30; the next time is after 3 o'clock.
         await pass_time(clock, 16 * 3600)
@@ -118,6 +121,7 @@ async def test_a_restart_does_nothing_twice(house: House, clock: ManualClock, ke
 
 async def test_logs_are_kept_for_as_long_as_the_program_says(house: House, clock: ManualClock, kept: Kept) -> None:
     memory = house.memories["one"]
+    assert memory.folder is not None
     logs = memory.folder / "reviewer/logs"
     logs.mkdir(parents=True)
     last, gone = date(2025, 11, 16), date(2025, 11, 15)  # 90 days before 2026-02-14

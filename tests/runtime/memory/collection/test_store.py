@@ -1,0 +1,236 @@
+"""A collection memory beyond what every store promises: what is in the clear, counted, checked and followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from runtime.crypto import MasterKey
+from runtime.database import Database, Unavailable
+from runtime.database.failure import Collision
+from runtime.database.schema import item_parts, items
+from runtime.errors import UsageError
+from runtime.memory import FsyncFailed, Growth, Item, Provenance, Scan, StoreError, open_store
+from runtime.memory.collection.failure import StoreAway
+from runtime.memory.collection.store import CollectionStore, open_collection
+from tests.clocks import ManualClock
+from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.texts import WHEN, fact, item
+
+UNSAID = ("walnut", "hazel", "chestnut", "almond")
+
+
+async def everything(store: CollectionStore) -> list[Item]:
+    return [one async for one in store.scan()]
+
+
+async def test_a_copy_of_the_database_gives_no_text(tmp_path: Path, master_key: MasterKey) -> None:
+    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    store = await open_collection(declared(), database)
+    about = Provenance(author="hazel", sources=("chestnut",))
+    (first, _) = await store.append(
+        [fact("The server is walnut", provenance=about), fact(source_memory_ids=("almond",))]
+    )
+    await store.edit(first.memory_id, "The server is still walnut")
+    await store.upsert([fact("The server is still walnut", tags=("in the clear",))])
+    await store.close()
+    await database.close()
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert not [word for word in UNSAID if word.encode() in held]
+    assert b"in the clear" in held
+
+
+async def test_a_collection_without_a_database_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="database"):
+        await open_store(declared(), tmp_path)
+
+
+async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
+    store: CollectionStore, database: Database
+) -> None:
+    one, two = await store.append([fact("One"), fact("Two")])
+    async with database.write() as connection:
+        content = (await connection.execute(select(items.c.content).where(items.c.id == one.memory_id))).scalar_one()
+        moved = "UPDATE items SET content = (SELECT content FROM items WHERE id = '{}') WHERE id = '{}'"
+        await connection.exec_driver_sql(moved.format(one.memory_id, two.memory_id))
+    assert content
+    (part,) = await store.parts()
+    for reading in (everything(store), store.read(part)):
+        with pytest.raises(StoreError, match=two.memory_id):
+            await reading
+    checked, problems = await store.verify()
+    assert checked == 1
+    assert [two.memory_id in problem.message for problem in problems] == [True]
+
+
+async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_that_lost_one(
+    store: CollectionStore, database: Database
+) -> None:
+    one, two = await store.append([fact("One"), fact("Two")])
+    assert await store.verify() == (1, ())
+    async with database.write() as connection:
+        await connection.execute(update(items).where(items.c.id == one.memory_id).values(chunk_hash="0" * 64))
+    ((_, message, *_),) = (await store.verify("reviewer"))[1]
+    assert one.memory_id in message
+    async with database.write() as connection:
+        await connection.execute(items.delete().where(items.c.id.in_([one.memory_id, two.memory_id])))
+    ((file, message, *_),) = (await store.verify())[1]
+    assert (file, message) == (f"{store.name}/reviewer/1", "it should hold 2 items and holds 0")
+
+
+async def test_an_empty_collection_can_be_made_and_is_known(store: CollectionStore) -> None:
+    assert await store.create("papers", "ada")
+    assert not await store.create("papers", "ada")
+    assert await store.agents() == ("papers",)
+    assert await store.parts() == ()
+    assert [each.name for each in await store.counts(user_id="ada")] == ["papers"]
+    assert await store.counts(user_id="bob") == ()
+    assert await store.create("papers", "bob")
+    await store.append([fact(agent_id="papers", user_id="ada")])
+    assert [(each.name, each.items) for each in await store.counts()] == [("papers", 1)]
+    assert len(await store.parts()) == 1
+    assert await store.remove("papers")
+    assert await store.agents() == ()
+    with pytest.raises(StoreError):
+        await store.create("../up", "ada")
+
+
+async def test_collections_projects_and_tags_are_counted_of_everybody_or_of_one_user(store: CollectionStore) -> None:
+    await store.append(
+        [
+            item(project_id="p", tags=("a", "b"), user_id="ada"),
+            fact("One", project_id="p", tags=("a",), user_id="ada"),
+            fact("Two", project_id="q", tags=("b",), user_id="bob"),
+            fact("Three", agent_id="papers"),
+        ]
+    )
+    assert [each[:4] for each in await store.counts()] == [("papers", 0, 1, 0), ("reviewer", 1, 2, 0)]
+    assert [each[:4] for each in await store.counts("reviewer", "ada")] == [("reviewer", 1, 1, 0)]
+    assert all(each.bytes > 0 for each in await store.counts())
+    assert await store.projects() == {"p": 2, "q": 1, None: 1}
+    assert await store.projects("reviewer", "bob") == {"q": 1}
+    assert await store.tags() == {"a": 2, "b": 2}
+    assert await store.tags("reviewer", "ada", "p") == {"a": 2, "b": 1}
+    assert await store.tags(project_id="none") == {}
+
+
+async def test_a_revision_never_comes_again(store: CollectionStore) -> None:
+    seen: list[str] = []
+    for _ in range(3):
+        (one, _) = await store.append([fact("One"), fact("Two")])
+        seen += [part.revision for part in await store.parts()]
+        await store.delete(one.memory_id)
+        seen += [part.revision for part in await store.parts()]
+        await store.remove("reviewer")
+    assert len(set(seen)) == len(seen) == 6
+
+
+async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
+    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.memory.collection.parts.LARGEST", 2)
+    written = await store.append([fact(f"Fact {number}") for number in range(5)])
+    for one in written:
+        await store.delete(one.memory_id)
+    assert await store.parts() == ()
+    async with database.read() as connection:
+        assert len((await connection.execute(select(item_parts.c.part))).all()) == 1
+    await store.append([fact("Again")])
+    assert [one.text for one in await everything(store)] == ["Again"]
+
+
+async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: CollectionStore) -> None:
+    grown: list[Growth] = []
+    changed: list[str] = []
+    store.on_growth = grown.append
+    store.on_change = changed.extend
+    (one, two) = await store.append([fact("One"), fact("Two")])
+    await store.append([fact("Three")])
+    assert [growth.items for growth in grown] == [(one, two), (grown[1].items[0],)]
+    assert [growth.before for growth in grown] == [None, grown[0].part.revision]
+    assert not changed
+    await store.upsert([fact("One", tags=("t",))])
+    await store.edit(two.memory_id, "Other")
+    await store.delete(one.memory_id)
+    await store.remove("reviewer")
+    assert (len(grown), changed) == (2, ["reviewer"] * 4)
+    assert await store.upsert([fact("New")], keep=frozenset({"tags"}))
+    assert grown[-1].before is None
+
+
+async def test_a_person_reads_what_lasts_and_the_entries_of_a_day(store: CollectionStore) -> None:
+    await store.append(
+        [
+            fact("A fact", tags=("x",)),
+            item("Do it so", "procedural"),
+            fact("Habit", tags=("pattern",)),
+            item("Noted\n- y"),
+        ]
+    )
+    seen = await store.inspect("reviewer", WHEN.date())
+    assert seen.memory is not None
+    assert seen.log is not None
+    assert [line for line in seen.memory.splitlines() if line.startswith("#")] == [
+        "# Agent Memory: reviewer", "## Facts", "## Procedures", "## Learned Patterns",
+    ]  # fmt: skip
+    assert "- A fact" in seen.memory
+    assert seen.log.startswith("# Session Log: 2026-02-14\n\n## 10:30 — Noted\n- y\n")
+    assert store.name in seen.memory_file
+    other_day = await store.inspect("reviewer", WHEN.date().replace(day=1))
+    assert (other_day.memory is None, other_day.log) == (False, None)
+
+
+@pytest.fixture
+def failing(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Unavailable]]:
+    """The error that every write of the database raises."""
+    errors: list[Unavailable] = []
+
+    async def fail(_: object) -> None:
+        raise errors[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "transact", fail)
+        yield errors
+
+
+async def test_a_database_that_is_away_is_a_failing_store_and_one_whose_disk_fails_is_fatal(
+    store: CollectionStore, failing: list[Unavailable]
+) -> None:
+    failing[:] = [Unavailable("the database: gone")]
+    for write in (store.append([fact()]), store.upsert([fact()]), store.remove("reviewer")):
+        with pytest.raises(StoreAway, match="gone") as caught:
+            await write
+        assert isinstance(caught.value, Unavailable)
+        assert "nothing was stored" in caught.value.line()
+    failing[:] = [Unavailable("the database: fsync", fatal=True)]
+    with pytest.raises(FsyncFailed, match="fsync"):
+        await store.append([fact()])
+
+
+async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_again(
+    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transact, refused = database.transact, [Collision(), Collision()]
+
+    async def sometimes(function: object) -> object:
+        if refused:
+            raise refused.pop()
+        return await transact(function)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(database, "transact", sometimes)
+    assert len(await store.append([fact()])) == 1
+
+
+async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+) -> None:
+    monkeypatch.setattr("runtime.memory.collection.reading.PAGE", 3)
+    await store.append([fact(f"Fact {number}", timestamp=WHEN) for number in range(10)])
+    for wanted in (Scan(), Scan(newest_first=True), Scan(limit=7), Scan(agent_id="reviewer", limit=10)):
+        found = [one.memory_id async for one in store.scan(wanted)]
+        assert len(set(found)) == len(found) == (wanted.limit or 10)
+    backwards = [one.memory_id async for one in store.scan(Scan(newest_first=True))]
+    assert backwards == sorted(backwards, reverse=True)
