@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ LINES = "application/x-ndjson"
 TIMEOUT_SECONDS = 30
 # How long a command waits for another one that works on the same root.
 OWN_SECONDS = 30
+# How long a daemon that owns the root and does not listen may take to begin, or to be gone.
+BETWEEN_SECONDS = 3
 
 
 class _Lost(Exception):  # noqa: N818
@@ -99,17 +102,20 @@ class Reach:
             raise SymbiontError(
                 f"the daemon on {self._root.folder} stopped", hint="what was answered is done; do the rest again"
             )
-        if answer is None:
+        end = time.monotonic() + BETWEEN_SECONDS
+        while answer is None:
             try:
                 self._alone = self._stack.enter_context(_owning(self._root, name))
             except Owned:
-                # It may have come up in the meantime.
+                # It may have come up in the meantime; or it is about to be gone.
                 answer = _ask_daemon(self._root, name, given, progress)
-                if answer is None:
+                if answer is None and time.monotonic() > end:
                     raise UsageError(
                         f"the daemon that owns {self._root.folder} does not answer on its admin socket",
                         hint="is it starting or stopping? try again",
                     ) from None
+                if answer is None:
+                    time.sleep(0.05)
             else:
                 return self._alone(name, given, progress)
         self._answered = True

@@ -95,11 +95,11 @@ def update(
 
 
 @click.command(short_help="Forget items for good.")
-@click.argument("memory_ids", metavar="ID…", nargs=-1, required=True)
+@click.argument("memory_id", metavar="ID…", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @root_option
 @json_option
-def forget(memory_ids: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
+def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
     """Forget the items with these IDs. They cannot be had back.
 
     One that is not there is named, and the others are forgotten; the exit code is 1 then.
@@ -108,19 +108,19 @@ def forget(memory_ids: tuple[str, ...], yes: bool, root: Path | None, as_json: b
     failed: list[dict[str, str]] = []
     with Reach(find_root(root)) as reach:
         if not yes:
-            _confirm(reach, memory_ids)
-        for memory_id in dict.fromkeys(memory_ids):
+            _confirm(reach, memory_id)
+        for each in dict.fromkeys(memory_id):
             try:
-                done.append(reach.ask("forget", {"memory_id": memory_id}, progress=unwatched))
+                done.append(reach.ask("forget", {"memory_id": each}, progress=unwatched))
             except UsageError as error:
-                if len(memory_ids) == 1:
+                if len(memory_id) == 1:
                     raise
-                failed.append({"memory_id": memory_id, "message": error.line()})
+                failed.append({"memory_id": each, "message": error.line()})
     if as_json:
         print_json({"forgotten": done, "failed": failed})
     else:
-        for each in failed:
-            click.secho(printable(each["message"]), fg="red", err=True)
+        for refused in failed:
+            click.secho(printable(refused["message"]), fg="red", err=True)
         click.echo(f"forgot {counted(len(done), 'item')}")
     if failed:
         sys.exit(1)
