@@ -69,6 +69,11 @@ class PostgresIndex(Index):
     def problem(self) -> str | None:
         return self._problem
 
+    @property
+    def building(self) -> bool:
+        """Whether it looks just now whether an HNSW index is to be made, or makes it."""
+        return self._building is not None
+
     async def reachable(self) -> str | None:
         await self._server.read(lambda connection: connection.execute("SELECT"))
         return f"{self._server.shown}, schema {self._server.schema}"

@@ -130,12 +130,15 @@ _EXTENSION = (
 )
 
 
+_CREATE = "CREATE EXTENSION IF NOT EXISTS vector"
+
+
 async def _extension(connection: Any, shown: str) -> tuple[tuple[int, ...], str]:
     found = await connection.fetchrow(_EXTENSION)
     if found is None:
         try:
             async with connection.transaction():
-                await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+                await connection.execute(_CREATE)
         except asyncpg.InsufficientPrivilegeError as error:
             raise IndexFailed(
                 f"the index in {shown} needs the extension vector, and this user may not create it",

@@ -30,7 +30,7 @@ ITERATIVE: Final = (0, 8)
 _JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
 # Added to, the distance is not what is indexed: everything is compared.
 _EXACT = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}{{where}} ORDER BY (v.vector <#> $1::real[]::vector) + 0, v.key LIMIT $2"  # noqa: E501
-_FEW = f"SELECT count(*) FROM (SELECT 1 {_JOINED}{{where}} LIMIT {FEW + 1}) some"  # noqa: S608
+_FEW = f"SELECT count(*) FROM (SELECT 1 {_JOINED}{{where}} LIMIT {FEW + 1}) found"  # noqa: S608
 _NEAR = """
 WITH near AS MATERIALIZED (
     SELECT v.key, v.vector <#> $1::real[]::vector AS distance FROM vectors v

@@ -85,6 +85,12 @@ INSERT INTO totals SELECT agent, "user", author, sum(entries), sum(size) FROM go
 HAVING sum(entries) <> 0"""
 
 
+GRAPHS = (
+    "SELECT i.indexrelid::regclass::text FROM pg_index i WHERE i.indrelid = to_regclass('vectors') AND NOT indisprimary"
+)
+"""What names the HNSW indexes that there are."""
+
+
 class Fresh(NamedTuple):
     """An entry as it is to be written, with digests of what it says and of where it stands."""
 
@@ -183,6 +189,10 @@ async def embed(
     places.pop(0, None)
     if not places:
         return 0
+    if meta is None:
+        # A graph of other vectors takes none of these, and to make one at the end is quicker.
+        for (graph,) in await connection.fetch(GRAPHS):
+            await connection.execute(f"DROP INDEX {graph}")
     await connection.executemany(
         "INSERT INTO vectors (key, vector) VALUES ($1, $2::real[]::vector)"
         " ON CONFLICT (key) DO UPDATE SET vector = excluded.vector",

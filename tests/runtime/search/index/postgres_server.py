@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -27,11 +31,16 @@ _MADE: dict[str, str] = {}
 async def database(url: str) -> str:
     """The URL of this process's database on that server."""
     if url not in _MADE:
-        name = f"indexes_{uuid4().hex}"
-        # Of the plain one: nobody else looks at that.
-        await execute(url, f"CREATE DATABASE {name} TEMPLATE template0")
-        _MADE[url] = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        _MADE[url] = await fresh(url)
     return _MADE[url]
+
+
+async def fresh(url: str) -> str:
+    """The URL of a new, empty database on that server."""
+    name = f"indexes_{uuid4().hex}"
+    # Of the plain one: nobody else looks at that.
+    await execute(url, f"CREATE DATABASE {name} TEMPLATE template0")
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @asynccontextmanager
@@ -47,3 +56,43 @@ async def execute(url: str, statement: str, *values: Any) -> Any:
         return await connection.fetchval(statement, *values)
     finally:
         await connection.close()
+
+
+class OwnServer:
+    """A PostgreSQL of a test's own, to be stopped, killed and started again; made with `pgserver`'s programs."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pgserver._commands import POSTGRES_BIN_PATH
+            from pgserver.utils import ensure_user_exists
+
+        self._programs = POSTGRES_BIN_PATH
+        self._data, self._sockets = folder / "data", folder / "sockets"
+        self._user: str | None = None
+        for each in (folder, self._sockets):
+            each.mkdir(exist_ok=True)
+            each.chmod(0o755)
+        self._data.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            # PostgreSQL does not run as root.
+            self._user = "pgserver"
+            ensure_user_exists(self._user)
+            for each in (self._data, self._sockets):
+                shutil.chown(each, self._user)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres")
+        self.url = f"postgresql://postgres:hunter2@/postgres?host={self._sockets}"
+
+    def start(self) -> None:
+        """Until it answers."""
+        options = f"-h '' -k {self._sockets} -F -c max_connections=20 -c shared_buffers=16MB"
+        self._run("pg_ctl", "-w", "-l", str(self._sockets / "log"), "-o", options, "start")
+
+    def stop(self, how: str = "fast") -> None:
+        """`fast`: in order, whoever is connected; `immediate`: as if it were killed."""
+        self._run("pg_ctl", "-w", "-m", how, "stop")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), "-D", str(self._data), *arguments]
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, check=True, user=self._user, cwd="/", stdout=quiet, stderr=quiet)

@@ -1,0 +1,455 @@
+"""The index in PostgreSQL: the same hits as the embedded one, HNSW, what it makes on the server and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from dslc.blocks import Choice
+from dslc.catalog import Catalog
+from dslc.compiler import analyse
+from dslc.source import Source
+from runtime.errors import UsageError
+from runtime.search.entry import Entry, Filter
+from runtime.search.errors import IndexFailed
+from runtime.search.index import Index, Scored, open_index
+from runtime.search.index.postgres import hnsw, tables, vectors
+from runtime.search.index.postgres.opened import PostgresIndex
+from runtime.search.index.postgres.options import PostgresOptions
+from runtime.search.index.postgres.stems import spelled
+from runtime.secrets import Secret
+from tests.runtime.search.index import postgres_server
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
+from tests.runtime.search.index.entries import vectors as vectors_of
+from tests.runtime.search.index.model import Plain, filters, steps
+from tests.runtime.search.index.test_model import compare, take
+from tests.runtime.search.index.worker import WORDS
+
+Options = dict[str, Any]
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> str:
+    return postgres_server.server(request)
+
+
+@pytest.fixture
+async def options(server: str) -> AsyncIterator[Options]:
+    async with postgres_server.options(server) as given:
+        yield given
+
+
+@pytest.fixture
+async def index(options: Options) -> AsyncIterator[Index]:
+    opened = await opened_with(options)
+    yield opened
+    await opened.close()
+
+
+async def opened_with(options: Options, **others: Any) -> PostgresIndex:
+    opened = await open_index(Choice(name="postgres"), None, {**options, **others})
+    assert isinstance(opened, PostgresIndex)
+    return opened
+
+
+async def asked(options: Options, statement: str, *values: Any) -> Any:
+    """The first value of a statement's first row, in the index's schema."""
+    connection = await asyncpg.connect(options["url"], server_settings={"search_path": f"{options['schema']}, public"})
+    try:
+        return await connection.fetchval(statement, *values)
+    finally:
+        await connection.close()
+
+
+def dialogue(count: int) -> list[Entry]:
+    """Entries of two agents and three users, in conversations, with words of any frequency."""
+    chance = np.random.default_rng(5)
+    texts = [" ".join(chance.choice(WORDS, size=1 + number % 9)) for number in range(count)]
+    return [
+        entry(
+            f"id{number:04}", f"{text} e-mail" if number % 7 == 0 else f"{text}, mail" if number % 5 == 0 else text,
+            agent="ab"[number % 2], user=f"u{number % 3}", time=WHEN + timedelta(hours=number), order=number,
+            group=f"talk {number // 40}" if number % 11 else "", author=[None, "Ann Lee", "Bob"][number % 3],
+            tags=("t",) if number % 4 == 0 else (), project="p" if number % 5 else None, part="ab"[number % 2],
+        )
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+
+
+async def filled(index: Index, entries: list[Entry]) -> None:
+    """Put them, change some, take some away, and give most a vector."""
+    await index.use_model("m", DIMENSION)
+    for part in sorted({one.part for one in entries}):
+        its = [one for one in entries if one.part == part]
+        await index.put(part, part, "1", [replace(one, text="river river") for one in its])
+        await index.put(part, part, "2", its[:-9])
+        await index.grow(part, part, "2", "3", its[-3:])
+    await embed(index, len(entries) - 20)
+
+
+async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedded_index(index: Index) -> None:
+    embedded = await open_index(None, None, {})
+    for each in (index, embedded):
+        await filled(each, dialogue(240))
+
+    async def told(each: Index, found: Scored) -> dict[str, float]:
+        return dict(zip(await ids(each, found), found.scores.tolist(), strict=True))
+
+    questions = (["alpha"], ["zebra", "house", "may"], ["e-mail"], ["ann", "running", "e-mail", "2023"], ["nowhere"])
+    wanteds = (
+        EVERYTHING, Filter(agent="a"), Filter(user="u1"), Filter(agent="b", user="u2", project="p"),
+        Filter(tags_all=frozenset({"t"})), Filter(since=WHEN + timedelta(days=5)),
+    )  # fmt: skip
+    try:
+        for wanted in wanteds:
+            for words in questions:
+                ours, theirs = [await told(each, await each.keyword(words, wanted, 1000)) for each in (index, embedded)]
+                assert ours == pytest.approx(theirs, rel=1e-5)
+            ours, theirs = [await told(each, await each.nearest(vector("?"), wanted, 50)) for each in (index, embedded)]
+            assert ours == pytest.approx(theirs, abs=1e-6)
+            assert list(ours) == list(theirs)
+            assert await index.authors(wanted) == await embedded.authors(wanted)
+        for agent, user in ((None, None), ("a", None), (None, "u1"), ("b", "u2")):
+            assert (await index.stats(agent, user))[:4] == (await embedded.stats(agent, user))[:4]
+    finally:
+        await embedded.close()
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(taken=st.lists(steps, max_size=8), wanted=filters)
+async def test_any_steps_lead_to_what_the_plain_model_says(
+    options: Options, taken: list[tuple[Any, ...]], wanted: Filter
+) -> None:
+    index: Index = await opened_with(options, schema=f"test_{uuid4().hex}")
+    plain = Plain()
+    try:
+        await index.use_model("m", DIMENSION)
+        for number, step in enumerate(taken):
+            index = await take(step, number, index, plain, None)
+        await compare(index, plain, wanted)
+    finally:
+        await index.close()
+
+
+async def test_the_words_of_a_very_long_text_are_found(index: Index) -> None:
+    text = " ".join([f"w{number}" for number in range(30_000)] + ["often"] * 3000 + ["x" * 3000])
+    await index.put("log", "reviewer", "1", [entry("long", text), entry("short", "often")])
+    assert await said(index, "w29999") == ["long"]
+    assert sorted(await said(index, "often")) == ["long", "short"]
+    assert await said(index, "x" * 999) == []
+    assert len(spelled("x" * 3000)) < 100
+
+
+async def test_names_and_tags_of_any_length_and_sign_are_taken(index: Index) -> None:
+    long = "n\0\x1a" + "ü\"',{}\\" * 2000
+    one = entry("1", "word", source=long, tags=(long,), group=long, project=long, author=long, part=long)
+    await index.put(long, "reviewer", long, [one])
+    wanted = Filter(source=long, project=long, tags_all=frozenset({long}))
+    found = await index.keyword(["word"], wanted, 10)
+    assert list((await index.entries(found.keys.tolist())).values()) == [one]
+    assert await index.parts() == {long: long}
+    assert await index.authors(wanted) == [long]
+
+
+# HNSW
+
+
+class Explained:
+    """A connection that keeps what PostgreSQL says of how it does each search by vector."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.plans: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def fetch(self, sql: str, *values: Any) -> Any:
+        if "<#>" in sql and "ANY" not in sql:
+            rows = await self._connection.fetch(f"EXPLAIN {sql}", *values)
+            self.plans.append("\n".join(row[0] for row in rows))
+        return await self._connection.fetch(sql, *values)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How each search by vector was done."""
+    plans: list[str] = []
+    nearest = vectors.nearest
+
+    async def explained(connection: Any, *arguments: Any) -> Scored:
+        explaining = Explained(connection)
+        found = await nearest(explaining, *arguments)
+        plans.extend(explaining.plans)
+        return found
+
+    monkeypatch.setattr(vectors, "nearest", explained)
+    return plans
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is many is less than else."""
+    monkeypatch.setattr(hnsw, "FROM_VECTORS", 200)
+    monkeypatch.setattr(vectors, "FEW", 50)
+
+
+async def built(index: PostgresIndex) -> None:
+    """Everything has a vector, and the HNSW index is made if it is to be."""
+    while await embed(index):
+        pass
+    async with asyncio.timeout(60):
+        while index.building:
+            await asyncio.sleep(0.01)
+
+
+def many(count: int = 600) -> list[Entry]:
+    return [
+        entry(
+            f"{number}",
+            f"text {number}",
+            tags=("narrow",) if number < 8 else (),
+            type="episodic" if number % 2 else "semantic",
+        )
+        for number in range(count)
+    ]
+
+
+async def exactly(index: Index, text: str, wanted: Filter, limit: int, entries: list[Entry]) -> bool:
+    """Whether what is found is what is nearest."""
+    found = await index.nearest(vector(text), wanted, limit)
+    cosines = sorted((float(vector(one.text) @ vector(text)) for one in entries if wanted.wants(one)), reverse=True)
+    return bool(found.scores.tolist() == pytest.approx(cosines[:limit], abs=1e-5))
+
+
+@pytest.mark.usefixtures("small")
+async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_search(
+    options: Options, plans: list[str]
+) -> None:
+    index, entries = await opened_with(options), many()
+    try:
+        await index.use_model("m", DIMENSION)
+        await index.put("log", "reviewer", "1", entries)
+        await built(index)
+        assert await exactly(index, "a question", EVERYTHING, 10, entries)
+        assert "hnsw_vector_8_16_64" in plans[-1]
+        # Few are compared one by one; of many the graph's candidates suffice; more than it gives are compared again.
+        narrow, half = Filter(tags_any=frozenset({"narrow"})), Filter(type="semantic")
+        for number in range(5):
+            assert await exactly(index, f"question {number}", narrow, 10, entries)
+        assert "hnsw" not in plans[-1]
+        assert await exactly(index, "a question", half, 10, entries)
+        assert "hnsw_vector_8_16_64" in plans[-1]
+        assert await exactly(index, "a question", half, 400, entries)
+        assert await exactly(index, "a question", EVERYTHING, 5000, entries)
+        # What is put later is in the graph too.
+        await index.put("more", "reviewer", "1", [entry("new", "a question", part="more")])
+        await built(index)
+        nearest = await index.nearest(vector("a question"), EVERYTHING, 1)
+        assert await ids(index, nearest) == ["new"]
+        assert "hnsw" in plans[-1]
+    finally:
+        await index.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_a_graph_is_made_again_with_another_m_and_when_it_was_left_half_made(
+    options: Options, plans: list[str]
+) -> None:
+    for others, name in (({}, "hnsw_vector_8_16_64"), ({"m": 8}, "hnsw_vector_8_8_64"), ({"exact": True}, None)):
+        index = await opened_with(options, **others)
+        try:
+            await index.use_model("m", DIMENSION)
+            await index.put("log", "reviewer", "1", many(220))
+            await built(index)
+            await index.nearest(vector("x"), EVERYTHING, 5)
+            listed = (
+                "SELECT string_agg(indexname, ' ') FROM pg_indexes WHERE indexname LIKE 'hnsw%' AND schemaname = $1"
+            )
+            there = await asked(options, listed, options["schema"])
+            assert there == name
+            assert ("hnsw" in plans[-1]) == (name is not None)
+            if name == "hnsw_vector_8_16_64":
+                await asked(options, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass($1)", name)
+                await index.nearest(vector("x"), EVERYTHING, 5)
+                assert "hnsw" not in plans[-1]
+                await built(index)
+                await index.nearest(vector("x"), EVERYTHING, 5)
+                assert "hnsw" in plans[-1]
+        finally:
+            await index.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_another_model_needs_no_graph_of_the_one_before(options: Options, plans: list[str]) -> None:
+    index = await opened_with(options)
+    try:
+        await index.use_model("m", DIMENSION)
+        await index.put("log", "reviewer", "1", many(210))
+        await built(index)
+        await index.use_model("large", 12)
+        while pending := await index.pending(1000):
+            await index.embedded(vectors_of(pending, 12))
+        await built(index)
+        found = await index.nearest(vector("text 7", 12), EVERYTHING, 1)
+        assert await ids(index, found) == ["7"]
+        assert "hnsw_vector_12_16_64" in plans[-1]
+    finally:
+        await index.close()
+
+
+@pytest.mark.parametrize(
+    ("dimension", "version", "expected"),
+    [
+        (384, (0, 6, 2), "vector"), (2000, (0, 6, 2), "vector"), (2001, (0, 6, 2), None), (2001, (0, 7, 0), "halfvec"),
+        (4000, (0, 8, 0), "halfvec"), (4001, (0, 8, 0), None),
+    ],
+)  # fmt: skip
+def test_vectors_of_more_than_2000_numbers_are_halved_where_pgvector_can_else_compared(
+    dimension: int, version: tuple[int, ...], expected: str | None
+) -> None:
+    graph = hnsw.graph_of(PostgresOptions(url="postgresql://localhost/x"), dimension, tables.Made(version, "public"))
+    assert (graph.type if graph else None) == expected
+
+
+async def test_vectors_of_very_many_numbers_are_kept_and_compared(index: Index) -> None:
+    await index.use_model("m", 3072)
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await index.embedded(vectors_of(await index.pending(10), 3072))
+    found = await index.nearest(vector("two", 3072), EVERYTHING, 1)
+    assert await ids(index, found) == ["e1"]
+    assert found.scores.tolist() == pytest.approx([1], abs=1e-5)
+
+
+# What it makes, and refuses
+
+
+async def test_tables_of_another_version_or_without_one_of_them_are_made_anew_and_the_log_says_so(
+    options: Options,
+) -> None:
+    for breaking in ("UPDATE meta SET value = '0' WHERE name = 'version'", "DROP TABLE waiting CASCADE"):
+        first = await opened_with(options)
+        await first.put("log", "reviewer", "1", talk("one"))
+        before = (await first.keyword(["one"], EVERYTHING, 1)).keys
+        await first.close()
+        await asked(options, breaking)
+        second = await opened_with(options)
+        with capture_logs() as logs:
+            assert await second.parts() == {}
+        assert [line["log_level"] for line in logs] == ["warning"]
+        assert "anew" in logs[0]["event"]
+        await second.put("log", "reviewer", "1", talk("one"))
+        assert (await second.keyword(["one"], EVERYTHING, 1)).keys > before
+        await second.close()
+
+
+async def test_a_schema_that_is_dropped_while_it_is_used_is_made_anew(index: Index, options: Options) -> None:
+    await index.put("log", "reviewer", "1", talk("one"))
+    await asked(options, f"DROP SCHEMA {options['schema']} CASCADE")
+    with capture_logs() as logs:
+        assert await index.parts() == {}
+    assert "anew" in logs[0]["event"]
+    await index.put("log", "reviewer", "1", talk("one"))
+    assert await said(index, "one") == ["e0"]
+
+
+async def test_tables_of_somebody_else_or_of_another_memory_are_left_alone(options: Options) -> None:
+    await asked(options, f"CREATE SCHEMA {options['schema']} CREATE TABLE {options['schema']}.parts (mine text)")
+    index = await opened_with(options)
+    with pytest.raises(IndexFailed, match="somebody else") as failed:
+        await index.put("log", "reviewer", "1", talk("one"))
+    assert "schema" in str(failed.value.hint)
+    assert await asked(options, "SELECT count(*) FROM parts") == 0
+    await index.close()
+    theirs = await open_index(Choice(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="a")
+    await theirs.put("log", "reviewer", "1", talk("one"))
+    ours = await open_index(Choice(name="postgres"), None, {**options, "schema": f"{options['schema']}2"}, name="b")
+    with pytest.raises(IndexFailed, match="another memory, a"):
+        await ours.parts()
+    assert await said(theirs, "one") == ["e0"]
+    await theirs.close()
+    await ours.close()
+
+
+async def test_what_the_user_may_not_do_is_said_with_what_to_do(server: str, options: Options) -> None:
+    name = f"limited_{uuid4().hex[:8]}"
+    url = await postgres_server.fresh(server)
+    await postgres_server.execute(url, f"CREATE ROLE {name} LOGIN")
+    user = url.replace("//postgres:", f"//{name}:")
+    limited = await opened_with(options, url=user)
+    with pytest.raises(IndexFailed, match="may not create it") as failed:
+        await limited.parts()
+    assert "CREATE EXTENSION vector" in failed.value.line()
+    await postgres_server.execute(url, "CREATE EXTENSION vector")
+    with pytest.raises(IndexFailed, match="may not create the schema") as failed:
+        await limited.parts()
+    assert "GRANT CREATE ON DATABASE" in failed.value.line()
+    await postgres_server.execute(url, f"CREATE SCHEMA {options['schema']} AUTHORIZATION {name}")
+    await limited.put("log", "reviewer", "1", talk("one"))
+    assert await said(limited, "one") == ["e0"]
+    await limited.close()
+
+
+async def test_a_server_without_pgvector_is_named_with_what_to_install(
+    server: str, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No server at hand lacks it: another extension that there is not stands for it.
+    monkeypatch.setattr(tables, "_CREATE", "CREATE EXTENSION nothing_of_that_name")
+    index = await opened_with(options, url=await postgres_server.fresh(server))
+    with pytest.raises(IndexFailed, match="does not have") as failed:
+        await index.parts()
+    assert "install pgvector" in failed.value.line()
+    await index.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x.db", "mysql://a:hunter2@b/c", "hunter2", "secret://env/NOT_THERE"])
+async def test_a_url_that_is_none_is_refused_and_not_shown(url: str) -> None:
+    for given_url in (url, Secret(url.encode(), "env X")) if "secret:" not in url else (url,):
+        with pytest.raises(UsageError) as refused:
+            await open_index(Choice(name="postgres"), None, {"url": given_url})
+        assert "hunter2" not in refused.value.line()
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:hunter2@127.0.0.1:1/notes", "postgresql://u:hunter2@[/notes"])
+async def test_a_server_that_is_not_there_is_named_without_the_password(url: str) -> None:
+    index = await opened_with({"url": Secret(url.encode(), "env X"), "timeout": "1s"})
+    for call in (index.parts(), index.keyword(["x"], EVERYTHING, 1), index.put("p", "a", "1", []), index.reachable()):
+        with pytest.raises(IndexFailed) as failed:
+            await call
+        assert "hunter2" not in failed.value.line()
+        assert failed.value.hint
+        if "127" in url:
+            assert "127.0.0.1:1/notes" in failed.value.line()
+    await index.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"schema": "public"}, {"schema": "Notes"}, {"m": 1}, {"ef_search": 1001}, {"pool": 0}]
+)
+async def test_an_option_out_of_bounds_is_named(wrong: Options) -> None:
+    with pytest.raises(UsageError) as refused:
+        await open_index(Choice(name="postgres"), None, {"url": "postgresql://h/d", **wrong})
+    assert next(iter(wrong)) in refused.value.line()
+
+
+def test_a_url_that_stands_in_the_program_is_warned_of_and_bounds_are_checked_there() -> None:
+    def codes(body: str) -> list[str]:
+        source = f"memory notes {{\n    index postgres {{\n{body}\n    }}\n}}\n"
+        found = analyse([Source("main.symbiont", source)], Catalog.installed()).diagnostics
+        return [each.code for each in found if each.code != "R302"]
+
+    assert codes('url "secret://env/URL"') == []
+    assert codes('url "postgresql://u:hunter2@h/d"') == ["P501"]
+    assert codes('url "secret://env/URL" m 1 pool 0') == ["T402", "T402"]
+    assert codes("exact true") == ["T404"]

@@ -1,0 +1,284 @@
+"""The index in PostgreSQL when the server goes away, is full of others, or is shared: writes wait, searches say so, and
+both go on by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+import pytest
+
+from dslc.blocks import Choice, Memory
+from runtime.memory import Item
+from runtime.memory.opened import open_memory
+from runtime.search.errors import IndexFailed
+from runtime.search.index import Index, open_index
+from runtime.search.index.postgres.tables import lock_of
+from runtime.search.question import Question
+from tests.runtime.search.index import postgres_server
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, said, talk, vector, vectors
+from tests.runtime.search.index.worker import content
+
+Options = dict[str, Any]
+T = TypeVar("T")
+NOW = datetime(2026, 2, 14, tzinfo=UTC)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> str:
+    return postgres_server.server(request)
+
+
+@pytest.fixture
+async def options(server: str) -> AsyncIterator[Options]:
+    async with postgres_server.options(server) as given:
+        yield given
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[postgres_server.OwnServer]:
+    """A server that tests may stop; it runs between them."""
+    pytest.importorskip("pgserver")
+    folder = Path(tempfile.mkdtemp(prefix="symbiont-own-"))
+    started = postgres_server.OwnServer(folder)
+    started.start()
+    yield started
+    started.stop("immediate")
+    shutil.rmtree(folder)
+
+
+async def opened(options: Options, **others: Any) -> Index:
+    return await open_index(Choice(name="postgres"), None, {**options, **others})
+
+
+@asynccontextmanager
+async def held(options: Options, statement: str, *values: Any) -> AsyncIterator[Any]:
+    """A statement in a transaction that stays open for so long: whoever wants the same lock waits."""
+    connection = await asyncpg.connect(options["url"])
+    try:
+        async with connection.transaction():
+            await connection.execute(statement, *values)
+            yield connection
+    finally:
+        await connection.close()
+
+
+async def waits(options: Options) -> int:
+    """The process of the index's connection that waits for a lock, once there is one."""
+    sql = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'symbiont'"
+        " AND datname = current_database()"
+    )
+    async with asyncio.timeout(30):
+        while (pid := await postgres_server.execute(options["url"], sql)) is None:
+            await asyncio.sleep(0.01)
+    return int(pid)
+
+
+async def until_it_works(call: Callable[[], Awaitable[T]]) -> T:
+    """What a call answers as soon as it does."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await call()
+            except IndexFailed:
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+async def test_a_server_that_stops_and_starts_again_is_used_again_and_has_all_that_was_put(
+    own: postgres_server.OwnServer, how: str
+) -> None:
+    options = {"url": own.url, "schema": f"test_{how}", "pool": 2, "timeout": "5s"}
+    index = await opened(options)
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed(index)
+    before = await asyncio.gather(*(index.parts() for _ in range(4)))
+    await asyncio.to_thread(own.stop, how)
+    try:
+        for call in (
+            index.keyword(["one"], EVERYTHING, 1),
+            index.put("log", "reviewer", "2", talk("three")),
+            index.pending(1),
+            index.reachable(),
+        ):
+            with pytest.raises(IndexFailed) as failed:
+                await call
+            assert "/postgres" in failed.value.line()
+            assert "hunter2" not in failed.value.line()
+            assert failed.value.hint
+    finally:
+        await asyncio.to_thread(own.start)
+    assert await until_it_works(index.parts) == before[0] == {"log": "1"}
+    assert await said(index, "two") == ["e1", "e0"]
+    assert await index.grow("log", "reviewer", "1", "2", talk("three", start=2))
+    assert await index.pending(10) != []
+    await index.close()
+
+
+async def test_a_server_that_crashes_in_the_middle_of_writes_leaves_whole_parts_only(
+    own: postgres_server.OwnServer,
+) -> None:
+    options = {"url": own.url, "schema": "test_crash", "pool": 2, "timeout": "5s"}
+    index = await opened(options)
+    await index.use_model("m", DIMENSION)
+    stopped = asyncio.Event()
+    acknowledged: dict[str, str] = {}
+
+    async def write(part: str) -> None:
+        for number in range(20):
+            revision = f"{number}.{20 + number % 7}"
+            await until_it_works(partial(index.put, part, "reviewer", revision, content(part, revision)))
+            acknowledged[part] = revision
+            await until_it_works(partial(embed, index, 10))
+            if number == 5:
+                stopped.set()
+
+    async def crash() -> None:
+        await stopped.wait()
+        await asyncio.to_thread(own.stop, "immediate")
+        await asyncio.to_thread(own.start)
+
+    await asyncio.gather(write("a"), write("b"), crash())
+    parts = await until_it_works(index.parts)
+    assert parts == acknowledged
+    found = await index.keyword(["may"], EVERYTHING, 1000)
+    there = {one.id for one in (await index.entries(found.keys.tolist())).values()}
+    assert there == {one.id for part, revision in parts.items() for one in content(part, revision)}
+    stats = await index.stats()
+    assert stats.entries == len(there)
+    assert stats.entries - stats.embedded == len(await index.pending(1000))
+    await index.close()
+
+
+async def test_a_memory_whose_index_is_away_remembers_and_has_it_found_when_it_is_back(
+    own: postgres_server.OwnServer, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(own.stop)
+    index = Choice(name="postgres", options={"url": own.url, "schema": "test_memory", "timeout": "5s"})
+    block = Memory(name="m", path="m", index=index, embedding=Choice(name="hashing"))
+    memory = await open_memory(block, tmp_path, index_folder=tmp_path / "index")
+    try:
+        try:
+            item = Item(agent_id="a", memory_type="episodic", timestamp=NOW, text="the red house")
+            await memory.store.append([item])
+            report = await memory.sync()
+            assert any("/postgres" in line for line in report.problems)
+            with pytest.raises(IndexFailed, match="/postgres"):
+                await memory.search(Question(text="house", now=NOW))
+        finally:
+            await asyncio.to_thread(own.start)
+        assert (await memory.sync()).problems == ()
+        assert await memory.embed() == 1
+        found = await memory.search(Question(text="house", now=NOW))
+        assert [hit.item.text for hit in found.hits] == ["the red house"]
+    finally:
+        await memory.close()
+
+
+async def test_a_connection_that_is_cut_off_in_the_middle_of_a_put_is_made_again_and_the_part_is_put_whole(
+    options: Options,
+) -> None:
+    index = await opened(options)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    async with held(options, f"LOCK TABLE {options['schema']}.words IN ACCESS EXCLUSIVE MODE"):
+        putting = asyncio.create_task(index.put("log", "reviewer", "2", talk("one", "zwei", "drei")))
+        pid = await waits(options)
+        await postgres_server.execute(options["url"], "SELECT pg_terminate_backend($1, 5000)", pid)
+        assert await postgres_server.execute(options["url"], f"SELECT revision FROM {options['schema']}.parts") == "1"
+    assert await putting == (2, 1, 0)
+    assert await index.parts() == {"log": "2"}
+    assert await said(index, "zwei") == ["e1", "e0", "e2"]
+    await index.close()
+
+
+async def test_a_pool_that_is_full_says_so_and_what_takes_too_long_is_given_up(options: Options) -> None:
+    index = await opened(options, pool=1, timeout="1s")
+    await index.put("log", "reviewer", "1", talk("one"))
+    async with held(options, "SELECT pg_advisory_xact_lock($1)", lock_of(options["schema"])):
+        putting = asyncio.create_task(index.put("log", "reviewer", "2", talk("two")))
+        await waits(options)
+        with pytest.raises(IndexFailed) as failed:
+            await asyncio.gather(*(index.parts() for _ in range(2)))
+        assert "connections are busy" in failed.value.line() or "statement timeout" in failed.value.line()
+        with pytest.raises(IndexFailed, match="statement timeout") as slow:
+            await putting
+        assert "timeout" in str(slow.value.hint)
+    assert await index.parts() == {"log": "1"}
+    await index.put("log", "reviewer", "2", talk("two"))
+    assert await said(index, "two") == ["e0"]
+    await index.close()
+
+
+async def test_several_daemons_on_one_schema_make_it_once_and_write_at_the_same_time(options: Options) -> None:
+    daemons = [await opened(options) for _ in range(4)]
+    for each in daemons:
+        await each.use_model("m", DIMENSION)
+
+    async def work(number: int, index: Index) -> None:
+        part = f"p{number % 2}"
+        for step in range(8):
+            await index.put(part, "reviewer", str(step), content(part, f"{step}.12"))
+            await embed(index, 10)
+            await index.put(f"own{number}", "reviewer", str(step), content(f"own{number}", f"{step}.6"))
+            await index.keyword(["alpha"], EVERYTHING, 10)
+            if step == 5:
+                await index.drop([f"own{number}"])
+        await index.put(f"own{number}", "reviewer", "7", content(f"own{number}", "7.6"))
+
+    await asyncio.gather(*(work(number, each) for number, each in enumerate(daemons)))
+    parts = await daemons[0].parts()
+    assert parts == {"p0": "7", "p1": "7", "own0": "7", "own1": "7", "own2": "7", "own3": "7"}
+    while await embed(daemons[1]):
+        pass
+    for each in daemons:
+        assert (await each.stats())[:4] == (48, 48, "m", DIMENSION)
+        assert len(await said(each, "may", limit=1000)) == 48
+    await asyncio.gather(daemons[0].clear(), *(each.keyword(["alpha"], EVERYTHING, 10) for each in daemons))
+    assert (await daemons[3].stats()).entries == 0
+    for each in daemons:
+        await each.close()
+
+
+async def test_a_daemon_with_another_model_takes_nobodys_vectors_for_its_own(options: Options) -> None:
+    first, second = await opened(options), await opened(options)
+    await first.use_model("m", DIMENSION)
+    await first.put("log", "reviewer", "1", talk("one", "two"))
+    await second.use_model("other", DIMENSION)
+    waiting = await second.pending(10)
+    assert await embed(first) == 2
+    assert await second.embedded(vectors(waiting)) == 0
+    assert (await second.nearest(vector("one"), EVERYTHING, 5)).keys.size == 0
+    assert (await first.nearest(vector("one"), EVERYTHING, 5)).keys.size == 2
+    await first.close()
+    await second.close()
+
+
+async def test_a_daemon_that_stands_still_in_the_middle_of_a_write_holds_nobody_up_for_ever(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.search.index.postgres.server._IDLE_SECONDS", 1)
+    first, second = await opened(options), await opened(options)
+    await first.parts()
+    go_on = asyncio.Event()
+
+    async def stand_still(_connection: Any, *_: Any) -> Any:
+        await go_on.wait()
+
+    monkeypatch.setattr("runtime.search.index.postgres.writing.drop", stand_still)
+    stuck = asyncio.create_task(first.drop(["log"]))
+    await second.put("log", "reviewer", "1", talk("one"))
+    assert await said(second, "one") == ["e0"]
+    go_on.set()
+    await asyncio.gather(stuck, return_exceptions=True)
+    await first.close()
+    await second.close()
