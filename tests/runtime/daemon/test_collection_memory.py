@@ -1,0 +1,79 @@
+"""The collection that is there without a block: opened when it is asked for, and kept from then on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from runtime.daemon.house import House
+from runtime.daemon.root import Root, make
+from runtime.daemon.settings import Settings
+from runtime.errors import UsageError
+from tests.runtime.memory.texts import fact
+
+RECORDER = 'agent reviewer {}\nwebhook w {\n    path "/w"\n    secret "s"\n    agent reviewer\n}\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return make(tmp_path, {}, tmp_path)
+
+
+@pytest.fixture
+async def house(root: Root, tmp_path: Path) -> AsyncIterator[House]:
+    program(tmp_path, RECORDER)
+    async with House.open(root, Settings.read({})) as opened:
+        await opened.load([tmp_path / "p.symbiont"])
+        yield opened
+
+
+def program(folder: Path, text: str) -> None:
+    (folder / "p.symbiont").write_text(text)
+
+
+async def test_a_program_without_a_collection_has_none_until_it_is_asked_for(house: House) -> None:
+    assert set(house.memories) == {"default"}
+    memory = await house.collection_memory()
+    assert memory.name == "collection"
+    assert set(house.memories) == {"default", "collection"}
+    assert house.memory_of("reviewer") == "default"
+    assert await house.collection_memory() is memory
+
+
+async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(house: House, tmp_path: Path) -> None:
+    store = (await house.collection_memory()).store
+    program(tmp_path, RECORDER + "memory default {}\n")
+    assert await house.reload()
+    assert house.memories["collection"].store is store
+    assert len(house.pools.stores) == 2
+    program(tmp_path, RECORDER + "memory collection {\n    store collection\n}\nmemory default {}\n")
+    assert await house.reload()
+    assert (await house.collection_memory()).store is store
+
+
+async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, tmp_path: Path) -> None:
+    program(tmp_path, RECORDER)
+    for memories in ({"default"}, {"default", "collection"}):
+        async with House.open(root, Settings.read({})) as house:
+            await house.load([tmp_path / "p.symbiont"])
+            assert set(house.memories) == memories
+            assert house.memory_of("reviewer") == "default"
+            await (await house.collection_memory()).upsert([fact(agent_id="collection")])
+        assert len(house.pools.stores) == 0
+
+
+async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(house: House, tmp_path: Path) -> None:
+    program(tmp_path, RECORDER + "memory collection {}\n")
+    assert await house.reload()
+    with pytest.raises(UsageError, match="no collection"):
+        await house.collection_memory()
+
+
+async def test_a_collection_that_is_the_only_memory_is_the_agents_own(house: House, tmp_path: Path) -> None:
+    program(tmp_path, RECORDER + "memory notes {\n    store collection\n}\n")
+    assert await house.reload()
+    assert house.memory_of("reviewer") == "notes"
+    assert house.generation is not None
+    assert house.generation.folders == ()
