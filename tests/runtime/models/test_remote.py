@@ -113,7 +113,7 @@ async def test_openai_is_told_nothing_before_the_question_where_there_is_nothing
     assert [message["role"] for message in service.bodies[0]["messages"]] == ["user"]
 
 
-async def test_openai_itself_is_told_the_most_by_its_newer_name() -> None:
+async def test_openai_itself_is_told_the_most_by_its_newer_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model = OpenAIModel(OpenAIOptions(url=f"{OPENAI}/"), Secret(KEY.encode(), "env KEY"))
     asked: dict[str, Any] = {}
 
@@ -121,7 +121,8 @@ async def test_openai_itself_is_told_the_most_by_its_newer_name() -> None:
         asked.update(body)
         return {"choices": [{"message": {"content": "x"}}]}
 
-    model._post = noted  # type: ignore[method-assign] - nothing here may reach OpenAI
+    # Nothing here may reach OpenAI.
+    monkeypatch.setattr(model, "_post", noted)
     await model.generate("?", max_tokens=5)
 
     assert asked["max_completion_tokens"] == 5
