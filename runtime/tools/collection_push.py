@@ -105,6 +105,7 @@ class _Push:
     skipped: int = 0
     removed: int = 0
     failed: dict[int, FailedItem] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     sources: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     """Of each source and project that is replaced, the hashes that stay."""
 
@@ -116,7 +117,7 @@ class _Push:
             except SymbiontError as error:
                 if not isinstance(error, WrongParameters | RefusedItem):
                     raise
-                self.fail(number, _source(given), error)
+                self.fail(number, _source(given, known), error)
             # What is beside it on this loop must not wait for a thousand items.
             await asyncio.sleep(0)
 
@@ -203,7 +204,12 @@ class _Push:
 
     async def forget_replaced(self) -> None:
         """Forget what is there of the sources and not in them any more. It comes last: who is cut off has both."""
+        broken = {each.source_uri for each in self.failed.values()}
         for (source, project), stays in self.sources.items():
+            if source in broken:
+                # What is not there any more is not known.
+                self.notes.append(f"nothing of {source} was forgotten: an item of it is not as it should be")
+                continue
             gone = [item.memory_id async for item in self._of(source, project) if item.chunk_hash not in stays]
             for number, memory_id in enumerate(gone):
                 await self.target.memory.forget(memory_id, self.target.name)
@@ -229,7 +235,7 @@ class _Push:
             removed=self.removed,
             memory_ids=written,
             failed=[self.failed[number] for number in sorted(self.failed)],
-            notes=collection_notes(self.context, self.target.memory) if written else [],
+            notes=[*self.notes, *(collection_notes(self.context, self.target.memory) if written else ())],
             collection=self.target.name,
         )
 
@@ -246,8 +252,8 @@ def _read(given: Any, known: dict[str, Any]) -> PushedItem:
         raise WrongParameters(None, problems) from None
 
 
-def _source(given: Any) -> str | None:
-    source = given.get("source_uri") if isinstance(given, dict) else None
+def _source(given: Any, known: dict[str, Any]) -> str | None:
+    source = {**known, **(given if isinstance(given, dict) else {})}.get("source_uri")
     return redact(source) if isinstance(source, str) else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
@@ -151,7 +151,7 @@ async def settings(context: Context) -> Settings:
     found = []
     for memory in await collection_memories(context):
         options, search = store_of(memory).options, memory.block.search
-        summarizer: Any = getattr(memory, "summarizer", None)
+        summarizer = memory.summarizer
         found.append(
             MemorySettings(
                 memory=memory.name,
