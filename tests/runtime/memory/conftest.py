@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.records.store import RecordsStore
 from tests.clocks import ManualClock
 
 
@@ -18,6 +19,6 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MarkdownSto
 
 
 @pytest.fixture
-def folder(store: MarkdownStore) -> Path:
+def folder(store: MarkdownStore | RecordsStore) -> Path:
     """Where the agent `reviewer` is remembered."""
     return store.root / "reviewer"

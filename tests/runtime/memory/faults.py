@@ -1,4 +1,4 @@
-"""Faults at every call that touches the disk: `python -m tests.runtime.memory.faults kill|full|disk FOLDER`.
+"""Faults at every call that touches the disk: `main` with `kill|full|disk MODULE FOLDER`; the module has `CASES`.
 
 Each case is done in a fresh copy of its beginning, once for every such call. `kill`: in a process of its own that is
 killed (SIGKILL) just before that call, and for a write also after half of it. `full`: the call fails as on a full disk,
@@ -10,39 +10,32 @@ is checked. Prints one line of JSON: for each case how many faults there were, a
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import traceback
-from collections import Counter
-from collections.abc import Callable
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
-from runtime.memory.archive import Archive
-from runtime.memory.compaction import compact
 from runtime.memory.errors import FsyncFailed, StoreError
-from runtime.memory.item import Item, delivery_uri
-from runtime.memory.lasting import lasting
-from runtime.memory.log import Log, days
-from runtime.memory.notebook import Change, Notebook
-from runtime.memory.store import Scan
-from tests.clocks import ManualClock
-from tests.runtime.memory.texts import WHEN, fact, item
+from tests.runtime.daemon import forked
 
-AGENT = "reviewer"
-TODAY = WHEN.date()
-_CALLS = ("open", "write", "fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate")
-_FILLING = ("write", "replace", "rename", "mkdir", "open")
-NEW = (
-    item("New\n- [fact] nine\n- more", source_uri=delivery_uri("new"), tags=("x",)),
-    item("New, yesterday", source_uri=delivery_uri("older"), timestamp=WHEN - timedelta(days=1)),
-    fact("Learned", source_uri=delivery_uri("new", "fact")),
-    item("Do it so", "procedural", source_uri=delivery_uri("new", "procedure")),
-)
+Kind = Literal["kill", "full"]
+Outcome = Literal["killed", "refused", "done"]
+Faulty = Callable[["Case", Path, int, bool], bool]
+
+_CALLS: Final = ("open", "write", "fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate")
+_FILLING: Final = ("open", "write", "replace", "rename", "mkdir")
+_MEMORY: Final = Path("/dev/shm")
+_TREE: Final = Path(__file__).parents[3]
 
 
 class Case(NamedTuple):
@@ -51,170 +44,46 @@ class Case(NamedTuple):
     name: str
     prepare: Callable[[Path], None]
     act: Callable[[Path], None]
-    between: Callable[[Path], None]
+    between: Callable[[Path, Outcome], None]
     after: Callable[[Path], None]
 
 
-def notebook(root: Path) -> Notebook:
-    """The agent's, with nothing remembered from before."""
-    return Notebook(root, AGENT, ManualClock())
+class Found(TypedDict):
+    """How many faults there were in a case, and what broke."""
+
+    case: str
+    faults: int
+    broken: list[str]
 
 
-def items(root: Path) -> list[Item]:
-    """Everything the agent remembers."""
-    return [one for file in Archive(root).files(AGENT, Scan()) for one in file.read()]
+def found(kind: Kind, module: str) -> list[Found]:
+    """What `main` found in the cases of a module: of each its `case`, `faults` and `broken`.
+
+    On a disk in memory where there is one, for a real one takes its time with thousands of fsyncs.
+    """
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        done = forked.run([kind, module, folder], cwd=_TREE, env=os.environ, main=f"{__name__}:main")
+    assert done.returncode == 0, done.stderr
+    cases: list[Found] = json.loads(done.stdout)
+    return cases
 
 
-def texts(root: Path) -> list[str]:
-    """The first line of everything."""
-    return sorted(one.text.partition("\n")[0] for one in items(root))
+def found_on_a_small_disk(module: str, folder: Path) -> list[Found]:
+    """The same, where the disk that is mounted at `folder` is really full. Skips where none can be mounted."""
+    import pytest  # none of the processes that are killed needs it
 
-
-def by_source(root: Path) -> dict[str | None, list[str]]:
-    """The texts by where they are from."""
-    found: dict[str | None, list[str]] = {}
-    for one in items(root):
-        found.setdefault(one.source_uri, []).append(one.text)
-    return found
-
-
-def begin(root: Path) -> None:
-    """A memory with a few facts and entries, to which nothing may happen."""
-    older = (item(f"Entry {n}", timestamp=WHEN - timedelta(days=n)) for n in range(3))
-    notebook(root).perform([(*older, fact("Old fact"), fact("Kept fact"), item("Old entry"))])
-
-
-def nothing(_root: Path) -> None:
-    """An empty disk."""
-
-
-_BEGUN = sorted(["Entry 0", "Entry 1", "Entry 2", "Old fact", "Kept fact", "Old entry"])
-
-
-# Append
-
-
-def append(root: Path) -> None:
-    notebook(root).perform([NEW])
-
-
-def partly_appended(begun: list[str]) -> Callable[[Path], None]:
-    def holds(root: Path) -> None:
-        missing = Counter(begun) - Counter(texts(root))
-        assert not missing, missing
-        for one in items(root):
-            whole = next((new for new in NEW if new.source_uri == one.source_uri), None)
-            assert whole is None or whole.text == one.text, one
-
-    return holds
-
-
-def appended(begun: list[str]) -> Callable[[Path], None]:
-    def holds(root: Path) -> None:
-        partly_appended(begun)(root)
-        found = by_source(root)
-        for new in NEW:
-            assert found[new.source_uri] == [new.text], found
-        no_leftovers(root)
-
-    return holds
-
-
-# Change
-
-
-def change(old: str, new: str | None) -> Callable[[Path], None]:
-    def act(root: Path) -> None:
-        ids = [one.memory_id for one in items(root) if one.text == old]
-        for outcome in notebook(root).perform([Change(memory_id, new) for memory_id in ids]):
-            if isinstance(outcome, StoreError):
-                raise outcome
-
-    return act
-
-
-def changed(old: str, new: str | None, *, done: bool) -> Callable[[Path], None]:
-    rest = [text for text in _BEGUN if text != old]
-    after = sorted([*rest, new] if new is not None else rest)
-
-    def holds(root: Path) -> None:
-        found = texts(root)
-        assert found == after or (not done and found == _BEGUN), found
-        if done:
-            no_leftovers(root)
-
-    return holds
-
-
-# Compact
-
-
-def begin_logs(root: Path) -> None:
-    """Logs of five days, of which one fact was taken over before and then deleted by a person."""
-    logs = root / AGENT / "logs"
-    logs.mkdir(parents=True)
-    for back in range(5):
-        day = TODAY - timedelta(days=back)
-        bullets = [f"- [fact] of {back}", "- [fact] said every day", f"- [procedure] of {back}", "- plain"]
-        (logs / f"{day}.md").write_text("\n".join([f"# Session Log: {day}", "", "## 09:00 — Work", *bullets, ""]))
-    compact(notebook(root), date.min)
-    memory = root / AGENT / "memory.md"
-    memory.write_text("".join(line for line in memory.read_text().splitlines(True) if "of 4" not in line))
-    for back in range(5):
-        with (logs / f"{TODAY - timedelta(days=back)}.md").open("a") as log:
-            log.write(f"\n## 10:00 — More\n- [pattern] pattern {back}\n- [fact] said every day\n")
-    memory.write_text(memory.read_text() + "\nMine.\n")
-
-
-def do_compact(root: Path) -> None:
-    done = compact(notebook(root), TODAY - timedelta(days=1))
-    assert not done.problems
-
-
-_LASTING = sorted(
-    ["said every day"] + [f"of {n}" for n in range(4)] * 2 + [f"pattern {n}" for n in range(5)]
-)  # what was deleted, "of 4", twice, is not among them
-
-
-def partly_compacted(root: Path) -> None:
-    """Nothing is lost: what is not in memory yet is in a log that is still there. Nothing is there twice."""
-    memory = [one.text for one in items(root) if one.memory_type != "episodic"]
-    assert not Counter(memory) - Counter(_LASTING), memory
-    logs = root / AGENT / "logs"
-    there = {day: Log.parse(day, (logs / f"{day}.md").read_bytes()) for day in days(names(logs))}
-    held = Counter({one.key: 1 for log in there.values() for one in lasting(AGENT, log)})
-    texts = Counter(one.item.text for log in there.values() for one in lasting(AGENT, log) if held.pop(one.key, 0))
-    missing = Counter(_LASTING) - Counter(memory) - texts
-    assert not missing, missing
-    assert "Mine." in (root / AGENT / "memory.md").read_text().splitlines()
-
-
-def compacted(root: Path) -> None:
-    partly_compacted(root)
-    assert sorted(one.text for one in items(root) if one.memory_type != "episodic") == _LASTING
-    assert names(root / AGENT / "logs") == [f"{TODAY - timedelta(days=1)}.md", f"{TODAY}.md"]
-    no_leftovers(root)
-
-
-# Remove
-
-
-def remove(root: Path) -> None:
-    notebook(root).remove()
-    Archive(root).sweep()
-
-
-def all_or_none(root: Path) -> None:
-    assert texts(root) in (_BEGUN, [])
-
-
-def removed(root: Path) -> None:
-    assert names(root) == []
-
-
-def names(folder: Path) -> list[str]:
-    """What is in a folder."""
-    return sorted(file.name for file in folder.iterdir())
+    command = [sys.executable, "-m", __name__, "disk", module, str(folder)]
+    mount = "mount -t tmpfs -o size=256k,nr_inodes=200 tmpfs $0"
+    space = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    possible = shutil.which("unshare") and subprocess.run([*space, mount, folder], capture_output=True, check=False)
+    if not possible or possible.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    done = subprocess.run(
+        [*space, f'{mount} && exec "$@"', folder, *command], capture_output=True, text=True, check=False, cwd=_TREE
+    )
+    assert done.returncode == 0, done.stderr
+    cases: list[Found] = json.loads(done.stdout)
+    return cases
 
 
 def no_leftovers(root: Path) -> None:
@@ -223,35 +92,29 @@ def no_leftovers(root: Path) -> None:
     assert not left, left
 
 
-CASES = (
-    Case("append", begin, append, partly_appended(_BEGUN), appended(_BEGUN)),
-    Case("append first", nothing, append, partly_appended([]), appended([])),
-    Case("edit fact", begin, change("Old fact", "New"), *(changed("Old fact", "New", done=d) for d in (False, True))),
-    Case(
-        "edit entry", begin, change("Old entry", "New"), *(changed("Old entry", "New", done=d) for d in (False, True))
-    ),
-    Case("delete fact", begin, change("Old fact", None), *(changed("Old fact", None, done=d) for d in (False, True))),
-    Case(
-        "delete entry", begin, change("Old entry", None), *(changed("Old entry", None, done=d) for d in (False, True))
-    ),
-    Case("compact", begin_logs, do_compact, partly_compacted, compacted),
-    Case("remove", begin, remove, all_or_none, removed),
-)
+class Met:
+    """The calls that were made, by name, and whether one of them met the fault."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.fault = False
 
 
-def fail_at(number: int, half: bool, fault: Callable[[], None], calls: tuple[str, ...]) -> Callable[[], None]:
-    """Let call `number`, counted from 1, meet the fault; returns what takes that back."""
-    left = [number]
+@contextmanager
+def fault_at(number: int, half: bool, fault: Callable[[], None], calls: tuple[str, ...]) -> Iterator[Met]:
+    """Let call `number`, counted from 1, meet the fault: before it, or when it is a write after half of it."""
+    met = Met()
     real = {name: getattr(os, name) for name in calls}
 
     def faulty(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
             if name == "open" and calls is _FILLING and not arguments[1] & os.O_CREAT:
                 return real[name](*arguments, **named)
-            left[0] -= 1
-            if left[0] == 0:
+            met.calls.append(name)
+            if len(met.calls) == number:
+                met.fault = True
                 if half and name == "write":
-                    real["write"](arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+                    real[name](arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
                 fault()
             return real[name](*arguments, **named)
 
@@ -259,19 +122,11 @@ def fail_at(number: int, half: bool, fault: Callable[[], None], calls: tuple[str
 
     for name in calls:
         setattr(os, name, faulty(name))
-
-    def undo() -> None:
+    try:
+        yield met
+    finally:
         for name, function in real.items():
             setattr(os, name, function)
-
-    return undo
-
-
-def said_to_be_full(error: StoreError, root: Path) -> None:
-    """The error says what, where and what to do."""
-    assert "No space left" in str(error), error
-    assert str(root) in str(error), error
-    assert error.hint is not None, error
 
 
 def killed(case: Case, root: Path, number: int, half: bool) -> bool:
@@ -279,14 +134,15 @@ def killed(case: Case, root: Path, number: int, half: bool) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            fail_at(number, half, lambda: os.kill(os.getpid(), signal.SIGKILL), _CALLS)
-            case.act(root)
+            with fault_at(number, half, lambda: os.kill(os.getpid(), signal.SIGKILL), _CALLS):
+                case.act(root)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, -signal.SIGKILL), status
+    case.between(root, "killed")
     return status != 0
 
 
@@ -296,51 +152,67 @@ def full(case: Case, root: Path, number: int, half: bool) -> bool:
     def fault() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    undo = fail_at(number, half, fault, _FILLING)
-    try:
-        case.act(root)
-    except FsyncFailed:
-        raise
-    except StoreError as error:
-        said_to_be_full(error, root)
-        return True
-    finally:
-        undo()
-    return False
+    with fault_at(number, half, fault, _FILLING) as met:
+        outcome = _act(case, root)
+    case.between(root, outcome)
+    return met.fault
 
 
 def crowded(case: Case, root: Path, number: int, _half: bool) -> bool:
-    """Do it on a disk that has that many pages left, less one; whether they were too few."""
+    """Do it on a disk that has that many pages left, less one; whether they were too few, or all needed."""
     ballast = root.with_name("ballast")
     page = os.statvfs(root).f_bsize
     with ballast.open("wb", buffering=0) as file:
         for _ in range(os.statvfs(root).f_bavail - number + 1):
             file.write(bytes(page))
+    outcome = _act(case, root)
+    free = os.statvfs(root).f_bavail
+    ballast.unlink()
+    case.between(root, outcome)
+    return outcome == "refused" or free == 0
+
+
+def _act(case: Case, root: Path) -> Outcome:
+    """Do it; when it is refused, then for want of space, and saying what, where and what to do."""
+    refused: StoreError | None = None
     try:
         case.act(root)
+    except FsyncFailed:
+        raise
     except StoreError as error:
-        said_to_be_full(error, root)
-        return True
-    finally:
-        ballast.unlink()
-    return False
+        refused = error
+    if refused is None:
+        return "done"
+    assert "No space left" in str(refused), refused
+    assert str(root) in str(refused), refused
+    assert refused.hint is not None, refused
+    return "refused"
 
 
-def run(case: Case, faulty: Callable[[Case, Path, int, bool], bool], folder: Path) -> dict[str, object]:
+def _writes(case: Case, begun: Path, root: Path, calls: tuple[str, ...]) -> set[int]:
+    """Which of the calls are writes, and may so be cut off in their middle."""
+    shutil.copytree(begun, root)
+    with fault_at(0, False, lambda: None, calls) as met:
+        case.act(root)
+    shutil.rmtree(root)
+    return {number for number, name in enumerate(met.calls, 1) if name == "write"}
+
+
+def run(case: Case, faulty: Faulty, folder: Path) -> Found:
     """How many faults there were, and what broke."""
     begun = folder / "begun"
     begun.mkdir()
     case.prepare(begun)
-    number, broken = 0, []
-    went_on = True
+    calls = _FILLING if faulty is full else _CALLS
+    writes = set() if faulty is crowded else _writes(case, begun, folder / "counted", calls)
+    number, broken, went_on = 0, [], True
     while went_on:
         number += 1
-        for half in (False, True):
+        for half in (False, True) if number in writes else (False,):
             root = folder / f"{number}-{half}"
             shutil.copytree(begun, root)
             try:
                 went_on = faulty(case, root, number, half)
-                case.between(root)
                 case.act(root)
                 case.after(root)
             except Exception as error:
@@ -351,6 +223,16 @@ def run(case: Case, faulty: Callable[[Case, Path, int, bool], bool], folder: Pat
     return {"case": case.name, "faults": number - 1, "broken": broken}
 
 
+def main() -> None:
+    """The command, with what is said above."""
+    kind, module, folder = sys.argv[1:]
+    faulty: Faulty = {"kill": killed, "full": full, "disk": crowded}[kind]
+    cases: tuple[Case, ...] = import_module(module).CASES
+    # What is shared with those that are killed is not looked at again in each of them.
+    gc.collect()
+    gc.freeze()
+    print(json.dumps([run(case, faulty, Path(folder)) for case in cases]))  # noqa: T201
+
+
 if __name__ == "__main__":
-    mode = {"kill": killed, "full": full, "disk": crowded}[sys.argv[1]]
-    print(json.dumps([run(case, mode, Path(sys.argv[2])) for case in CASES]))  # noqa: T201
+    main()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -18,25 +15,13 @@ from runtime.memory.compaction import compact
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.markdown import MarkdownStore
 from runtime.memory.notebook import Notebook
-from runtime.memory.store import Scan
 from tests.clocks import ManualClock
-from tests.runtime.memory.faults import begin_logs
+from tests.runtime.memory import faults, writer
+from tests.runtime.memory.markdown_faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
-from tests.runtime.memory.writer import remember
 
-HERE = Path(__file__).parents[3]
+CASES = "tests.runtime.memory.markdown_faults"
 LOG = f"{WHEN.date().isoformat()}.md"
-
-
-async def start(root: Path, first: int, count: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.runtime.memory.writer", str(root), str(first), str(count),
-        stdout=asyncio.subprocess.PIPE, cwd=HERE,
-    )  # fmt: skip
-
-
-async def titles(store: MarkdownStore) -> list[str]:
-    return [one.text.partition("\n")[0] async for one in store.scan(Scan(agent_id="reviewer"))]
 
 
 @pytest.mark.parametrize(
@@ -88,73 +73,41 @@ def test_the_zeros_that_a_power_cut_leaves_at_the_end_of_a_log_are_cut_off(tmp_p
 
 
 async def test_several_processes_and_tasks_that_write_at_once_lose_nothing(store: MarkdownStore) -> None:
-    writers = [await start(store.root, 1000 * number, 60) for number in range(3)]
-    await asyncio.gather(*(remember(store, 9000 + number) for number in range(60)))
-    for writer in writers:
-        await writer.communicate()
-        assert writer.returncode == 0
-    numbers = [1000 * process + number for process in (0, 1, 2, 9) for number in range(60)]
-    expected = [f"Delivery {number}" for number in numbers] + [
-        f"Fact {number}" for number in numbers if number % 8 == 0
-    ]
-    assert sorted(await titles(store)) == sorted(expected)
+    writers = [writer.start("markdown", store.root, 1000 * number, 60) for number in range(3)]
+    await asyncio.gather(*(writer.remember(store, 9000 + number) for number in range(60)))
+    assert [one.wait() for one in writers] == [0, 0, 0]
+    written = [1000 * process + number for process in (0, 1, 2, 9) for number in range(60)]
+    assert await writer.titles(store) == writer.titles_of(written)
 
 
-@pytest.mark.parametrize("rounds", [6])
-async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store: MarkdownStore, rounds: int) -> None:
+async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store: MarkdownStore) -> None:
     said: set[int] = set()
-    for number in range(rounds):
-        writer = await start(store.root, 10_000 * number, 10_000)
-        assert writer.stdout is not None
-        for _ in range(40 + 17 * number):
-            said.add(int(await writer.stdout.readline()))
-        writer.kill()
-        rest, _ = await writer.communicate()
-        said |= {int(line) for line in rest.splitlines(keepends=True) if line.endswith(b"\n")}
-    found = await titles(store)
-    assert {f"Delivery {number}" for number in said} <= set(found)
-    assert {f"Fact {number}" for number in said if number % 8 == 0} <= set(found)
-    await asyncio.gather(*(remember(store, number) for number in said))
-    again = await titles(store)
-    assert sorted(again) == sorted(found)
+    for number in range(6):
+        said |= writer.killed("markdown", store.root, 10_000 * number, 40 + 17 * number)
+    found = await writer.titles(store)
+    assert set(writer.titles_of(said)) <= set(found)
+    await asyncio.gather(*(writer.remember(store, number) for number in said))
+    again = await writer.titles(store)
+    assert again == found
     assert len(again) == len(set(again))
     await store.append([fact("Swept")])
     names = {file.name for file in store.root.rglob("*")}
     assert not [name for name in names if "~" in name]
 
 
-async def faults(kind: str, folder: Path) -> list[dict[str, Any]]:
-    ran = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.runtime.memory.faults", kind, str(folder), stdout=asyncio.subprocess.PIPE, cwd=HERE
-    )
-    said, _ = await ran.communicate()
-    assert ran.returncode == 0
-    found: list[dict[str, Any]] = json.loads(said)
-    return found
-
-
 @pytest.mark.parametrize(("kind", "least"), [("kill", 16), ("full", 2)])
-async def test_whichever_call_is_the_last_or_finds_the_disk_full_nothing_is_lost_and_nothing_is_there_twice(
-    kind: str, least: int, tmp_path: Path
+def test_whichever_call_is_the_last_or_finds_the_disk_full_nothing_is_lost_and_nothing_is_there_twice(
+    kind: faults.Kind, least: int
 ) -> None:
-    for case in await faults(kind, tmp_path):
+    for case in faults.found(kind, CASES):
         assert case["broken"] == []
         assert case["faults"] >= least
 
 
-async def test_a_disk_that_is_full_loses_nothing_and_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k,nr_inodes=200", "tmpfs", str(tmp_path)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if mounted.returncode != 0:
-        pytest.skip("a file system of a few pages can be mounted by root only")
-    try:
-        for case in await faults("disk", tmp_path):
-            assert case["broken"] == []
-            assert case["faults"] >= (0 if case["case"] == "remove" else 1)
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+def test_a_disk_that_is_full_loses_nothing_and_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
+    for case in faults.found_on_a_small_disk(CASES, tmp_path):
+        assert case["broken"] == []
+        assert case["faults"] >= (0 if case["case"] == "remove" else 1)
 
 
 def test_no_log_is_deleted_before_what_it_held_is_on_disk(

@@ -1,34 +1,81 @@
-"""A process that remembers: `python -m tests.runtime.memory.writer ROOT FIRST COUNT`.
+"""A process that remembers: `main` with `markdown|records ROOT FIRST COUNT`.
 
-It prints each number once it is kept. Every delivery leaves an entry in today's log, and every eighth a fact. Eight are
-under way at a time.
+It prints each number once it is kept. Every delivery leaves an entry, and every eighth a fact. Eight are under way at a
+time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import IO, Final, Literal
 
 from runtime.memory.item import delivery_uri
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.records.store import RecordsStore
+from runtime.memory.store import Scan
+from tests.runtime.daemon import forked
 from tests.runtime.memory.texts import fact, item
 
+Kind = Literal["markdown", "records"]
+Writes = MarkdownStore | RecordsStore
 
-async def remember(store: MarkdownStore, number: int) -> None:
+_STORES: Final[dict[str, Callable[[Path], Writes]]] = {"markdown": MarkdownStore, "records": RecordsStore}
+_TREE: Final = Path(__file__).parents[3]
+
+
+def start(
+    kind: Kind, root: Path, first: int, count: int, stdout: IO[bytes] | int = subprocess.DEVNULL
+) -> forked.Forked:
+    """Start one that keeps `count` deliveries from `first` on."""
+    arguments = [kind, str(root), str(first), str(count)]
+    return forked.start(arguments, cwd=_TREE, env=os.environ, main=f"{__name__}:main", stdout=stdout)
+
+
+def killed(kind: Kind, root: Path, first: int, after: int) -> set[int]:
+    """Start one, kill it (SIGKILL) when it has said `after` numbers, and return those that it said."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as said:  # noqa: PTH123 - it is a descriptor
+        try:
+            writer = start(kind, root, first, 10_000, stdout=writing)
+        finally:
+            os.close(writing)
+        numbers = {int(said.readline()) for _ in range(after)}
+        writer.kill()
+        writer.wait()
+        return numbers | {int(line) for line in said if line.endswith(b"\n")}
+
+
+def titles_of(numbers: Iterable[int]) -> list[str]:
+    """What these deliveries leave, by its first line."""
+    return sorted(title for n in numbers for title in (f"Delivery {n}", *((f"Fact {n}",) if n % 8 == 0 else ())))
+
+
+async def titles(store: Writes) -> list[str]:
+    """Everything in the store, by its first line."""
+    return sorted([one.text.partition("\n")[0] async for one in store.scan(Scan(agent_id="reviewer"))])
+
+
+async def remember(store: Writes, number: int) -> None:
     """Keep what delivery `number` leaves."""
-    entry = item(f"Delivery {number}\n- {'x' * (number % 300)}", source_uri=delivery_uri(str(number)))
+    text = f"Delivery {number}\n- {'x' * (number % 300)}"
+    entry = item(text, source_uri=delivery_uri(str(number)), tags=(f"t{number % 3}",))
     learned = [fact(f"Fact {number}", source_uri=delivery_uri(str(number), "fact"))] if number % 8 == 0 else []
     await store.append([entry, *learned])
 
 
-async def run(root: Path, first: int, count: int) -> None:
-    """Keep `count` deliveries from `first` on, saying which are kept."""
-    store = MarkdownStore(root)
-    numbers = iter(range(first, first + count))
+async def run(store: Writes, numbers: Iterable[int]) -> None:
+    """Keep these deliveries, saying which are kept."""
+    if isinstance(store, RecordsStore):
+        await store.take_up()
+    left = iter(numbers)
 
     async def work() -> None:
-        for number in numbers:
+        for number in left:
             await remember(store, number)
             sys.stdout.write(f"{number}\n")
             sys.stdout.flush()
@@ -37,5 +84,7 @@ async def run(root: Path, first: int, count: int) -> None:
     await store.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+def main() -> None:
+    """The command, with what is said above."""
+    kind, root, first, count = sys.argv[1:]
+    asyncio.run(run(_STORES[kind](Path(root)), range(int(first), int(first) + int(count))))

@@ -15,9 +15,3 @@ async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[RecordsStor
     opened = RecordsStore(tmp_path / "data" / "agents", clock)
     yield opened
     await opened.close()
-
-
-@pytest.fixture
-def folder(store: RecordsStore) -> Path:
-    """Where the agent `reviewer` is remembered."""
-    return store.root / "reviewer"
