@@ -273,7 +273,8 @@ class House:
         self.metrics.reloads.add("loaded")
         self.metrics.reload_seconds.observe(self.clock.monotonic() - began)
         # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.
-        gc.unfreeze()
+        if generation.number > 1:
+            gc.unfreeze()  # what the one before leaves
         gc.collect()
         gc.freeze()
         for warning in (*generation.warnings, *compiled.warnings):

@@ -31,10 +31,22 @@ DSLC: Final = "dslc.cli:main"
 LOADED: Final = (
     "aiosqlite",
     "alembic.command",
+    "alembic.config",
+    "anyio._backends._asyncio",
     "asyncpg",
+    "ctypes",
+    "dslc.check.model",
     "dslc.cli",
     "dslc.compiler",
+    "dslc.edit",
+    "dslc.format",
     "dslc.report",
+    "dslc.report.selection",
+    "dslc.report.text",
+    "encodings.idna",
+    "html.parser",
+    "humanfriendly",
+    "numpy",
     "runtime.api",
     "runtime.cli.memory",
     "runtime.cli.memory_read",
@@ -42,6 +54,7 @@ LOADED: Final = (
     "runtime.cli.memory_transfer",
     "runtime.cli.memory_upkeep",
     "runtime.cli.memory_write",
+    "runtime.cli.readiness",
     "runtime.cli.secret",
     "runtime.cli.token",
     "runtime.cli.up",
@@ -50,8 +63,14 @@ LOADED: Final = (
     "runtime.daemon.log",
     "runtime.daemon.server",
     "runtime.daemon.settings",
+    "runtime.memory.markdown",
+    "runtime.memory.records.store",
+    "runtime.search.embedding.hashing",
+    "runtime.search.embedding.local",
+    "runtime.search.index.embedded",
     "sqlalchemy.dialects.postgresql.asyncpg",
     "sqlalchemy.dialects.sqlite.aiosqlite",
+    "tokenizers",
     "uvloop",
 )
 
@@ -238,6 +257,8 @@ def _keep(pid: int, link: socket.socket) -> NoReturn:
 
 
 def _main() -> None:
+    # The library that multiplies for numpy would begin a thread.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     for name in LOADED:
         import_module(name)
     # What is shared with the copies is not looked at again in each of them.
