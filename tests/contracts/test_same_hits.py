@@ -18,6 +18,7 @@ from runtime.search.entry import Entry, Filter
 from runtime.search.index import INDEXES, Index, open_index
 from runtime.search.question import Question
 from tests.contracts.test_indexes import SERVERS, no_options
+from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import entry
 
 NOW = datetime(2026, 2, 14, tzinfo=UTC)
@@ -91,14 +92,21 @@ async def embed(index: Index) -> None:
         await index.embedded(list(zip(waiting, vectors, strict=True)))
 
 
+@pytest.fixture(scope="module")
+def postgresql(request: pytest.FixtureRequest) -> str:
+    """A PostgreSQL, started outside of any event loop."""
+    return postgres_server.server(request)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def indexes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Index]]:
+async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> AsyncIterator[dict[str, Index]]:
     """One of every kind, with the same in it; where an index can be told to be exact, it is."""
     folder: Path = tmp_path_factory.mktemp("indexes")
     async with AsyncExitStack() as stack:
         made: dict[str, Index] = {}
         for name in INDEXES:
-            options = await stack.enter_async_context(SERVERS.get(name, no_options)())
+            own = {"postgres": lambda: postgres_server.options(postgresql)} | SERVERS
+            options = await stack.enter_async_context(own.get(name, no_options)())
             index = await open_index(Choice(name=name), folder / f"{name}.db", options)
             stack.push_async_callback(index.close)
             await fill(index)
