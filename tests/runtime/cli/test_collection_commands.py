@@ -1,0 +1,164 @@
+"""`symbi collection`: for people and for programs, with a daemon and without one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.cli.test_memory_commands import good, refused
+from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.terminal import terminal
+
+PROGRAM = """\
+memory notes {
+    store     collection
+    embedding hashing
+}
+memory default {
+    store     collection
+    embedding hashing
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    root = tmp_path_factory.mktemp("collections")
+    write_program(root, PROGRAM)
+    with running(root, "program") as started:
+        yield started
+
+
+def pushed(daemon: Daemon, text: str, *more: str) -> str:
+    """Push a text, and find its id."""
+    answer = daemon.symbi("push", "-", *more, "--json", input=text)
+    assert answer.returncode == 0, answer.stderr
+    collection = json.loads(answer.stdout)["collection"]
+    return str(found(daemon, text, "--collection", collection)[0]["memory_id"])
+
+
+def found(daemon: Daemon, query: str, *more: str) -> list[dict[str, Any]]:
+    """The hits of a search."""
+    hits = json.loads(good(daemon.symbi("collection", "search", query, "--json", *more)))["hits"]
+    assert isinstance(hits, list)
+    return hits
+
+
+def test_collections_are_listed_and_made(daemon: Daemon) -> None:
+    made = daemon.symbi("collection", "new", "research")
+    assert good(made) == "made the collection research in the memory default\n"
+    assert "it is there already" in good(daemon.symbi("collection", "new", "research"))
+    assert json.loads(good(daemon.symbi("collection", "new", "notes", "--json")))["created"] is False
+    listed = good(daemon.symbi("collection", "list"))
+    assert listed.splitlines()[0].split() == ["collection", "memory", "items", "index", "embedding", "state"]
+    assert "default (default)" in listed
+    names = [each["name"] for each in json.loads(good(daemon.symbi("collection", "list", "--json")))["collections"]]
+    assert {"default", "notes", "research"} <= set(names)
+    good(daemon.symbi("collection", "new", "sized", "--dimension", "256"))
+    refused(daemon.symbi("collection", "new", "other", "--dimension", "512"), 2, "--dimension: ", "256")
+    refused(daemon.symbi("collection", "new", "no name"), 2, "symbi: NAME: ")
+
+
+def test_a_search_shows_what_was_found_and_takes_every_filter(daemon: Daemon) -> None:
+    about = ["--project", "site", "--tag", "ops", "--type", "procedural", "--source-uri", "https://example.com/deploy"]
+    pushed(daemon, "Deploy only on Friday afternoons.", *about)
+    pushed(daemon, "Deploying is described elsewhere.")
+    shown = good(daemon.symbi("collection", "search", "deploy", "--tag", "ops"))
+    assert "#ops  https://example.com/deploy" in shown
+    assert "Deploy only on Friday afternoons." in shown
+    narrow = ["--project", "site", "--all-tags", "ops", "--type", "procedural", "--since", "1h", "--source-uri"]
+    (hit,) = found(daemon, "deploy", *narrow, "https://example.com/deploy", "--until", "2999-01-01", "-k", "3")
+    assert hit["text"] == "Deploy only on Friday afternoons."
+    assert found(daemon, "deploy", "--until", "2020-01-01") == []
+    assert good(daemon.symbi("collection", "search", "deploy", "--project", "nobody's")) == "Nothing was found.\n"
+    context = good(daemon.symbi("collection", "search", "-", "--context", "--tag", "ops", input="deploy\n"))
+    assert context.startswith("[1] ")
+    assert found(daemon, "deploy", "--threshold", "1000000") == []
+
+
+def test_a_wrong_search_says_which_option_is_wrong(daemon: Daemon) -> None:
+    search = ["collection", "search", "deploy"]
+    for options, said in (
+        (["--limit", "0"], "symbi: --limit: "),
+        (["--limit", "1000"], "for example --limit 5"),
+        (["--since", "yesterday"], "symbi: --since: 'yesterday' is no time"),
+        (["--since", "2026-02-01", "--until", "2026-01-01"], "symbi: --since: its end is before its start"),
+        (["--tag", " "], "symbi: --tag: a tag is blank"),
+        (["--threshold", "-1"], "symbi: --threshold: "),
+        (["--collection", "notse"], "did you mean notes"),
+    ):
+        done = daemon.symbi(*search, *options)
+        refused(done, 2, said)
+        assert len(done.stderr.splitlines()) <= 2
+    refused(daemon.symbi("collection", "search", "  "), 2, "symbi: QUERY|-: ")
+
+
+def test_an_item_is_shown_changed_and_forgotten(daemon: Daemon) -> None:
+    key = pushed(daemon, "The port is 8080.", "--tag", "a", "--project", "p")
+    shown = good(daemon.symbi("collection", "get", key))
+    assert shown.splitlines()[0].split() == ["id", key]
+    assert shown.endswith("\nThe port is 8080.\n")
+    changed = json.loads(good(daemon.symbi("collection", "update", key, "The port is 9090.", "--json")))
+    assert (changed["memory_id"], changed["text"], changed["tags"]) == (key, "The port is 9090.", ["a"])
+    piped = daemon.symbi("collection", "update", key, "-", "--tag", "b", "--json", input="The port is 7070.\n")
+    assert json.loads(good(piped))["tags"] == ["b"]
+    assert "tags" not in good(daemon.symbi("collection", "update", key, "--no-tags", "--type", "procedural"))
+    item = json.loads(good(daemon.symbi("collection", "get", key, "--json")))
+    assert (item["text"], item["project_id"], item["memory_type"]) == ("The port is 7070.", "p", "procedural")
+    assert "forgot 1 item" in good(daemon.symbi("collection", "forget", key, "--yes"))
+    refused(daemon.symbi("collection", "get", key), 2, f"no collection has an item with the id {key}")
+
+
+def test_a_wrong_change_is_refused(daemon: Daemon) -> None:
+    key = pushed(daemon, "Nothing of this is changed.")
+    update = ["collection", "update", key]
+    refused(daemon.symbi(*update), 2, "there is nothing to change", "--tag")
+    refused(daemon.symbi(*update, "--tag", "a", "--no-tags"), 2, "exclude one another")
+    refused(daemon.symbi(*update, " "), 2, "symbi: TEXT|-: it is blank")
+    refused(daemon.symbi("collection", "update", "no-id", "x"), 2, "symbi: ID: ")
+    assert found(daemon, "Nothing of this is changed.")[0]["memory_id"] == key
+
+
+def test_forgetting_asks_first_and_names_what_is_not_there(daemon: Daemon) -> None:
+    first, second = pushed(daemon, "To be forgotten, one."), pushed(daemon, "To be forgotten, two.")
+    refused(daemon.symbi("collection", "forget", first), 2, "There is no terminal to ask on", "--yes")
+    asked = terminal(daemon, "collection", "forget", first, typed="n\n")
+    assert "Forget “To be forgotten, one.” of the collection default?" in asked
+    assert "nothing was forgotten" in asked
+    assert "forgot 1 item" in terminal(daemon, "collection", "forget", first, typed="y\n")
+    done = daemon.symbi("collection", "forget", first, second, "--yes", "--json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert [each["memory_id"] for each in answer["forgotten"]] == [second]
+    assert [each["memory_id"] for each in answer["failed"]] == [first]
+    refused(daemon.symbi("collection", "forget", first, "--yes"), 2, "no collection has an item")
+    assert "Forget 2 items?" in terminal(daemon, "collection", "forget", first, second, typed="n\n")
+
+
+def test_metrics_count_what_is_there(daemon: Daemon) -> None:
+    good(daemon.symbi("collection", "new", "counted"))
+    pushed(daemon, "Counted once.", "--collection", "counted", "--tag", "t", "--type", "episodic")
+    shown = good(daemon.symbi("collection", "metrics", "--collection", "counted"))
+    assert "counted in the memory default" in shown
+    assert "1 item: episodic 1" in shown
+    assert "tags: t 1" in shown
+    assert "push" in shown
+    answer = json.loads(good(daemon.symbi("collection", "metrics", "--json")))
+    assert sum(each["items"] for each in answer["collections"]) >= 1
+    refused(daemon.symbi("collection", "metrics", "--collection", "count"), 2, "did you mean counted?")
+
+
+def test_without_a_daemon_the_same_is_answered(tmp_path: Path) -> None:
+    """And without a block: the built-in collection is there when it is asked for."""
+    write_program(tmp_path, 'memory diary {\n    path "diary"\n    embedding hashing\n}\n')
+    (tmp_path / ".symbi").mkdir(mode=0o700)
+    good(symbi("push", "-", root=tmp_path, input="Kept without a block."))
+    hit = json.loads(good(symbi("collection", "search", "kept block", "--json", root=tmp_path)))["hits"][0]
+    assert (hit["text"], hit["collection"]) == ("Kept without a block.", "collection")
+    refused(symbi("collection", "search", "x", "--limit", "0", root=tmp_path), 2, "symbi: --limit: ")
+    good(symbi("collection", "forget", hit["memory_id"], "--yes", root=tmp_path))
+    assert good(symbi("collection", "search", "kept block", root=tmp_path)) == "Nothing was found.\n"

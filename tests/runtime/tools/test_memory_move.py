@@ -1,0 +1,148 @@
+"""`memory_move` compares what it copied: whatever is not the same on both sides is named."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dslc.blocks import Choice, Memory
+from runtime.clock import utc
+from runtime.database import Database
+from runtime.identity import OWNER_CALLER, Caller, Forbidden
+from runtime.memory import Item, Part, Place
+from runtime.memory.opened import OpenMemory, open_memory
+from runtime.search.errors import EmbeddingUnavailable, IndexFailed
+from runtime.tools import TOOLS, Context
+from runtime.tools.memory_move import MovedMemory
+from tests.clocks import ManualClock
+
+
+@dataclass
+class House:
+    """As much of a house as the tool uses."""
+
+    memories: dict[str, OpenMemory]
+    clock: ManualClock
+    told: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@pytest.fixture
+async def house(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[House]:
+    """Two collections, three items in the first one."""
+    memories = {}
+    for name in ("notes", "archive"):
+        block = Memory.model_validate(
+            {"name": name, "store": Choice(name="collection"), "embedding": Choice(name="hashing")}
+        )
+        memories[name] = await open_memory(
+            block, tmp_path, index_folder=tmp_path / "index", clock=clock, database=database
+        )
+    now = utc(clock.now())
+    await memories["notes"].upsert(
+        Item(agent_id="notes", memory_type="semantic", timestamp=now, text=f"Fact {number}") for number in range(3)
+    )
+    yield House(memories, clock)
+    for memory in memories.values():
+        await memory.close()
+
+
+async def move(house: House, caller: Caller = OWNER_CALLER, **more: object) -> MovedMemory:
+    """Move notes to archive."""
+    context = Context(caller, cast("Any", house), lambda *said: house.told.append(said))
+    answer = await TOOLS["memory_move"].call(context, {"source": "notes", "target": "archive", **more})
+    assert isinstance(answer, MovedMemory)
+    return answer
+
+
+async def test_a_move_says_how_far_it_is_and_answers_equal_hashes(house: House) -> None:
+    answer = await move(house)
+    assert answer.good
+    assert [row.copied for row in answer.agents] == [3]
+    assert {what.split()[0] for what, _, _ in house.told} >= {"copying", "embedding", "verifying"}
+
+
+async def test_an_item_that_was_lost_is_named(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = house.memories["archive"]
+    append = goal.store.append
+
+    async def losing(items: Iterable[Item], **more: Any) -> tuple[Item, ...]:
+        *_, last = written = await append(items, **more)
+        await goal.store.delete(last.memory_id)
+        return tuple(written)
+
+    monkeypatch.setattr(goal.store, "append", losing)
+    answer = await move(house)
+    assert not answer.good
+    missing, differing = answer.agents[0].problems
+    assert missing.endswith("is not in archive")
+    assert "notes in notes is 3 items with the sha256" in differing
+    assert "archive has 2 with" in differing
+
+
+async def test_an_item_that_was_changed_on_the_way_is_named(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = house.memories["archive"]
+    append = goal.store.append
+
+    async def changing(items: Iterable[Item], **more: Any) -> tuple[Item, ...]:
+        first, *_ = written = await append(items, **more)
+        await goal.store.replace(first.changed(tags=("other",)))
+        return tuple(written)
+
+    monkeypatch.setattr(goal.store, "append", changing)
+    answer = await move(house)
+    assert not answer.good
+    assert "sha256" in answer.agents[0].problems[0]
+
+
+async def test_an_embedding_that_is_away_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object, **__: object) -> int:
+        raise EmbeddingUnavailable("nobody answers")
+
+    monkeypatch.setattr(house.memories["archive"], "embed", away)
+    answer = await move(house)
+    assert answer.problems == ["not everything has a vector: nobody answers"]
+    assert answer.agents[0].problems == ["3 entries of archive in the index of archive have no vector"]
+    assert not answer.good
+    monkeypatch.undo()
+    assert (await move(house)).good
+
+
+async def test_an_index_that_cannot_be_read_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise IndexFailed("the server is away")
+
+    monkeypatch.setattr(house.memories["archive"], "index_stats", broken)
+    answer = await move(house)
+    assert answer.agents[0].problems == ["the index of archive cannot be read: the server is away"]
+    assert answer.agents[0].items_there == 3
+
+
+async def test_what_changes_while_it_is_copied_is_copied_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = house.memories["notes"]
+    read = origin.store.read
+    looks = 0
+
+    async def growing(part: Part) -> Sequence[tuple[Item, Place | None]]:
+        nonlocal looks
+        looks += 1
+        found = await read(part)
+        if looks == 1:
+            first = found[0][0]
+            await origin.store.replace(first.changed(text="Changed meanwhile", chunk_hash=""))
+            await origin.store.append([first.changed(text="Came meanwhile", chunk_hash="", memory_id="")])
+        return found
+
+    monkeypatch.setattr(origin.store, "read", growing)
+    answer = await move(house)
+    assert answer.good, answer
+    (row,) = answer.agents
+    assert (row.items, row.copied, row.items_there, row.different) == (4, 4, 4, 0)
+
+
+async def test_only_administrators_move(house: House) -> None:
+    with pytest.raises(Forbidden):
+        await move(house, Caller(user_id="ada", scopes=frozenset({"read", "write"})))
