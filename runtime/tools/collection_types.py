@@ -58,7 +58,7 @@ _Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_thei
 
 Collection = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,
-    Field(description="The collection, by its name; the default one without it.", examples=["notes"]),
+    Field(description=f"The collection, by its name ({NAME_RULE}); the default one without it.", examples=["notes"]),
 ]
 CollectionName = Annotated[
     str, Field(pattern=AGENT, description=f"What it is called: {NAME_RULE}.", examples=["research"])
@@ -146,7 +146,13 @@ class PushedItem(_Strict):
 Items = Annotated[
     # Each is looked at by itself: a broken one fails alone.
     list[Annotated[Any, WithJsonSchema(inlined(PushedItem.model_json_schema()))]] | None,
-    Field(max_length=MOST_ITEMS, description="Several texts in place of `text`, each with its own particulars."),
+    Field(
+        max_length=MOST_ITEMS,
+        description="Several texts in place of `text`, each with its own particulars.",
+        examples=[
+            [{"text": "The API takes 100 requests a minute", "tags": ["api"]}, {"text": "Deploys are on Tuesdays"}]
+        ],
+    ),
 ]
 
 

@@ -50,7 +50,7 @@ class Failure:
         if self.hint:
             told += f" ({self.hint})"
         if self.example is not None:
-            told += f". For example: {json.dumps(self.example, ensure_ascii=False)}"
+            told = f"{told.rstrip('.')}. For example: {json.dumps(self.example, ensure_ascii=False)}"
         return told
 
     def json(self) -> dict[str, Any]:

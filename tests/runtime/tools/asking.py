@@ -1,0 +1,73 @@
+"""A house with collections to call tools in, as one user or another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dslc.blocks import Choice, Memory
+from runtime.database import Database
+from runtime.errors import SymbiontError
+from runtime.identity import OWNER_CALLER, Caller
+from runtime.memory.progress import Progress
+from runtime.tools import TOOLS, Context
+from runtime.tools.context import untold
+from runtime.tools.failure import Failure, failure_of
+from runtime.tools.readables import as_json, read
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.api.house import House
+
+ADA = Caller("ada", frozenset({"write"}))
+BOB = Caller("bob", frozenset({"write"}))
+READER = Caller("ada", frozenset({"read"}))
+HASHING = Choice(name="hashing", options={"dimension": 64})
+
+
+def collection(name: str, **options: Any) -> Memory:
+    """A memory that is a collection, with small chunks."""
+    store = Choice(name="collection", options={"chunk_size": 100, "chunk_overlap": 40, **options})
+    return Memory(name=name, store=store, embedding=HASHING)
+
+
+class Asked:
+    """Calls tools in a house."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    async def __call__(self, name: str, caller: Caller = ADA, progress: Progress = untold, /, **given: Any) -> Any:
+        """What the tool answers, as JSON."""
+        result = await TOOLS[name].call(Context(caller, self.house, progress), given)
+        return result.model_dump(mode="json")
+
+    async def failure(self, name: str, caller: Caller = ADA, /, **given: Any) -> Failure:
+        """How the tool fails. Fails if it does not."""
+        try:
+            answered = await self(name, caller, **given)
+        except SymbiontError as error:
+            return failure_of(error, TOOLS[name], caller)
+        raise AssertionError(answered)
+
+    async def read(self, path: str, caller: Caller = ADA) -> Any:
+        """What stands at a readable's path."""
+        return as_json(await read(Context(caller, self.house), path))
+
+    async def texts(self, caller: Caller = ADA, /, **given: Any) -> list[str]:
+        """The texts that a search finds, in alphabetical order."""
+        return sorted(hit["text"] for hit in (await self("search", caller, limit=100, **given))["hits"])
+
+
+@asynccontextmanager
+async def asking(folder: Path, *blocks: Memory, database: Database | None = None) -> AsyncIterator[Asked]:
+    """With these memories open; without any, the program has one of Markdown files alone."""
+    opened = database or await Database.open(folder / "symbiont.db", KEY)
+    async with House(opened, ManualClock()).remembering(folder, *blocks) as house:
+        yield Asked(house)
+    if database is None:
+        await opened.close()
+
+
+__all__ = ["ADA", "BOB", "OWNER_CALLER", "READER", "Asked", "asking", "collection"]
