@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,10 @@ class House(ToolsHouse, Protocol):
 
     storage_problem: str | None
     """Why the last delivery could not be stored."""
+
+    @property
+    def environment_notes(self) -> Sequence[str]:
+        """What the environment says of embeddings and summaries without any effect, one line each."""
 
     @property
     def key_from(self) -> str:

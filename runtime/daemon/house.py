@@ -143,6 +143,11 @@ class House:
         return self.root.state
 
     @property
+    def environment_notes(self) -> Sequence[str]:
+        """What the environment says of embeddings and summaries without any effect, one line each."""
+        return self.settings.environment.without_effect
+
+    @property
     def key_from(self) -> str:
         """Where the master key is from."""
         return master_key.place(self.root, self.settings.master_key)

@@ -10,17 +10,19 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks import Choice, Memory, Summarize
 from runtime.api.house import House
 from runtime.api.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.clock import Clock
 from runtime.database import Database
 from runtime.memory.opened import OpenMemory, open_memory
+from runtime.models import Model, open_model
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.runtime.memory.texts import fact
+from tests.runtime.models.services import serving
 
 
 class Looked:
@@ -36,6 +38,7 @@ class Looked:
         self.reload_problem: str | None = None
         self.missing_secrets: list[str] = []
         self.kept_secrets: list[str] = []
+        self.environment_notes: tuple[str, ...] = ()
 
     async def probe_storage(self) -> None:
         self.storage_problem = None
@@ -162,3 +165,55 @@ async def test_a_folder_that_cannot_be_looked_at_keeps_no_other_check_from_being
     status, _ = await house.row("disk")
     assert status in {"GREEN", "YELLOW", "RED"}
     await memory.close()
+
+
+async def test_what_the_environment_says_in_vain_is_told(house: Looked) -> None:
+    house.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER does not say whose",)
+    level, text = await house.row("environment")
+    assert level == "YELLOW"
+    assert "EMBEDDING_MODEL has no effect" in text
+
+
+async def test_an_embedding_that_the_environment_turns_off_is_well(house: Looked) -> None:
+    memory = house.memories["notes"]
+    memory.block = Memory(name="notes", embedding=Choice(name="none"))
+    memory._embedder = None
+    assert await house.row("embedding of notes") == (
+        "GREEN",
+        "none, as EMBEDDING_PROVIDER says: searches go by keyword",
+    )
+
+
+async def summaries(
+    tmp_path: Path, database: Database, clock: ManualClock, model: Choice | None, summarizer: Model | None = None
+) -> tuple[str, str]:
+    """What is told of a collection's summaries."""
+    declared = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=model))
+    memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock, database=database)
+    memory.summarizer = memory.summarizer or summarizer
+    try:
+        return await Looked(tmp_path, database, {"notes": memory}, clock).row("summaries of notes")
+    finally:
+        await memory.close()
+
+
+async def test_who_writes_the_summaries_of_a_collection_is_told(
+    tmp_path: Path, database: Database, clock: ManualClock
+) -> None:
+    async with serving("ollama") as service:
+        there = Choice(name="ollama", options={"url": service.url})
+        assert await summaries(tmp_path, database, clock, there) == ("GREEN", "ollama, llama3.1:8b")
+    away = Choice(name="ollama", options={"url": "http://localhost:1"})
+    level, text = await summaries(tmp_path, database, clock, away)
+    assert (level, "the model ollama does not answer" in text) == ("YELLOW", True)
+    level, text = await summaries(tmp_path, database, clock, Choice(name="openai"))
+    assert (level, "needs a key for OpenAI" in text) == ("YELLOW", True)
+
+
+async def test_that_nobody_writes_them_is_well_where_nobody_was_asked_to(
+    tmp_path: Path, database: Database, clock: ManualClock
+) -> None:
+    away = await open_model(Choice(name="ollama"), {"url": "http://localhost:1"})
+    for model, summarizer in ((Choice(name="none"), None), (None, None), (None, away)):
+        level, text = await summaries(tmp_path, database, clock, model, summarizer)
+        assert (level, text.partition(":")[0]) == ("GREEN", "made of the items' own sentences")

@@ -38,7 +38,8 @@ agent reviewer {
 
 def environment(**extra: str) -> dict[str, str]:
     """The tests' environment without what would name another root, database or service manager."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SYMBIONT_", "VAULT_"))}
+    foreign = ("SYMBIONT_", "VAULT_", "EMBEDDING_", "SUMMARIZATION_", "OLLAMA_", "OPENAI_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     for name in ("NOTIFY_SOCKET", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CREDENTIALS_DIRECTORY"):
         kept.pop(name, None)
     # Tests are refused far more often than any sender is.
