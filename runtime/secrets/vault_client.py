@@ -37,20 +37,27 @@ class VaultClient:
         except ImportError:
             raise Unresolved("Vault needs the extra `vault`", hint="pip install 'symbiont[vault]'") from None
         self._settings = settings
-        self._client = hvac.Client(
-            url=settings.address,
-            token="",
-            namespace=settings.namespace,
-            verify=settings.verify,
-            cert=settings.certificate,
-            timeout=REQUEST_SECONDS,
-            # Whoever is redirected to would be sent the token.
-            allow_redirects=False,
-        )
+
+        def client() -> Any:
+            return hvac.Client(
+                url=settings.address,
+                token="",
+                namespace=settings.namespace,
+                verify=settings.verify,
+                cert=settings.certificate,
+                timeout=REQUEST_SECONDS,
+                # Whoever is redirected to would be sent the token.
+                allow_redirects=False,
+            )
+
+        self._client = client()
+        # For logins: one with a token that has ended would be refused for it, and what others ask meanwhile needs it.
+        self._without_token = client()
 
     def close(self) -> None:
         """Let go of the connections."""
         self._client.adapter.close()
+        self._without_token.adapter.close()
 
     def log_in(self) -> Grant:
         """A token by the settings' login, which this client shows from now on."""
@@ -111,10 +118,7 @@ class VaultClient:
         """The answer's JSON; for a version that was deleted, what came with the 404."""
         from hvac.exceptions import VaultError
 
-        adapter = self._client.adapter
-        if not token:
-            # A login with the token that has ended would be refused for it.
-            self._client.token = ""
+        adapter = (self._client if token else self._without_token).adapter
         given = {} if body is None else {"json": body}
         try:
             answer = adapter.request(method.lower(), f"/v1/{quote(path)}", **given)

@@ -133,9 +133,14 @@ class VaultSession:
         await self._opened.wait()
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            if self._renew_at is not None and self._clock.monotonic() >= self._renew_at:
+            if self._renewal_is_due():
                 async with self._logging_in:
-                    await self._renew()
+                    # A read may have logged in while this waited for it.
+                    if self._renewal_is_due():
+                        await self._renew()
+
+    def _renewal_is_due(self) -> bool:
+        return self._renew_at is not None and self._clock.monotonic() >= self._renew_at
 
     async def _renew(self) -> None:
         client, settings, grant = self._client, self._settings, self._grant

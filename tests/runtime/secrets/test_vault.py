@@ -318,6 +318,56 @@ async def test_a_mount_that_became_another_version_is_read_as_that(database: Dat
         given.close()
 
 
+async def test_what_is_read_while_another_logs_in_shows_its_token(database: Database, clock: ManualClock) -> None:
+    server, waits, may_go_on = Renewing(60), threading.Event(), threading.Event()
+    shown: list[str | None] = []
+
+    def script(method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        if path.endswith("/login") and server.logins == 1:
+            waits.set()
+            may_go_on.wait(60)
+        elif "/data/" in path:
+            shown.append(headers.get("x-vault-token"))
+        return server(method, path, headers, body)
+
+    with scripted(script) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        client = session(given)._client
+        assert client is not None
+        server.fails = {"renew"}
+        await until(lambda: clock.sleepers == 1)
+        clock.advance(40)
+        assert await asyncio.to_thread(waits.wait, 60)
+        assert await asyncio.to_thread(client.read, "hook", 2) == {"value": "s3cret"}
+        may_go_on.set()
+        await until(lambda: server.logins == 2)
+        assert shown == ["login-1", "login-1"]
+        keeping.cancel()
+        given.close()
+
+
+async def test_a_token_that_a_read_replaced_is_not_renewed_at_once(database: Database, clock: ManualClock) -> None:
+    server = Renewing(60)
+    with scripted(server) as address:
+        given = context(database, clock, VAULT_ADDR=address, **ROLE)
+        keeping = asyncio.create_task(vault.keep(given))
+        await resolve("secret://vault/hook", given)
+        await until(lambda: clock.sleepers == 1)
+        async with session(given)._logging_in:
+            reading = asyncio.create_task(resolve("secret://vault/hook", given))
+            await asyncio.sleep(0.05)  # it waits first, then the one that keeps the token
+            clock.advance(61)
+            await until(lambda: clock.sleepers == 0)
+            await asyncio.sleep(0)
+        assert (await reading).reveal() == b"s3cret"
+        await until(lambda: clock.sleepers == 1)
+        assert (server.logins, server.renewals) == (2, 0)
+        keeping.cancel()
+        given.close()
+
+
 async def test_an_ended_token_is_replaced_before_it_is_shown(database: Database, clock: ManualClock) -> None:
     server = Renewing(60, renewable=False)
     with scripted(server) as address:
