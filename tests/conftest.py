@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +21,10 @@ from tests.clocks import ManualClock
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Whoever runs the tests in the background of a shell has them ignore interrupts, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that is busy is no mistake in the program. The examples are always the same, so that a change answers for
 # itself alone; `SYMBIONT_SEARCH=1` looks for new ones.

@@ -55,7 +55,7 @@ def contextstream(port: int = 0) -> Iterator[Taken]:
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     taken.url = f"http://127.0.0.1:{server.server_address[1]}/memories"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     try:
         yield taken
