@@ -1,0 +1,71 @@
+"""The page of collections: every command on it runs, and every command, option and ending is on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import click
+
+from runtime.cli.collection import collection
+from runtime.cli.push import push
+from runtime.documents import ENDINGS, READERS
+from tests.runtime.daemon.process import BIN, environment, running, write_program
+from tests.runtime.documents.made import pdf
+
+PAGE = (Path(__file__).parents[2] / "docs" / "collections.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^\$ (.*\bsymbi (?:push|collection) .*)$", PAGE, re.MULTILINE)
+NAMED = {"get", "update", "forget"}
+"""Commands that need an id, which no page knows."""
+
+
+def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
+    program = re.findall(r"^```symbiont\n(memory notes \{\n    store collection\n\}\n)```$", PAGE, re.MULTILINE)[0]
+    # The page's own embedding may be a model: here it is the one for tests, or one of that many numbers.
+    write_program(tmp_path, program.replace("}", "    embedding hashing {\n        dimension 384\n    }\n}"))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# Deploy\n\nWe deploy when it is Friday.\n")
+    (tmp_path / "README.md").write_text("Read me.\n")
+    (tmp_path / "page.html").write_text("<html><body><p>A page.")
+    (tmp_path / "handbook.pdf").write_bytes(pdf(["One."], ["Two."]))
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    assert len(COMMANDS) > 10
+    with running(tmp_path, "program"):
+        for command in COMMANDS:
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=environment(PATH=path),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+            assert "Traceback" not in done.stderr
+
+
+def test_every_command_has_an_example_or_is_explained() -> None:
+    names = set(collection.list_commands(click.Context(collection)))
+    shown = {match[1] for match in re.finditer(r"symbi collection (\w+)", "\n".join(COMMANDS))}
+    assert shown | NAMED == names
+    for name in NAMED:
+        assert f"`symbi collection {name} ID" in PAGE
+
+
+def test_every_option_on_the_page_is_one() -> None:
+    known = {option for parameter in push.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for name in collection.list_commands(click.Context(collection)):
+        command = collection.get_command(click.Context(collection), name)
+        assert command is not None
+        known |= {option for parameter in command.params for option in parameter.opts}
+    told = PAGE[PAGE.index("## Commands") :]
+    assert set(re.findall(r"(--[a-z][a-z-]*)", told)) <= known
+
+
+def test_every_ending_and_bound_is_on_the_page() -> None:
+    for ending in ENDINGS:
+        assert f"`{ending}`" in PAGE
+    for reader in READERS.values():
+        assert f"{reader.largest // 1024 // 1024} MiB" in PAGE
