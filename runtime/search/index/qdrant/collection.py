@@ -69,16 +69,17 @@ class Collection:
         except Gone:
             return None
 
-    async def prepare(self, model: str, dimension: int, *, known: bool) -> None:
+    async def prepare(self, model: str, dimension: int, *, known: bool) -> bool:
         """Have the collection there for the vectors of this model, with its payload indexes, which are made before
-        any point is. `known`: what is in it is known to be ours.
+        any point is; whether it says itself that its vectors are of this model. `known`: what is in it is known to be
+        ours.
 
         One that was made for this index is made again for another model or dimension. One that somebody else made is
         used if it fits and is empty, and never deleted.
         """
         info = await self.look()
+        said = {} if info is None else info.config.metadata or {}
         if info is not None:
-            said = info.config.metadata or {}
             mine = said.get(_OWNER) == self._server.owner
             if said.get(_OWNER) not in {None, self._server.owner}:
                 raise IndexFailed(
@@ -101,6 +102,7 @@ class Collection:
         if info is None:
             await self._make(model, dimension)
         await self._index({} if info is None else info.payload_schema)
+        return said.get(_OWNER) == self._server.owner and said.get(_MODEL) == model
 
     async def _make(self, model: str, dimension: int) -> None:
         from qdrant_client import models

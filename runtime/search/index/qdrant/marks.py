@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TABLE = "CREATE TABLE IF NOT EXISTS stale (id TEXT PRIMARY KEY, token INTEGER NOT NULL) WITHOUT ROWID"
+_STRAYS = "CREATE TABLE IF NOT EXISTS strays (point TEXT PRIMARY KEY, since REAL NOT NULL) WITHOUT ROWID"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _ROWS = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key {_LISTED}"""  # noqa: S608 - names of ours
@@ -172,14 +173,31 @@ class Marks:
         await self._access.write(work)
         self.dimension = None
 
-    async def marked(self, ids: Collection[str]) -> dict[str, Entry]:
-        """The entries of these ids that have a mark."""
+    async def known(self, ids: Collection[str]) -> dict[str, tuple[Entry, bool]]:
+        """The entries of these ids, and whether each has a mark."""
 
-        def look(loaded: Loaded) -> dict[str, Entry]:
-            keys = [key for key in loaded.rows.of_ids(ids) if loaded.rows.embedded[key]]
-            return {entry.id: entry for entry in _entries(loaded, keys, reading=True).values()}
+        def look(loaded: Loaded) -> dict[str, tuple[Entry, bool]]:
+            found = _entries(loaded, loaded.rows.of_ids(ids), reading=True)
+            return {entry.id: (entry, bool(loaded.rows.embedded[key])) for key, entry in found.items()}
 
         return await self._access.read(look)
+
+    async def strays(self, points: Collection[str], now: float, grace: float) -> list[str]:
+        """These points, all that there are, are of no entry. Those of them for which that is so since `grace` seconds
+        ago."""
+
+        def work(loaded: Loaded) -> tuple[list[str], Apply]:
+            connection = loaded.file.writing
+            connection.execute(_STRAYS)
+            before = dict(connection.execute("SELECT point, since FROM strays"))
+            since = {point: before.get(point, now) for point in points}
+            due = [point for point, first in since.items() if now - first >= grace]
+            connection.execute("DELETE FROM strays")
+            rest = since.keys() - set(due)
+            connection.executemany("INSERT INTO strays (point, since) VALUES (?, ?)", ((p, since[p]) for p in rest))
+            return due, _nothing
+
+        return await self._access.write(work)
 
     async def mistrust(self, ids: Collection[str]) -> None:
         """The points of these may say something else than they should."""

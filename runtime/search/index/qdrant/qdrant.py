@@ -3,12 +3,16 @@
 Qdrant (https://qdrant.tech/documentation/) holds a point for each entry that has a vector, with the universal payload,
 and answers `nearest` with every filter on its side. All that is derived from words is in an embedded index beside it,
 so that the same filters give the same hits as without Qdrant; of vectors that holds marks only (`marks`).
+
+Several daemons on one database have one collection together: what a point says follows from the store, so each makes
+what it lacks, takes what is there already for its own, and what it does not know may be another's for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +36,10 @@ log = structlog.get_logger("symbiont.index")
 AWAY_SECONDS: Final = 10.0
 """For how long a server that did not answer is not told of changes while somebody waits; they are told it later."""
 
+GRACE_SECONDS: Final = 600.0
+"""How long a point of which nothing is known here is left alone: another daemon may have made it a moment ago, or what
+the store holds has not been read again yet."""
+
 
 class QdrantIndex(EmbeddedIndex):
     """Words and marks are the embedded index's; what is near is asked of the collection."""
@@ -45,6 +53,9 @@ class QdrantIndex(EmbeddedIndex):
         self._prepared: tuple[str, int] | None = None
         self._one = asyncio.Lock()
         self._away_until = 0.0
+        self._look_again: float | None = None
+        self._told: tuple[str, int] | None = None
+        """What the collection itself says that its vectors are of: points that are there may be taken over."""
         self._failure: str | None = None
 
     async def read_marks(self) -> None:
@@ -175,11 +186,14 @@ class QdrantIndex(EmbeddedIndex):
         nothing stale, and with as many points as there are marks when it was not looked at before."""
         model, dimension = self._model, dimension or self._marks.dimension or self._dimension
         wanted = None if model is None or dimension is None else (model, dimension)
+        if self._look_again is not None and asyncio.get_running_loop().time() > self._look_again:
+            self._prepared = self._look_again = None
         if not self._dirty and self._prepared is not None and self._prepared == (wanted or self._prepared):
             return
         async with self._one:
             if wanted is not None and self._prepared != wanted:
-                await self._collection.prepare(*wanted, known=await self._marks.count() > 0)
+                ours = await self._collection.prepare(*wanted, known=await self._marks.count() > 0)
+                self._told = wanted if ours else None
             await self._flush()
             if wanted is not None and self._prepared != wanted:
                 await self._verify()
@@ -209,17 +223,13 @@ class QdrantIndex(EmbeddedIndex):
             await self._compare()
 
     async def _verify(self) -> None:
-        """Compare numbers, and everything where they differ: a server may have been restored or emptied."""
+        """Compare numbers, and everything where they differ: a server may have been restored or emptied, and a file
+        here lost."""
         marks, points = await self._marks.count(), await self._collection.count()
         if marks == points:
             return
-        log.warning("an index on Qdrant is not what it was", where=self._collection.shown, points=points, known=marks)
-        if not points:
-            await self._lost()
-        elif not marks:
-            await self._collection.empty()
-        else:
-            await self._compare()
+        log.info("an index is compared with Qdrant", where=self._collection.shown, points=points, known=marks)
+        await (self._compare() if points else self._lost())
 
     async def _lost(self) -> None:
         """Nothing is there any more: everything is embedded again."""
@@ -227,28 +237,42 @@ class QdrantIndex(EmbeddedIndex):
         self._work()
 
     async def _compare(self) -> None:
-        """Go through all points: what is not known here is deleted, what says something else is said again, and what
-        is missing is embedded again."""
+        """Go through all points: what is as it should be is taken for made, what says something else is said again,
+        what is missing is embedded again, and what is of no entry is deleted in the end."""
         there: set[str] = set()
+        strays: set[str] = set()
         offset: Any = None
         while True:
             points, offset = await self._collection.page(offset)
             said = {one: payload for name, payload in points if point_id(one := str(payload.get("memory_id"))) == name}
-            marked = await self._marks.marked(said.keys())
-            good = {one for one, entry in marked.items() if said[one].get("chunk_hash") == entry.hash}
-            there |= good
-            known = {point_id(one) for one in good}
-            await self._collection.mend([name for name, _ in points if name not in known], {})
-            await self._marks.mistrust({one for one in good if payload_of(marked[one]) != said[one]})
+            known = await self._marks.known(said.keys())
+            good = {one for one, (entry, _) in known.items() if said[one].get("chunk_hash") == entry.hash}
+            there |= good - await self._adopt([known[one][0] for one in good if not known[one][1]])
+            await self._marks.mistrust({one for one, (entry, _) in known.items() if payload_of(entry) != said[one]})
+            own = {point_id(one) for one in known}
+            strays |= {name for name, _ in points if name not in own}
             if offset is None:
                 break
+        due = await self._marks.strays(strays, time.time(), GRACE_SECONDS)
+        for begin in range(0, len(due), AT_ONCE):
+            await self._collection.mend(due[begin : begin + AT_ONCE], {})
+        if len(due) < len(strays):
+            self._look_again = asyncio.get_running_loop().time() + GRACE_SECONDS
         if await self._marks.missing(there):
             self._work()
         self._dirty = True
 
+    async def _adopt(self, entries: Sequence[Entry]) -> set[str]:
+        """Take points that somebody made already for these entries' own; those that cannot be taken."""
+        if not entries or self._told is None or self._told[0] != self._model:
+            return {entry.id for entry in entries}
+        waiting = [Pending(entry.id, entry.hash, "") for entry in entries]
+        await self._marks.mark(waiting, *self._told, 0)
+        return set()
+
     async def _doubt(self) -> None:
         """Fewer were found than there should be: look whether the points are still there."""
-        if await self._collection.count() != await self._marks.count():
+        if await self._collection.count() < await self._marks.count():
             self._prepared = None
             self._work()
 

@@ -57,6 +57,12 @@ async def server() -> AsyncIterator[QdrantServer]:
     await started.close()
 
 
+@pytest.fixture
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nothing is known of is deleted at once."""
+    monkeypatch.setattr("runtime.search.index.qdrant.qdrant.GRACE_SECONDS", 0.0)
+
+
 async def opened(server: QdrantServer, path: Path | None, model: str | None = "m", **options: Any) -> Index:
     given = {"url": server.url, "exact": True} | options
     index = await open_index(Choice(name="qdrant"), path, given, name=NAME)
@@ -346,6 +352,7 @@ async def go_back(server: QdrantServer) -> None:
     await server.local.overwrite_payload(NAME, payload=tags, points=[point_id("e3")])
 
 
+@pytest.mark.usefixtures("no_grace")
 @pytest.mark.parametrize(
     ("lose", "waiting"),
     [(lose_everything, 4), (lose_points, 4), (lose_some, 1), (go_back, 2)],
@@ -387,19 +394,74 @@ async def test_what_a_server_loses_meanwhile_is_noticed_by_a_search(
     assert await agrees(index, server) == 3
 
 
+@pytest.mark.usefixtures("no_grace")
 async def test_a_file_that_was_lost_here_leaves_nothing_there_that_nobody_knows(
     server: QdrantServer, tmp_path: Path
 ) -> None:
     await filled(server, tmp_path / "notes.db")
     index = await opened(server, tmp_path / "other.db")
     try:
-        await index.put("log", "reviewer", "1", talk("one"))
         await index.tend()
         assert await server.points(NAME) == {}
+        await index.put("log", "reviewer", "1", talk("one"))
         await embed(index)
         assert await agrees(index, server) == 1
     finally:
         await index.close()
+
+
+async def test_points_that_are_there_already_are_not_embedded_again(server: QdrantServer, tmp_path: Path) -> None:
+    await filled(server, tmp_path / "notes.db")
+    index = await opened(server, tmp_path / "other.db")
+    try:
+        await index.put("log", "reviewer", "1", talk("one", "zwei", "three", "four", tags=("new",)))
+        await index.tend()
+        assert [one.text for one in await index.pending(10)] == ["zwei"]
+        assert sorted(await near(index, "one", Filter(tags_all=frozenset({"new"})))) == ["e0", "e2", "e3"]
+        assert await embed(index) == 1
+        assert await agrees(index, server) == 4
+    finally:
+        await index.close()
+
+
+async def test_what_nobody_knows_of_is_deleted_when_it_was_left_alone_for_a_while(
+    server: QdrantServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(server, tmp_path / "notes.db")
+    for grace, left in ((600.0, 4), (0.0, 1)):
+        monkeypatch.setattr("runtime.search.index.qdrant.qdrant.GRACE_SECONDS", grace)
+        index = await opened(server, tmp_path / "other.db")
+        await index.put("log", "reviewer", "1", talk("one"))
+        await index.tend()
+        assert await near(index, "one") == ["e0"]
+        await index.close()
+        assert len(await server.points(NAME)) == left
+
+
+async def test_two_daemons_with_one_store_have_one_collection(server: QdrantServer, tmp_path: Path) -> None:
+    first, second = await opened(server, tmp_path / "a.db"), await opened(server, tmp_path / "b.db")
+    try:
+        for index in (first, second):
+            await index.put("log", "reviewer", "1", talk("one", "two"))
+            await embed(index)
+        for index in (second, first):
+            await index.put("log", "reviewer", "2", talk("one", "zwei", "three"))
+            await embed(index)
+        await first.tend()
+        await second.tend()
+        for index in (first, second, first):
+            assert await near(index, "three") == await near(second, "three")
+            assert len(await near(index, "three")) == 3
+            await index.tend()
+            assert await index.pending(10) == []
+        await second.put("log", "reviewer", "3", talk("one"))
+        assert set(await server.points(NAME)) == {"e0"}
+        await first.put("log", "reviewer", "3", talk("one"))
+        assert await agrees(first, server) == 1
+        assert await agrees(second, server) == 1
+    finally:
+        await first.close()
+        await second.close()
 
 
 async def test_a_server_that_is_started_again_has_what_it_had(tmp_path: Path) -> None:
