@@ -18,12 +18,13 @@ COMMANDS = {
     "mcp": ("runtime.cli.mcp:mcp", "Serve the Model Context Protocol to a client that starts a process."),
     "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
     "readiness": ("runtime.cli.readiness:readiness", "Whether everything a daemon needs is there."),
-    "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, import …"),
+    "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, move …"),
     "push": ("runtime.cli.push:push", "Keep files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "Collections: list, new, search, summarize, get, update …"),
     "user": ("runtime.cli.user:user", "Users: add, list, remove."),
     "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),
     "secret": ("runtime.cli.secret:secret", "Secrets: show."),
+    "completion": ("runtime.cli.completion:completion", "Print the script that makes a shell complete commands."),
 }
 
 

@@ -26,7 +26,7 @@ them, leaves those."""
 
 
 @click.command(short_help="Keep files, folders or text in a collection, in chunks.")
-@click.argument("paths", metavar="PATH…|-", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH…|-", nargs=-1, required=True, type=click.Path())
 @click.option("--collection", metavar="NAME", help="Where it goes.  [default: the default collection]")
 @click.option("--project", "project_id", metavar="ID", help="The project that it belongs to.")
 @click.option("--type", "memory_type", type=click.Choice(TYPES), help="What it is.  [default: semantic]")
