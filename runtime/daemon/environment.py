@@ -58,7 +58,7 @@ VARIABLES: Final = {
             choices=("ollama", _OPENAI, NONE),
         ),
         Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes them."),
-        Variable("SUMMARIZATION_MAX_WORDS", "250", "Words of a summary at most.", most=5000),
+        Variable("SUMMARIZATION_MAX_WORDS", "`250`", "Words of a summary at most.", most=5000),
         Variable(
             _OPENAI_KEY, "", "The key that is sent to OpenAI, and to nobody else, where a provider above is `openai`."
         ),
