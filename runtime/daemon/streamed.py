@@ -81,6 +81,8 @@ async def _tell(
             last = loop.time()
         if left():
             task.cancel()
+    if news:
+        await _write(response, {"progress": news[-1]})
 
 
 async def _write(response: web.StreamResponse, line: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Household:
 
     async def resources(self) -> Sequence[Mapping[str, Any]]:
         """See `Backend`."""
-        return readables_listed() if self._caller.may("read") else []
+        return readables.listed() if self._caller.may("read") else []
 
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
@@ -76,21 +76,6 @@ class Household:
 @cache
 def _described(tool: Tool) -> Mapping[str, Any]:
     return described(tool)
-
-
-def readables_listed() -> list[dict[str, Any]]:
-    """Every readable under each of its addresses, as MCP writes a `Resource` or a `ResourceTemplate`."""
-    return [
-        {
-            "uriTemplate" if row.parameters else "uri": uri,
-            "name": row.name,
-            "title": row.title,
-            "description": row.doc,
-            "mimeType": "application/json",
-        }
-        for row in readables.READABLES.values()
-        for uri in row.uris
-    ]
 
 
 def _unforeseen(what: str) -> Failed:

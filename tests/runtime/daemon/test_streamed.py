@@ -17,7 +17,9 @@ from runtime.cli import client
 from runtime.daemon import streamed
 from runtime.daemon.streamed import LINES, Work
 from runtime.errors import SymbiontError, UsageError
+from runtime.mcp import link
 from runtime.memory.progress import Progress
+from runtime.tools import TOOLS
 
 Told = list[tuple[str, int, int]]
 
@@ -28,7 +30,7 @@ async def served(folder: Path, work: Work) -> AsyncIterator[str]:
     application = web.Application()
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await streamed.streamed(request, work)
+        return await streamed.streamed(request, work, TOOLS["memory_reindex"])
 
     application.router.add_post("/v1/{operation}", handle)
     runner = web.AppRunner(application, shutdown_timeout=1)
@@ -140,6 +142,43 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(web.StreamResponse, "write", refuse)
-        await streamed.streamed(request, work)
+        await streamed.streamed(request, work, TOOLS["memory_reindex"])
     assert finished.is_set()
     assert "result" in json.loads(written[-1])
+
+
+def test_who_abandons_its_work_says_so_by_the_same_header() -> None:
+    assert (link.ABANDON, link.LINES) == (streamed.ABANDON, LINES)
+
+
+async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_is_for_nobody_else(
+    tmp_path: Path,
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(_: Progress) -> dict[str, Any]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return {}
+
+    async with served(tmp_path, work) as path:
+        asked = asyncio.create_task(link.ask(path, "memory_reindex", {}))
+        await begun.wait()
+        asked.cancel()
+        async with asyncio.timeout(30):
+            await ended.wait()
+
+
+async def test_the_last_of_the_progress_is_told_also_of_what_is_done_at_once(tmp_path: Path) -> None:
+    told: Told = []
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        progress("reading", 3, 3)
+        return {}
+
+    async with served(tmp_path, work) as path:
+        await ask(path, told)
+    assert told == [("reading", 3, 3)]

@@ -39,11 +39,11 @@ class Connected:
 
         return asyncio.run_coroutine_threadsafe(asked(), self._loop).result(SECONDS)
 
-    def call(self, name: str, **arguments: Any) -> Any:
+    def call(self, name: str, /, **arguments: Any) -> Any:
         """A tool's result, as the client has it."""
         return self.ask(lambda client: client.call_tool(name, arguments))
 
-    def content(self, name: str, **arguments: Any) -> Any:
+    def content(self, name: str, /, **arguments: Any) -> Any:
         """What a tool answers; fails when it did."""
         result = self.call(name, **arguments)
         assert not result.is_error, result.content
