@@ -1,0 +1,159 @@
+"""`get`, `update` and `forget`: one item, by its id, and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.database import Database
+from runtime.memory.store import LARGEST_TEXT
+from tests.clocks import ManualClock
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
+
+NOWHERE = "019c5bb3-4040-7000-8000-000000000000"
+
+
+@pytest.fixture
+async def ask(tmp_path: Path) -> AsyncIterator[Asked]:
+    async with asking(tmp_path, collection("notes"), collection("archive")) as opened:
+        yield opened
+
+
+async def pushed(ask: Asked, text: str = "The walnut plan", **given: Any) -> str:
+    (memory_id,) = (await ask("push", ADA, text=text, **given))["memory_ids"]
+    assert isinstance(memory_id, str)
+    return memory_id
+
+
+async def test_an_update_changes_what_is_given_and_keeps_the_rest(tmp_path: Path, database: Database) -> None:
+    async with asking(tmp_path, collection("notes"), database=database) as ask:
+        memory_id = await pushed(ask, tags=["a"], source_uri="file:///a", memory_type="episodic")
+        before = await ask("get", memory_id=memory_id)
+        assert isinstance(ask.house.clock, ManualClock)
+        ask.house.clock.advance(3600)
+        after = await ask("update", memory_id=memory_id, text="The almond plan", tags="b")
+        kept = {name: value for name, value in before.items() if name not in {"text", "tags", "chunk_hash"}}
+        assert kept == {name: after[name] for name in kept}
+        assert (after["text"], after["tags"]) == ("The almond plan", ["b"])
+        assert after["chunk_hash"] != before["chunk_hash"]
+        assert await ask("get", memory_id=memory_id) == after
+        assert await ask.texts(query_text="almond") == ["The almond plan"]
+        assert await ask.texts(query_text="plan", tags="a") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({"project_id": "p"}, "project_id", "p"),
+        ({"memory_type": "procedural"}, "memory_type", "procedural"),
+        ({"source_uri": "file:///b"}, "source_uri", "file:///b"),
+        ({"tags": []}, "tags", []),
+        ({"tags": ["b", "a", "b"]}, "tags", ["a", "b"]),
+    ],
+)
+async def test_each_particular_can_be_changed_alone(ask: Asked, given: dict[str, Any], name: str, value: Any) -> None:
+    memory_id = await pushed(ask, tags=["x"], source_uri="file:///a")
+    before = await ask("get", memory_id=memory_id)
+    after = await ask("update", memory_id=memory_id, **given)
+    assert after == {**before, name: value}
+
+
+async def test_an_item_of_a_long_text_keeps_where_it_comes_from(ask: Asked) -> None:
+    ids = (await ask("push", text="One sentence of the text. " * 9, source_uri="file:///long"))["memory_ids"]
+    after = await ask("update", memory_id=ids[0], text="Said otherwise.")
+    assert after["provenance"]["session_id"] == "file:///long"
+
+
+async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
+    token = "ghp_" + "a1B2" * 9
+    after = await ask("update", memory_id=await pushed(ask), text=f"The token is {token}")
+    assert token not in str(after)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({}, None, "nothing to change"),
+        ({"text": ""}, "text", "blank"),
+        ({"text": " \n"}, "text", "blank"),
+        ({"text": "x" * (LARGEST_TEXT + 1)}, "text", "1,048,576 are the most"),
+        ({"text": 5}, "text", "string"),
+        ({"memory_type": "fact"}, "memory_type", "'episodic'"),
+        ({"tags": [1]}, "tags.0", "string"),
+        ({"project_id": ""}, "project_id", "at least 1"),
+        ({"source_uri": "symbiont:delivery/1"}, "source_uri", "given by the daemon"),
+        ({"timestamp": "2026-01-01T00:00:00Z"}, "timestamp", "no such parameter"),
+    ],
+)
+async def test_a_wrong_update_changes_nothing(
+    ask: Asked, given: dict[str, Any], field: str | None, message: str
+) -> None:
+    memory_id = await pushed(ask)
+    before = await ask("get", memory_id=memory_id)
+    failure = await ask.failure("update", memory_id=memory_id, **given)
+    assert (failure.code, failure.field) == ("invalid_params", field)
+    assert message in failure.message
+    assert await ask("get", memory_id=memory_id) == before
+
+
+async def test_what_is_forgotten_is_not_there_and_not_found(ask: Asked) -> None:
+    memory_id = await pushed(ask)
+    assert await ask.texts(query_text="walnut") == ["The walnut plan"]
+    assert await ask("forget", memory_id=memory_id) == {"memory_id": memory_id, "collection": "archive"}
+    assert await ask.texts(query_text="walnut") == []
+    for tool in ("get", "forget"):
+        failure = await ask.failure(tool, memory_id=memory_id)
+        assert (failure.code, "no collection has an item" in failure.message) == ("invalid_params", True)
+    assert (await ask("push", text="The walnut plan"))["inserted"] == 1
+
+
+@pytest.mark.parametrize(("tool", "more"), [("get", {}), ("update", {"text": "Bob's now"}), ("forget", {})])
+async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
+    ask: Asked, tool: str, more: dict[str, Any]
+) -> None:
+    memory_id = await pushed(ask)
+    theirs = await ask.failure(tool, BOB, memory_id=memory_id, **more)
+    none = await ask.failure(tool, BOB, memory_id=NOWHERE, **more)
+    assert theirs.message.replace(memory_id, NOWHERE) == none.message
+    assert (theirs.code, theirs.field, theirs.hint) == (none.code, none.field, none.hint)
+    assert (await ask("get", memory_id=memory_id))["text"] == "The walnut plan"
+
+
+async def test_an_admin_may_change_what_is_anothers_and_it_stays_theirs(ask: Asked) -> None:
+    memory_id = await pushed(ask)
+    after = await ask("update", OWNER_CALLER, memory_id=memory_id, tags="seen")
+    assert (after["user_id"], after["tags"]) == ("ada", ["seen"])
+
+
+async def test_an_item_is_found_in_whichever_collection_it_is(ask: Asked) -> None:
+    memory_id = await pushed(ask, collection="notes")
+    assert (await ask("get", memory_id=memory_id))["collection"] == "notes"
+    await ask("new-collection", name="third")
+    other = await pushed(ask, text="In the third", collection="third")
+    assert (await ask("update", memory_id=other, tags="x"))["collection"] == "third"
+    assert (await ask("forget", memory_id=other))["collection"] == "third"
+
+
+async def test_who_may_only_read_changes_and_forgets_nothing(ask: Asked) -> None:
+    memory_id = await pushed(ask)
+    assert (await ask("get", READER, memory_id=memory_id))["text"]
+    for tool, more in (("update", {"text": "x"}), ("forget", {})):
+        assert "scope write" in (await ask.failure(tool, READER, memory_id=memory_id, **more)).message
+
+
+@pytest.mark.parametrize("tool", ["get", "update", "forget"])
+@pytest.mark.parametrize("memory_id", ["", "x", NOWHERE.upper(), f"{NOWHERE} ", 5, None])
+async def test_what_is_no_id_is_refused_with_one_that_is(ask: Asked, tool: str, memory_id: Any) -> None:
+    failure = await ask.failure(tool, memory_id=memory_id)
+    assert (failure.code, failure.field) == ("invalid_params", "memory_id")
+    assert failure.example is not None
+
+
+async def test_an_update_to_what_another_item_says_already_leaves_both(ask: Asked) -> None:
+    first, second = await pushed(ask, "One"), await pushed(ask, "Two")
+    assert (await ask("update", memory_id=second, text="One"))["memory_id"] == second
+    assert (await ask("get", memory_id=first))["text"] == "One"
+    assert (await ask("push", text="One"))["skippedDuplicates"] == 1
