@@ -6,14 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.memory.item import Item
+from runtime.memory.item import Item, Provenance
 from runtime.memory.store import Part, Place
 from runtime.search.entry import Entry
 
-_ELSEWHERE = frozenset(
-    {"memory_id", "project_id", "agent_id", "user_id", "memory_type", "timestamp", "source_uri", "chunk_hash", "tags"}
-) | {"text"}
-"""The fields of an item that an entry has of its own."""
+_ABOUT_NOTHING = Provenance()
 
 
 def entries_of(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
@@ -80,7 +77,12 @@ def place_of(entry: Entry) -> Place | None:
 
 def _rest(item: Item, place: Place | None) -> str:
     rest: dict[str, Any] = {}
-    more = item.model_dump(mode="json", exclude=set(_ELSEWHERE), exclude_defaults=True)
+    more: dict[str, Any] = {}
+    if item.source_memory_ids:
+        more["source_memory_ids"] = item.source_memory_ids
+    if item.provenance != _ABOUT_NOTHING:
+        known = item.provenance.__dict__.items()
+        more["provenance"] = {name: value for name, value in known if value is not None and value != ()}
     if more:
         rest["item"] = more
     if place is not None:

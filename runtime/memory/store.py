@@ -289,12 +289,19 @@ def _texts(item: Item) -> Iterator[str]:
 
 
 def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:
-    return tuple(map(redacted_item, items))
+    harmless: set[str] = set()
+    return tuple([redacted_item(item, harmless) for item in items])
 
 
-def redacted_item(item: Item) -> Item:
-    """The item without secrets in any of its texts. Raises RefusedItem when that cannot be done."""
-    if all(_redacted_text(text) == text for text in (item.text, *_texts(item))):
+def redacted_item(item: Item, harmless: set[str] | None = None) -> Item:
+    """The item without secrets in any of its texts. Raises RefusedItem when that cannot be done.
+
+    `harmless`: what was found to be without, such as the source that many items have; it is added to.
+    """
+    said = [text for text in _texts(item) if harmless is None or text not in harmless]
+    if all(_redacted_text(text) == text for text in (item.text, *said)):
+        if harmless is not None:
+            harmless.update(said)
         return item
     fields = item.model_dump(exclude={"chunk_hash"})
     about = fields["provenance"]

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -83,7 +84,8 @@ class Codec:
         if item.source_memory_ids:
             content["of"] = item.source_memory_ids
         if item.provenance != _ABOUT_NOTHING:
-            content["about"] = {name: value for name, value in item.provenance if value is not None and value != ()}
+            known = item.provenance.__dict__.items()
+            content["about"] = {name: value for name, value in known if value is not None and value != ()}
         return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
 
     def item(self, row: Sequence[Any]) -> Item:
@@ -114,6 +116,8 @@ class Codec:
 
 def written(text: str) -> str:
     """A text as it stands in the clear: PostgreSQL takes no NUL."""
+    if "\x00" not in text and "\x1b" not in text:
+        return text
     return _ESCAPED.sub(lambda found: "\x1b0" if found[0] == "\x00" else "\x1b\x1b", text)
 
 
@@ -127,12 +131,14 @@ def ticks(time: datetime) -> int:
     return (time - _EPOCH) // _TICK
 
 
+@lru_cache(maxsize=1024)
 def source_key(source_uri: str | None) -> str | None:
     """What a source_uri is looked up by."""
     return None if source_uri is None else hashlib.sha256(source_uri.encode()).hexdigest()[:32]
 
 
-def tags_text(tags: Sequence[str]) -> str:
+@lru_cache(maxsize=1024)
+def tags_text(tags: tuple[str, ...]) -> str:
     """Tags as they stand in the clear."""
     return json.dumps(tags, ensure_ascii=False, separators=(",", ":")) if tags else "[]"
 
