@@ -54,7 +54,7 @@ class PostgresIndex(Index):
     """See the modules it is made of: `server` (connections), `writing`, `words`, `vectors` and `reading`."""
 
     def __init__(self, server: Server, options: PostgresOptions) -> None:
-        self._server = server
+        self.server = server
         self._options = options
         self._stems = Stems()
         self._tokenizer = Tokenizer()
@@ -74,12 +74,17 @@ class PostgresIndex(Index):
         """Whether it looks just now whether an HNSW index is to be made, or makes it."""
         return self._building is not None
 
+    async def versions(self) -> str:
+        """Which PostgreSQL and which pgvector it is in."""
+        server = await self.server.look(lambda connection: connection.fetchval("SHOW server_version"))
+        return f"PostgreSQL {server}, pgvector {'.'.join(map(str, self.server.made.vector))}"
+
     async def reachable(self) -> str | None:
-        await self._server.read(lambda connection: connection.execute("SELECT"))
-        return f"{self._server.shown}, schema {self._server.schema}"
+        await self.server.look(lambda connection: connection.execute("SELECT"))
+        return f"{self.server.shown}, schema {self.server.schema}"
 
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
-        return await self._server.read(lambda connection: reading.parts(connection, agent))
+        return await self.server.look(lambda connection: reading.parts(connection, agent))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
         fresh = await self._fresh(part, entries)
@@ -110,13 +115,13 @@ class PostgresIndex(Index):
             if _differs(found, model, dimension):
                 await writing.forget_vectors(connection)
 
-        if _differs(await self._server.read(writing.model_of), kept(model), dimension):
+        if _differs(await self.server.look(writing.model_of), kept(model), dimension):
             await self._write(work)
 
     async def pending(self, limit: int) -> Sequence[Pending]:
         if self._model is None:
             return ()
-        found = await self._server.read(lambda connection: reading.pending(connection, limit))
+        found = await self.server.look(lambda connection: reading.pending(connection, limit))
         if not found and limit > 0:
             self._build()
         return found
@@ -128,7 +133,7 @@ class PostgresIndex(Index):
         return await self._write(lambda connection: writing.embed(connection, kept(model), self._dimension, vectors))
 
     async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Scored:
-        return await self._server.read(
+        return await self.server.read(
             lambda connection: words.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
         )
 
@@ -136,23 +141,23 @@ class PostgresIndex(Index):
         self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         model = None if self._model is None else kept(self._model)
-        return await self._server.read(
+        return await self.server.read(
             lambda connection: vectors.nearest(
-                connection, self._options, self._server.made, model, vector, wanted, limit, also
+                connection, self._options, self.server.made, model, vector, wanted, limit, also
             )
         )
 
     async def around(self, keys: NDArray[np.int64]) -> Around:
-        return await self._server.read(lambda connection: reading.around(connection, keys))
+        return await self.server.look(lambda connection: reading.around(connection, keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
-        return await self._server.read(lambda connection: reading.entries(connection, keys))
+        return await self.server.look(lambda connection: reading.entries(connection, keys))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
-        return await self._server.read(lambda connection: reading.authors(connection, wanted))
+        return await self.server.look(lambda connection: reading.authors(connection, wanted))
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return await self._server.read(lambda connection: reading.stats(connection, self._server.schema, agent, user))
+        return await self.server.look(lambda connection: reading.stats(connection, self.server.schema, agent, user))
 
     async def close(self) -> None:
         if self._closed:
@@ -161,7 +166,7 @@ class PostgresIndex(Index):
         if self._building is not None:
             self._building.cancel()
             await asyncio.gather(self._building, return_exceptions=True)
-        await self._server.close()
+        await self.server.close()
         self._tokenizer.close()
         self._stems.close()
 
@@ -175,7 +180,7 @@ class PostgresIndex(Index):
                 await writing.fold(connection)
             return result
 
-        return await self._server.write(both)
+        return await self.server.write(both)
 
     async def _fresh(self, part: str, entries: Sequence[Entry]) -> dict[str, writing.Fresh]:
         texts = [(entry.text, about(entry.author, entry.time)) for entry in entries]
@@ -183,30 +188,30 @@ class PostgresIndex(Index):
         def work() -> dict[str, writing.Fresh]:
             return writing.fresh_of(entries, self._stems.counted(texts), part)
 
-        self._server.check()
+        self.server.check()
         try:
             return await asyncio.to_thread(work) if len(entries) > _ON_THE_LOOP else work()
         except UnicodeEncodeError as error:
-            raise self._server.failed(error) from None
+            raise self.server.failed(error) from None
 
     def _build(self) -> None:
         """Make the HNSW index in the background, if it is time for it."""
         if self._building is None and not self._closed:
-            self._building = asyncio.create_task(self._keep_graph(), name=f"HNSW of {self._server.schema}")
+            self._building = asyncio.create_task(self._keep_graph(), name=f"HNSW of {self.server.schema}")
 
     async def _keep_graph(self) -> None:
         try:
             stats = await self.stats()
             if stats.dimension is None or stats.embedded < hnsw.FROM_VECTORS:
                 return
-            graph = hnsw.graph_of(self._options, stats.dimension, self._server.made)
-            async with self._server.alone() as connection:
-                made = await hnsw.build(connection, self._server.schema, graph)
+            graph = hnsw.graph_of(self._options, stats.dimension, self.server.made)
+            async with self.server.alone() as connection:
+                made = await hnsw.build(connection, self.server.schema, graph)
             if made and graph is not None:
-                _log.info("an HNSW index was made", index=self._server.shown, vectors=stats.embedded, named=graph.name)
+                _log.info("an HNSW index was made", index=self.server.shown, vectors=stats.embedded, named=graph.name)
             self._problem = None
         except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            reason = error.line() if isinstance(error, IndexFailed) else self._server.failed(error).line()
+            reason = error.line() if isinstance(error, IndexFailed) else self.server.failed(error).line()
             self._problem = f"no HNSW index could be made, and every vector is compared: {reason}"
             _log.warning("no HNSW index could be made: every vector is compared", reason=reason)
         finally:

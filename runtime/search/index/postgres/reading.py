@@ -12,7 +12,6 @@ from runtime.search.entry import Entry, Filter
 from runtime.search.index.index import Around, IndexStats, Pending
 from runtime.search.index.postgres.filters import Where
 from runtime.search.index.postgres.stems import given
-from runtime.search.index.postgres.writing import model_of
 from runtime.search.index.schema import EPOCH
 
 if TYPE_CHECKING:
@@ -24,10 +23,11 @@ _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
     p."order", parts.name, e.line, e.rest
 FROM entries e JOIN places p USING (key) JOIN parts ON parts.key = e.part WHERE e.key = ANY($1::bigint[])"""
-_WAITING = "SELECT count(*) FROM waiting JOIN places p USING (key) WHERE "
-_BYTES = """
-SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1 AND relkind IN ('r', 'm')"""
+_STATS = """
+SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
+    (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+        WHERE relnamespace = to_regnamespace($1) AND relkind = 'r')"""
 
 
 async def parts(connection: Any, agent: str | None) -> dict[str, str]:
@@ -112,15 +112,13 @@ async def authors(connection: Any, wanted: Filter) -> list[str]:
 
 async def stats(connection: Any, schema: str, agent: str | None, user: str | None) -> IndexStats:
     """See `Index.stats`."""
-    where = Where().scope(agent, user)
-    sql = f"SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {where.sql}"  # noqa: S608
-    total = await connection.fetchval(sql, *where.values)
-    sql = _WAITING + where.sql if where.values else "SELECT count(*) FROM waiting"
-    embedded = total - await connection.fetchval(sql, *where.values)
-    found = await model_of(connection) if embedded else None
-    model, dimension = found or (None, None)
-    size = await connection.fetchval(_BYTES, schema)
-    return IndexStats(total, embedded, None if model is None else given(model), dimension, size)
+    where = Where(schema).scope(agent, user)
+    waiting = f" JOIN places p USING (key) WHERE {where.sql}" if where.values[1:] else ""
+    row = await connection.fetchrow(_STATS.format(scope=where.sql, waiting=waiting), *where.values)
+    total, waits, model, dimension, size = row
+    if total == waits or model is None or dimension is None:
+        return IndexStats(total, total - waits, None, None, size)
+    return IndexStats(total, total - waits, given(model), int(dimension), size)
 
 
 def _maybe(text: str | None) -> str | None:

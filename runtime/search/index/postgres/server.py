@@ -58,13 +58,22 @@ class Server:
         self._closed = False
         self._known = False
 
+    async def look(self, work: Work[T]) -> T:
+        """Run `work`, a single statement that reads."""
+        return await self._tried(lambda: self._in(work, contextlib.nullcontext))
+
     async def read(self, work: Work[T]) -> T:
-        """Run `work` on one state of everything, beside whoever writes."""
-        return await self._tried(lambda: self._in(work, reading=True))
+        """Run `work`, several statements, on one state of everything, beside whoever writes."""
+        return await self._tried(lambda: self._in(work, _reading))
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a transaction, while nobody else writes: neither here nor in another daemon."""
-        return await self._tried(lambda: self._in(work, reading=False))
+
+        async def locked(connection: Any) -> T:
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(self.schema))
+            return await work(connection)
+
+        return await self._tried(lambda: self._in(locked, _writing))
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[Any]:
@@ -114,7 +123,7 @@ class Server:
                 raise self.failed(error) from None
         raise AssertionError("the last try returns or raises")
 
-    async def _in(self, work: Work[T], *, reading: bool) -> T:
+    async def _in(self, work: Work[T], transaction: Callable[[Any], Any]) -> T:
         pool = await self._present()
         try:
             connection = await pool.acquire(timeout=self.seconds)
@@ -126,10 +135,7 @@ class Server:
                 ) from None
             raise
         try:
-            isolation = "repeatable_read" if reading else "read_committed"
-            async with connection.transaction(isolation=isolation, readonly=reading):
-                if not reading:
-                    await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(self.schema))
+            async with transaction(connection):
                 return await work(connection)
         except asyncpg.PostgresError as error:
             if gone(error):
@@ -154,6 +160,7 @@ class Server:
                     timeout=self.seconds,
                     command_timeout=self.seconds + _SLACK,
                     server_settings=self._settings(),
+                    reset=_as_it_is,
                 )
             return self._pool
 
@@ -190,6 +197,18 @@ class Server:
             # Compiling a query takes longer than these take to run.
             "jit": "off",
         }
+
+
+def _reading(connection: Any) -> Any:
+    return connection.transaction(isolation="repeatable_read", readonly=True)
+
+
+def _writing(connection: Any) -> Any:
+    return connection.transaction()
+
+
+async def _as_it_is(_connection: Any) -> None:
+    """Settings and locks are those of a transaction and end with it: there is nothing to put back."""
 
 
 async def _closed(pool: Any, seconds: float) -> None:

@@ -27,6 +27,9 @@ MOST: Final = 1_000
 ITERATIVE: Final = (0, 8)
 """The version of pgvector since which HNSW goes on until enough entries pass a filter."""
 
+_PLAN: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+"""Has the graph gone through from the nearest on, whatever PostgreSQL takes that to cost."""
+
 _JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
 # Added to, the distance is not what is indexed: everything is compared.
 _EXACT = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}{{where}} ORDER BY (v.vector <#> $1::real[]::vector) + 0, v.key LIMIT $2"  # noqa: E501
@@ -110,17 +113,16 @@ async def _by_graph(
     goes_on = made.vector >= ITERATIVE
     if limit > MOST and not goes_on:
         return ()
+    iterative = goes_on and (filtered or limit > MOST)
     candidates = MOST if filtered and not goes_on else min(MOST, max(options.ef_search, limit))
-    settings = [f"hnsw.ef_search = {candidates}", "enable_seqscan = off", "enable_sort = on", "enable_hashjoin = off"]
-    if goes_on:
-        settings.append("hnsw.iterative_scan = strict_order")
-    for setting in settings:
-        await connection.execute(f"SET LOCAL {setting}")
+    settings = {"hnsw.ef_search": str(candidates), **_PLAN}
+    if iterative:
+        settings |= {"hnsw.iterative_scan": "strict_order", "enable_sort": "off"}
+    await connection.execute("; ".join(f"SET LOCAL {name} = {value}" for name, value in settings.items()))
     kind = f"vector::{graph.type}({graph.dimension})"
-    sql = (_ON if goes_on else _NEAR).format(column=kind, type=kind, where=where.sql, candidates=candidates)
+    sql = (_ON if iterative else _NEAR).format(column=kind, type=kind, where=where.sql, candidates=candidates)
     rows: Sequence[Any] = await connection.fetch(sql, *where.values)
-    for setting in settings[1:4]:
-        await connection.execute(f"RESET {setting.partition(' ')[0]}")
+    await connection.execute("; ".join(f"RESET {name}" for name in settings))
     return rows
 
 

@@ -21,6 +21,7 @@ from runtime.memory import Item
 from runtime.memory.opened import open_memory
 from runtime.search.errors import IndexFailed
 from runtime.search.index import Index, open_index
+from runtime.search.index.postgres.opened import PostgresIndex
 from runtime.search.index.postgres.tables import lock_of
 from runtime.search.question import Question
 from tests.runtime.search.index import postgres_server
@@ -201,19 +202,33 @@ async def test_a_connection_that_is_cut_off_in_the_middle_of_a_put_is_made_again
     await index.close()
 
 
-async def test_a_pool_that_is_full_says_so_and_what_takes_too_long_is_given_up(options: Options) -> None:
+async def test_a_pool_that_is_full_says_so(options: Options) -> None:
     index = await opened(options, pool=1, timeout="1s")
+    assert isinstance(index, PostgresIndex)
+    await index.put("log", "reviewer", "1", talk("one"))
+    going_on = asyncio.Event()
+
+    async def slow(_connection: Any) -> None:
+        await going_on.wait()
+
+    holding = asyncio.create_task(index.server.look(slow))
+    with pytest.raises(IndexFailed, match="all 1 connections are busy") as failed:
+        await index.parts()
+    assert "pool" in str(failed.value.hint)
+    going_on.set()
+    await holding
+    assert await index.parts() == {"log": "1"}
+    await index.close()
+
+
+async def test_what_takes_too_long_is_given_up_and_nothing_is_half_written(options: Options) -> None:
+    index = await opened(options, timeout="1s")
     await index.put("log", "reviewer", "1", talk("one"))
     async with held(options, "SELECT pg_advisory_xact_lock($1)", lock_of(options["schema"])):
-        putting = asyncio.create_task(index.put("log", "reviewer", "2", talk("two")))
-        await waits(options)
-        with pytest.raises(IndexFailed) as failed:
-            await asyncio.gather(*(index.parts() for _ in range(2)))
-        assert "connections are busy" in failed.value.line() or "statement timeout" in failed.value.line()
-        with pytest.raises(IndexFailed, match="statement timeout") as slow:
-            await putting
-        assert "timeout" in str(slow.value.hint)
-    assert await index.parts() == {"log": "1"}
+        with pytest.raises(IndexFailed, match="statement timeout") as failed:
+            await index.put("log", "reviewer", "2", talk("two"))
+        assert "timeout" in str(failed.value.hint)
+        assert await said(index, "one") == ["e0"]
     await index.put("log", "reviewer", "2", talk("two"))
     assert await said(index, "two") == ["e0"]
     await index.close()

@@ -1,0 +1,328 @@
+"""`python -m bench.indexes [--items N] [--json]`: pgvector's HNSW beside comparing every vector, and beside `embedded`.
+
+*Recall@10* is how many of the ten entries with the highest cosine HNSW finds, over questions that are no entries, for
+several `ef_search`. *Latency* is of one question at a time, the sides taking turns in one run: the nearest of a vector
+(as many as the engine asks for), the entries that hold words, and the product's whole search. Filters are of no entry,
+of a third, a tenth and a hundredth. PostgreSQL runs on the same machine, over a socket, with its default settings.
+
+Texts are sentences of the docstrings of this Python's own library and packages. Their vectors are those of `local`
+where it is installed: real ones, and most of the run; `--vectors FILE` keeps them for the next. Else they are drawn
+round as many centres as a hundredth of the entries, and the result says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import statistics
+import sysconfig
+import tempfile
+import time
+import warnings
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.postgresql import NAMED, postgresql
+from dslc.blocks import Choice
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.engine import CANDIDATES, search
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import Index, open_index
+from runtime.search.index.postgres.opened import PostgresIndex
+from runtime.search.question import Question, understand
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+ITEMS = 50_000
+QUERIES = 100
+EF_SEARCH = (40, 100, 200, 400)
+_PART = 500
+_START = datetime(2025, 1, 1, tzinfo=UTC)
+_AT_ONCE = 256
+FILTERS: Mapping[str, Filter] = {
+    "none": Filter(),
+    "a third": Filter(tags_any=frozenset({"third"})),
+    "a tenth": Filter(agent="agent-3"),
+    "a hundredth": Filter(tags_any=frozenset({"hundredth"})),
+}
+
+
+def texts(count: int) -> list[str]:
+    """So many different sentences of docstrings, in an order that chance gives. Raises SystemExit when there are not
+    as many."""
+    found: dict[str, None] = {}
+    for folder in ("stdlib", "purelib"):
+        for path in sorted(Path(sysconfig.get_path(folder)).rglob("*.py")):
+            if folder == "purelib" or "site-packages" not in path.parts:
+                found.update(dict.fromkeys(_sentences(path)))
+        if len(found) >= 2 * count:
+            break
+    chosen = list(found)
+    random.Random(1).shuffle(chosen)
+    if len(chosen) < count:
+        raise SystemExit(f"there are {len(chosen):,} sentences in this Python's docstrings: ask for fewer items")
+    return chosen[:count]
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            for sentence in re.split(r"\n\s*\n|(?<=[.!?:])\s", ast.get_docstring(node) or ""):
+                text = " ".join(sentence.split())
+                if 25 <= len(text) <= 200 and text.isascii() and text.count(" ") >= 4:
+                    yield text
+
+
+def entries(said: Sequence[str]) -> list[Entry]:
+    """An entry of each text, of ten agents, in conversations of 500."""
+    return [
+        Entry(
+            id=f"{number:08}",
+            agent=f"agent-{number // _PART % 10}",
+            user="owner",
+            project=None,
+            type="episodic",
+            time=_START + timedelta(minutes=number),
+            source=None,
+            tags=(*(("third",) if number % 3 == 0 else ()), *(("hundredth",) if number % 100 == 0 else ())),
+            text=text,
+            hash=hashlib.sha256(text.encode()).hexdigest(),
+            author="Dana Miller" if number % 2 else "Robin Weber",
+            group=f"conversation-{number // _PART}",
+            order=number,
+            part=f"part-{number // _PART}",
+        )
+        for number, text in enumerate(said)
+    ]
+
+
+async def embedded_texts(said: Sequence[str], kept: Path | None) -> tuple[str, Vectors]:
+    """What made them, and the vectors of these texts: those of the file, if it has as many."""
+    import numpy as np
+
+    if kept is not None and kept.is_file():
+        made: Vectors = np.load(kept)
+        if len(made) == len(said):
+            return kept.stem, made
+
+    if default_embedding() is None:
+        chance = np.random.default_rng(4)
+        centres = chance.normal(size=(max(len(said) // 100, 1), 384))
+        drawn = centres[chance.integers(0, len(centres), len(said))] + 0.7 * chance.normal(size=(len(said), 384))
+        return "drawn round centres", (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    embedder = await open_embedding(None, {})
+    assert embedder is not None
+    batches = (list(said[begin : begin + _AT_ONCE]) for begin in range(0, len(said), _AT_ONCE))
+    made = np.concatenate([await embedder.embed(batch) for batch in batches])
+    await embedder.close()
+    if kept is not None:
+        np.save(kept, made)
+    return embedder.model, made
+
+
+class Known:
+    """An embedder that has every vector by heart, so that searches are measured and not the model."""
+
+    name = model = "known"
+    dimension = 384
+
+    def __init__(self, vectors: Mapping[str, Any]) -> None:
+        self._vectors = vectors
+
+    async def embed(self, given: Sequence[str]) -> Any:
+        """One row for each text."""
+        import numpy as np
+
+        return np.stack([self._vectors[text] for text in given])
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+async def fill(index: Index, every: Sequence[Entry], vectors: Mapping[str, Any]) -> tuple[float, float]:
+    """Put everything and give it its vectors; the seconds that both took."""
+    begin = time.perf_counter()
+    for start in range(0, len(every), _PART):
+        some = every[start : start + _PART]
+        await index.put(some[0].part, some[0].agent, "1", some)
+    put = time.perf_counter()
+    await index.use_model("known", 384)
+    while pending := await index.pending(1000):
+        await index.embedded([(each, vectors[each.text]) for each in pending])
+    return put - begin, time.perf_counter() - put
+
+
+async def graph_made(index: PostgresIndex) -> float:
+    """Wait for the HNSW index; the seconds it takes from now on."""
+    begin = time.perf_counter()
+    while index.building:
+        await asyncio.sleep(0.05)
+    return time.perf_counter() - begin
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Indexes that hold the same, and questions with their vectors."""
+
+    sides: Mapping[str, Index]
+    questions: Sequence[str]
+    vectors: Mapping[str, Any]
+
+    async def latency(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Milliseconds at p50 and p95 of each thing asked, by filter and side."""
+        times: dict[tuple[str, str, str], list[float]] = {}
+        for name, wanted in FILTERS.items():
+            for question in self.questions:
+                for side, index in self.sides.items():
+                    for what, call in self._asked(index, question, wanted):
+                        times.setdefault((what, name, side), []).append(await _milliseconds(call))
+        told: dict[str, dict[str, dict[str, float]]] = {}
+        for (what, name, side), found in times.items():
+            ordered = sorted(found)
+            row = told.setdefault(f"{what}, filter {name}", {})
+            row[side] = {
+                "p50": round(statistics.median(ordered), 1),
+                "p95": round(ordered[len(ordered) * 95 // 100], 1),
+            }
+        return told
+
+    def _asked(self, index: Index, question: str, wanted: Filter) -> Iterator[tuple[str, Awaitable[object]]]:
+        asked = Question(text=question, now=_START, wanted=wanted)
+        embedder: Any = Known({understand(asked, []).meaning: self.vectors[question]})
+        yield "nearest 10", index.nearest(self.vectors[question], wanted, 10)
+        yield f"nearest {CANDIDATES}", index.nearest(self.vectors[question], wanted, CANDIDATES)
+        yield "words", index.keyword(understand(asked, []).words, wanted, CANDIDATES)
+        yield "search", search(index, embedder, asked)
+
+    async def recall(self, exact: Index, graphs: Mapping[int, Index]) -> dict[str, dict[str, float]]:
+        """The share of the ten nearest that each `ef_search` finds, by filter."""
+        told: dict[str, dict[str, float]] = {}
+        for name, wanted in FILTERS.items():
+            best = [await _ten(exact, self.vectors[question], wanted, 10) for question in self.questions]
+            for ef_search, graph in graphs.items():
+                for limit in (10, CANDIDATES):
+                    found = [await _ten(graph, self.vectors[question], wanted, limit) for question in self.questions]
+                    shares = [len(ten & there) / max(len(ten), 1) for ten, there in zip(best, found, strict=True)]
+                    row = told.setdefault(f"ef_search {ef_search}, {limit} asked for", {})
+                    row[name] = round(statistics.mean(shares), 4)
+        return told
+
+
+async def _ten(index: Index, vector: Any, wanted: Filter, limit: int) -> set[int]:
+    return set((await index.nearest(vector, wanted, limit)).keys[:10].tolist())
+
+
+async def _milliseconds(call: Awaitable[object]) -> float:
+    begin = time.perf_counter()
+    await call
+    return (time.perf_counter() - begin) * 1000
+
+
+async def measure(url: str, items: int, queries: int, kept: Path | None) -> dict[str, Any]:
+    """Everything, as a JSON object."""
+    every = texts(items + queries)
+    begin = time.perf_counter()
+    model, made = await embedded_texts(every, kept)
+    embedding = time.perf_counter() - begin
+    vectors = dict(zip(every, made, strict=True))
+    load = os.getloadavg()[0]
+    async with contextlib.AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+
+        async def opened(**options: Any) -> PostgresIndex:
+            given = {"url": url, "schema": "bench_indexes", **options}
+            index = await open_index(Choice(name="postgres"), None, given)
+            assert isinstance(index, PostgresIndex)
+            stack.push_async_callback(index.close)
+            return index
+
+        hnsw, exact = await opened(), await opened(exact=True)
+        local = await open_index(None, Path(folder) / "index.db", {})
+        stack.push_async_callback(local.close)
+        seconds: dict[str, tuple[float, ...]] = {
+            name: await fill(index, entries(every[:items]), vectors)
+            for name, index in (("embedded", local), ("postgres", hnsw))
+        }
+        graph = await graph_made(hnsw)
+        graphs: dict[int, Index] = {ef_search: await opened(ef_search=ef_search) for ef_search in EF_SEARCH}
+        run = Run({"embedded": local, "exact": exact, "HNSW": hnsw}, every[items:], vectors)
+        recall = await run.recall(exact, graphs)
+        latency = await run.latency()
+        sizes = {"embedded": (await local.stats()).bytes, "postgres": (await hnsw.stats()).bytes}
+        version = await hnsw.versions()
+    return {
+        "items": items,
+        "questions": queries,
+        "vectors": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "server": version,
+        "seconds": {
+            "embedding": round(embedding, 1),
+            **{f"put, {name}": round(put, 1) for name, (put, _) in seconds.items()},
+            **{f"vectors, {name}": round(given, 1) for name, (_, given) in seconds.items()},
+            "HNSW": round(graph, 1),
+        },
+        "megabytes": {name: round(size / 1e6, 1) for name, size in sizes.items()},
+        "recall": recall,
+        "milliseconds": latency,
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """The measurement as Markdown tables."""
+    lines = [
+        f"{result['items']:,} items, vectors of {result['vectors']}, {result['server']}, load {result['load']}",
+        "",
+    ]
+    lines += [f"recall@10 | {' | '.join(FILTERS)}", "|".join(["---", *["---:"] * len(FILTERS)])]
+    lines += [
+        f"{name} | {' | '.join(f'{share:.3f}' for share in row.values())}" for name, row in result["recall"].items()
+    ]
+    lines += ["", "p50 / p95 ms | embedded | exact | HNSW", "---|---:|---:|---:"]
+    for name, row in result["milliseconds"].items():
+        lines.append(f"{name} | {' | '.join(map(_both, row.values()))}")
+    lines += ["", f"seconds: {result['seconds']}", f"megabytes: {result['megabytes']}"]
+    return "\n".join(lines)
+
+
+def _both(times: Mapping[str, float]) -> str:
+    return f"{times['p50']} / {times['p95']}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.indexes", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--items", type=int, default=ITEMS, help=f"entries (default {ITEMS:,})")
+    parser.add_argument("--queries", type=int, default=QUERIES, help=f"questions (default {QUERIES})")
+    parser.add_argument("--vectors", type=Path, help="a .npy file, named for the model, that keeps the vectors")
+    options = parser.parse_args()
+    with postgresql() as server:
+        if server is None:
+            raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
+        result = asyncio.run(measure(server, options.items, options.queries, options.vectors))
+    print(json.dumps(result, indent=2) if options.json else table(result))
+
+
+if __name__ == "__main__":
+    main()
