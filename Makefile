@@ -52,6 +52,7 @@ grammar: .venv/installed ## write what is generated from both grammars (needs th
 docs: .venv/installed ## write docs/reference from the compiler's own tables
 	$(BIN)/dslc docs --output docs/reference
 	$(BIN)/python -m runtime.webhooks.overview
+	$(BIN)/python -m runtime.tools.overview
 
 editors: .venv/installed-dev ## write the grammar and snippets of the extension for VS Code from the language's tables
 	$(BIN)/python -m dslc.language_server.textmate editors/vscode

@@ -70,21 +70,25 @@ class Tool:
         function: Function,
         scope: Scope,
         name: str | None = None,
+        *,
         destructive: bool = False,
         idempotent: bool | None = None,
         example: Mapping[str, Any] | None = None,
         shows_secret: bool = False,
         indexes: bool = True,
+        read_only: bool | None = None,
     ) -> None:
         """`scope`: what the caller needs. `name`: the function's unless given; dashes are allowed. `idempotent`:
         whether calling it again changes nothing more, as reading never does. `example`: right parameters, by name, for
-        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere.
-        `indexes`: whether it may look at memories' indexes, so that they have to be open."""
+        errors and for the description. `shows_secret`: its result holds a secret, which is kept nowhere. `indexes`:
+        whether it may look at memories' indexes, so that they have to be open. `read_only`: whether it changes nothing,
+        as what needs no more than the scope `read` never does."""
         self.function = function
         self.scope = scope
         self.name = name or function.__name__
         self.destructive = destructive
-        self.idempotent = scope == "read" if idempotent is None else idempotent
+        self.read_only = scope == "read" if read_only is None else read_only
+        self.idempotent = self.read_only if idempotent is None else idempotent
         self.example = example
         self.shows_secret = shows_secret
         self.indexes = indexes
@@ -94,11 +98,6 @@ class Tool:
     def doc(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it changes nothing."""
-        return self.scope == "read"
 
     @property
     def annotations(self) -> Annotations:

@@ -1,0 +1,132 @@
+"""Writes docs/tools.md from the table of tools and that of readables: `python -m runtime.tools.overview`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from runtime.tools import TOOLS, Tool
+from runtime.tools.failure import CODES
+from runtime.tools.readables import READABLES, SCHEMES
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
+
+_HEAD: Final = """# Tools
+
+What agents, clients of the Model Context Protocol, HTTP and commands can have done: one table, the same for all. This
+page is written from it by `python -m runtime.tools.overview`.
+
+- MCP: each is a tool under its name ([mcp.md](mcp.md)).
+- HTTP: `POST /v1/tools/NAME` with its parameters as a JSON object ([http.md](http.md)).
+- Who is asking comes from the token, or is `owner` on the machine itself; no parameter says it. With the scope `admin`
+  a caller sees everybody's, otherwise its own.
+
+An unknown parameter is refused, and so is a value of another type.
+"""
+
+_FAILURES: Final = """## When a call fails
+
+Every failure is one of three kinds. The message says which parameter is wrong and what would be right, and reaches the
+model as it stands, for instance `invalid_params: limit: Input should be greater than or equal to 1. For example:
+{"limit": 5}`.
+
+| kind | |
+|---|---|
+"""
+
+_READABLES: Final = """## Readables
+
+What a client may look at before it calls anything: as MCP resources, and by `GET /v1/PATH`. They need the scope `read`.
+
+| path | addresses | |
+|---|---|---|
+"""
+
+
+def render() -> str:
+    """The page."""
+    return "\n".join((_HEAD, _summary(), *map(_section, TOOLS.values()), _readables(), _failures()))
+
+
+def _summary() -> str:
+    rows = (
+        f"| [`{tool.name}`](#{tool.name}) | {tool.scope} | {_does(tool)} | {_first(tool)} |" for tool in TOOLS.values()
+    )
+    return "\n".join(("| tool | scope | changes | |", "|---|---|---|---|", *rows, ""))
+
+
+def _does(tool: Tool) -> str:
+    told = tool.annotations
+    if told.read_only:
+        return "nothing"
+    words = ["deletes or overwrites" if told.destructive else "adds"]
+    if told.idempotent:
+        words.append("twice is as once")
+    return ", ".join(words)
+
+
+def _first(tool: Tool) -> str:
+    return tool.doc.partition("\n")[0]
+
+
+def _section(tool: Tool) -> str:
+    lines = [f"## {tool.name}", "", tool.doc, "", f"Needs the scope `{tool.scope}`.", ""]
+    if tool.parameters.model_fields:
+        lines += ["| parameter | | |", "|---|---|---|", *_parameters(tool), ""]
+    lines += ["For example:", "", "```json", json.dumps(tool.example or {}, indent=2, ensure_ascii=False), "```", ""]
+    answers = ", ".join(f"`{name}`" for name in tool.result_schema.get("properties", {}))
+    lines += [f"Answers {answers}.", ""]
+    return "\n".join(lines)
+
+
+def _parameters(tool: Tool) -> Iterator[str]:
+    schema = tool.schema
+    required = schema.get("required", ())
+    for name in tool.parameters.model_fields:
+        part = schema["properties"][name]
+        others = [alias for alias, full in tool.aliases.items() if full == name]
+        called = " or ".join(f"`{each}`" for each in (name, *others))
+        need = "required" if name in required else _default(part)
+        yield f"| {called} | {_kind(part)}{need and f', {need}'} | {_cell(part.get('description', ''))} |"
+
+
+def _default(part: Mapping[str, Any]) -> str:
+    value = part.get("default")
+    return "" if value in (None, [], {}) else f"default `{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _kind(part: Mapping[str, Any]) -> str:
+    """What a value may be, in words; null, which is the same as nothing, is left out."""
+    if "anyOf" in part:
+        kinds = [_kind(each) for each in part["anyOf"] if each.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in part:
+        return ", ".join(f"`{each}`" for each in part["enum"])
+    kind = str(part.get("type", "anything"))
+    if kind == "array":
+        return f"list of {_kind(part.get('items', {}))}"
+    bounds = [f"{word} {part[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in part]
+    kind = {"string": "text", "integer": "number", "boolean": "`true` or `false`"}.get(kind, kind)
+    return " ".join((kind, *bounds))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "&#124;").replace("\n", " ")
+
+
+def _readables() -> str:
+    rows = (
+        f"| `{row.path}` | {', '.join(f'`{scheme}{row.path}`' for scheme in SCHEMES)} | {row.doc} |"
+        for row in READABLES.values()
+    )
+    return "\n".join((f"{_READABLES}{next(rows)}", *rows, ""))
+
+
+def _failures() -> str:
+    return _FAILURES + "\n".join(f"| `{code}` | {what} |" for code, what in CODES.items()) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

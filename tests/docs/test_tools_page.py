@@ -1,0 +1,21 @@
+"""The page about tools is the table's own."""
+
+from __future__ import annotations
+
+import re
+
+from runtime.tools import TOOLS
+from runtime.tools.overview import PAGE, render
+from runtime.tools.readables import READABLES
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    assert render() == TEXT, "run `make docs`"
+
+
+def test_every_tool_and_every_readable_stands_on_it() -> None:
+    assert re.findall(r"^## ([a-z_-]+)$", TEXT, re.MULTILINE) == list(TOOLS)
+    for path in READABLES:
+        assert f"`symbiont://{path}`" in TEXT
