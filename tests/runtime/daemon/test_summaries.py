@@ -21,24 +21,23 @@ NOTES = ["The deploy failed. The disk was full.", "Ada freed the disk."]
 @pytest.fixture
 def ollama() -> Iterator[Service]:
     """One that runs in a thread, so that tests may wait for processes."""
-    found: list[Service] = []
+    found: list[tuple[Service, asyncio.AbstractEventLoop, asyncio.Event]] = []
     begun = threading.Event()
-    loop = asyncio.new_event_loop()
-    ended = asyncio.Event()
 
     async def serve() -> None:
-        async with serving("ollama") as running_:
-            found.append(running_)
+        async with serving("ollama") as service:
+            found.append((service, asyncio.get_running_loop(), asyncio.Event()))
             begun.set()
-            await ended.wait()
+            await found[0][2].wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    # What it never answers is cancelled in the end.
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert begun.wait(30)
-    yield found[0]
+    service, loop, ended = found[0]
+    yield service
     loop.call_soon_threadsafe(ended.set)
     thread.join(30)
-    loop.close()
 
 
 def tool(daemon: Daemon, token: str, name: str, **given: Any) -> dict[str, Any]:
