@@ -11,6 +11,8 @@ import pytest
 from runtime.api.problem import TITLES
 from runtime.api.resources import RESOURCES
 from runtime.identity import SCOPES
+from runtime.tools import TOOLS
+from runtime.tools.readables import READABLES
 from runtime.webhooks import verify
 from runtime.webhooks.made import make_secret
 from runtime.webhooks.refusal import Refused
@@ -19,8 +21,19 @@ PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-
 
 
 def test_every_resource_stands_on_the_page_with_its_scope() -> None:
-    rows = re.findall(r"^\| `([A-Z]+) (/v1/[^`?]*)[^`]*` \| (\w+) \|", PAGE, re.MULTILINE)
-    assert set(rows) == {(row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in RESOURCES}
+    rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)[^`]*` \| ([\w' ]+) \|", PAGE, re.MULTILINE))
+    tools = {row for row in RESOURCES if row.path == f"/v1/tools/{row.tool.name}"}
+    assert {row.tool.name for row in tools} == set(TOOLS)
+    for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{readable}", "read")}
+    assert rows - for_all == {
+        (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in RESOURCES if row not in tools
+    }
+    assert for_all < rows
+
+
+def test_every_readable_stands_on_the_page() -> None:
+    for path in READABLES:
+        assert f"`{path}`" in PAGE
 
 
 def test_every_kind_of_problem_stands_on_the_page_with_its_status() -> None:
