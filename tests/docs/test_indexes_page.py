@@ -1,0 +1,37 @@
+"""The page of indexes: it knows every row, and what it says of them is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from runtime.memory.embedding_queue import LONGEST_WAIT_FOR_AN_INDEX
+from runtime.search.index import INDEXES
+from runtime.search.index.qdrant.opening import QdrantOptions
+from runtime.search.index.qdrant.point import INDEXED
+from runtime.search.index.qdrant.qdrant import GRACE_SECONDS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = " ".join((DOCS / "indexes.md").read_text(encoding="utf-8").split())
+QDRANT = PAGE[PAGE.index("## Qdrant") :]
+
+
+def test_every_index_is_in_its_table() -> None:
+    table = (DOCS / "indexes.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(INDEXES)
+
+
+def test_the_tests_that_it_names_are_there() -> None:
+    assert all((DOCS.parent / path).exists() for path in re.findall(r"`((?:tests|bench)/[\w/.]+)`", PAGE))
+
+
+def test_what_it_says_of_qdrant_is_that_of_the_code() -> None:
+    seconds = QdrantOptions().timeout.total_seconds()
+    for said in (
+        f"at most `timeout`, {seconds:g} seconds without one",
+        f"deleted after {GRACE_SECONDS / 60:g} minutes",
+        f"done within {LONGEST_WAIT_FOR_AN_INDEX:g} seconds",
+    ):
+        assert said in QDRANT
+    made_first = QDRANT[QDRANT.index("Payload indexes for") : QDRANT.index("are made before")]
+    assert set(re.findall(r"`(\w+)`", made_first)) == set(INDEXED)
