@@ -6,7 +6,7 @@ several `ef_search`. *Latency* is of one question at a time, the sides taking tu
 of a third, a tenth and a hundredth. PostgreSQL runs on the same machine, over a socket, with its default settings.
 
 Texts are sentences of the docstrings of this Python's own library and packages. Their vectors are those of `local`
-where it is installed: real ones, and most of the run; `--vectors FILE` keeps them for the next. Else they are drawn
+where it is installed: real ones, and most of the run; `--kept FILE` keeps both for the next. Else they are drawn
 round as many centres as a hundredth of the entries, and the result says so.
 """
 
@@ -29,6 +29,7 @@ import warnings
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,18 +65,18 @@ FILTERS: Mapping[str, Filter] = {
 def texts(count: int) -> list[str]:
     """So many different sentences of docstrings, in an order that chance gives. Raises SystemExit when there are not
     as many."""
-    found: dict[str, None] = {}
-    for folder in ("stdlib", "purelib"):
-        for path in sorted(Path(sysconfig.get_path(folder)).rglob("*.py")):
-            if folder == "purelib" or "site-packages" not in path.parts:
-                found.update(dict.fromkeys(_sentences(path)))
-        if len(found) >= 2 * count:
-            break
-    chosen = list(found)
+    chosen = list(islice(dict.fromkeys(text for path in _modules() for text in _sentences(path)), count))
     random.Random(1).shuffle(chosen)
     if len(chosen) < count:
         raise SystemExit(f"there are {len(chosen):,} sentences in this Python's docstrings: ask for fewer items")
-    return chosen[:count]
+    return chosen
+
+
+def _modules() -> Iterator[Path]:
+    for folder in ("stdlib", "purelib"):
+        for path in sorted(Path(sysconfig.get_path(folder)).rglob("*.py")):
+            if folder == "purelib" or "site-packages" not in path.parts:
+                yield path
 
 
 def _sentences(path: Path) -> Iterator[str]:
@@ -116,28 +117,37 @@ def entries(said: Sequence[str]) -> list[Entry]:
     ]
 
 
-async def embedded_texts(said: Sequence[str], kept: Path | None) -> tuple[str, Vectors]:
-    """What made them, and the vectors of these texts: those of the file, if it has as many."""
+async def embedded_texts(count: int) -> tuple[str, list[str], Vectors]:
+    """What made the vectors, so many texts, and their vectors."""
     import numpy as np
 
-    if kept is not None and kept.is_file():
-        made: Vectors = np.load(kept)
-        if len(made) == len(said):
-            return kept.stem, made
-
+    said = texts(count)
     if default_embedding() is None:
         chance = np.random.default_rng(4)
         centres = chance.normal(size=(max(len(said) // 100, 1), 384))
         drawn = centres[chance.integers(0, len(centres), len(said))] + 0.7 * chance.normal(size=(len(said), 384))
-        return "drawn round centres", (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+        lengths = np.linalg.norm(drawn, axis=1, keepdims=True)
+        return "drawn round centres", said, (drawn / lengths).astype(np.float32)
     embedder = await open_embedding(None, {})
     assert embedder is not None
     batches = (list(said[begin : begin + _AT_ONCE]) for begin in range(0, len(said), _AT_ONCE))
     made = np.concatenate([await embedder.embed(batch) for batch in batches])
     await embedder.close()
-    if kept is not None:
-        np.save(kept, made)
-    return embedder.model, made
+    return embedder.model, said, made
+
+
+async def kept_texts(count: int, file: Path | None) -> tuple[str, list[str], Vectors]:
+    """The same, from the file if that has as many; else they are put there."""
+    import numpy as np
+
+    if file is not None and file.is_file():
+        with np.load(file) as kept:
+            if len(kept["texts"]) == count:
+                return str(kept["model"]), kept["texts"].tolist(), kept["vectors"]
+    model, said, made = await embedded_texts(count)
+    if file is not None:
+        np.savez(file, model=np.array(model), texts=np.array(said), vectors=made)
+    return model, said, made
 
 
 class Known:
@@ -240,9 +250,8 @@ async def _milliseconds(call: Awaitable[object]) -> float:
 
 async def measure(url: str, items: int, queries: int, kept: Path | None) -> dict[str, Any]:
     """Everything, as a JSON object."""
-    every = texts(items + queries)
     begin = time.perf_counter()
-    model, made = await embedded_texts(every, kept)
+    model, every, made = await kept_texts(items + queries, kept)
     embedding = time.perf_counter() - begin
     vectors = dict(zip(every, made, strict=True))
     load = os.getloadavg()[0]
@@ -315,12 +324,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--items", type=int, default=ITEMS, help=f"entries (default {ITEMS:,})")
     parser.add_argument("--queries", type=int, default=QUERIES, help=f"questions (default {QUERIES})")
-    parser.add_argument("--vectors", type=Path, help="a .npy file, named for the model, that keeps the vectors")
+    parser.add_argument("--kept", type=Path, help="a .npz file that keeps the texts and their vectors")
     options = parser.parse_args()
     with postgresql() as server:
         if server is None:
             raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
-        result = asyncio.run(measure(server, options.items, options.queries, options.vectors))
+        result = asyncio.run(measure(server, options.items, options.queries, options.kept))
     print(json.dumps(result, indent=2) if options.json else table(result))
 
 

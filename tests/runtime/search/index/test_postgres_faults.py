@@ -206,12 +206,14 @@ async def test_a_pool_that_is_full_says_so(options: Options) -> None:
     index = await opened(options, pool=1, timeout="1s")
     assert isinstance(index, PostgresIndex)
     await index.put("log", "reviewer", "1", talk("one"))
-    going_on = asyncio.Event()
+    begun, going_on = asyncio.Event(), asyncio.Event()
 
     async def slow(_connection: Any) -> None:
+        begun.set()
         await going_on.wait()
 
     holding = asyncio.create_task(index.server.look(slow))
+    await begun.wait()
     with pytest.raises(IndexFailed, match="all 1 connections are busy") as failed:
         await index.parts()
     assert "pool" in str(failed.value.hint)
