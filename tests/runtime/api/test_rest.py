@@ -41,7 +41,7 @@ async def any_house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
 def is_problem(reply: Reply, status: int, kind: str) -> dict[str, Any]:
     assert reply.status == status, reply
     assert reply.content_type == "application/problem+json"
-    problem = told(reply)
+    problem: dict[str, Any] = told(reply)
     assert problem["type"] == f"urn:symbiont:problem:{kind}"
     assert problem["status"] == status
     assert problem["title"]

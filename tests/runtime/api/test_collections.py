@@ -1,0 +1,230 @@
+"""Collections over HTTP: the same tools under three kinds of paths, and every failure as a problem with its code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from runtime.api.problem import SCHEMA, TITLES
+from runtime.api.resources import LARGEST_ITEMS, RESOURCES, UNVERSIONED
+from runtime.database import Database
+from runtime.memory import StoreError
+from runtime.memory.collection.failure import StoreAway
+from runtime.search.errors import IndexFailed
+from runtime.tools import TOOLS
+from runtime.tools.failure import CODES
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+from tests.runtime.api.house import House, told
+
+
+@pytest.fixture
+async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    async with House(database, clock).remembering(tmp_path) as opened:
+        yield opened
+    await database.close()
+
+
+@pytest.fixture
+async def token(house: House) -> str:
+    return await house.token("ada", "write")
+
+
+async def post(house: House, token: str, path: str, **body: Any) -> Any:
+    reply = await house.ask(token, "POST", path, body)
+    assert reply.status == 200, reply
+    return told(reply)
+
+
+def test_the_paths_of_the_design_are_there_without_a_version() -> None:
+    assert set(UNVERSIONED) == {"/index", "/search", "/summarize"}
+    assert {row.path: row.tool.name for row in RESOURCES if row.path in UNVERSIONED} == {
+        "/index": "push",
+        "/search": "search",
+        "/summarize": "summarize",
+    }
+
+
+def test_every_tool_has_a_path_of_its_name() -> None:
+    assert {row.path for row in RESOURCES if row.path.startswith("/v1/tools/")} == {
+        f"/v1/tools/{name}" for name in TOOLS
+    }
+
+
+async def test_the_designs_own_example_is_indexed_and_found(house: House, token: str) -> None:
+    answered = await post(house, token, "/index", text="My sample document about Axum and Qdrant")
+    assert {name: answered[name] for name in ("inserted", "updated", "skippedDuplicates", "chunksIndexed")} == {
+        "inserted": 1,
+        "updated": 0,
+        "skippedDuplicates": 0,
+        "chunksIndexed": 1,
+    }
+    found = await post(house, token, "/search", query_text="axum")
+    assert found["hits"][0]["memory_id"] == answered["memory_ids"][0]
+
+
+async def test_a_mirror_answers_what_the_tool_answers(house: House, token: str) -> None:
+    first = await post(house, token, "/v1/tools/push", text="The walnut", tags="a")
+    asked = {"query_text": "walnut", "type": "semantic"}
+    assert await post(house, token, "/search", **asked) == await post(house, token, "/v1/tools/search", **asked)
+    path = f"/v1/collections/items/{first['memory_ids'][0]}"
+    shown = told(await house.ask(token, "GET", path))
+    assert shown == await post(house, token, "/v1/tools/get", memory_id=first["memory_ids"][0])
+    changed = await house.ask(token, "PATCH", path, {"text": "The almond", "tags": []})
+    assert (changed.status, told(changed)) == (200, shown | told(changed))
+    assert (told(changed)["text"], told(changed)["tags"]) == ("The almond", [])
+    assert (await house.ask(token, "DELETE", path)).status == 200
+    assert (await house.ask(token, "GET", path)).status == 404
+
+
+async def test_collections_are_made_listed_and_counted(house: House, token: str) -> None:
+    assert (await post(house, token, "/v1/collections", name="research"))["created"] is True
+    await post(house, token, "/index", text="One", collection="research")
+    listed = told(await house.ask(token, "GET", "/v1/collections"))["collections"]
+    assert [(each["name"], each["items"]) for each in listed] == [("collection", 0), ("research", 1)]
+    counted = told(await house.ask(token, "GET", "/v1/collections/metrics", query="collection=research"))
+    assert [each["items"] for each in counted["collections"]] == [1]
+
+
+async def test_readables_are_read_by_get_alone(house: House, token: str) -> None:
+    await post(house, token, "/index", text="One", project_id="web shop", tags=["a"])
+    for path, expected in (
+        ("/v1/memory-types", ["episodic", "semantic", "procedural"]),
+        ("/v1/projects", ["web shop"]),
+        ("/v1/projects/web%20shop/tags", ["a"]),
+    ):
+        reply = await house.ask(token, "GET", path)
+        assert (reply.status, told(reply)) == (200, expected)
+        assert dict(reply.headers)["Cache-Control"] == "no-store"
+        assert (await house.ask(token, "POST", path, {})).status == 405
+        assert (await house.ask(token, "GET", path, query="x=1")).status == 400
+        assert (await house.ask(None, "GET", path)).status == 401
+    assert told(await house.ask(token, "GET", "/v1/health"))["status"] == "ok"
+    assert told(await house.ask(token, "GET", "/v1/settings"))["memories"]
+    assert (await house.ask(token, "GET", "/v1/projects/%ff/tags")).status == 404
+
+
+@pytest.mark.parametrize("path", ["/index", "/search", "/v1/tools/push", "/v1/collections", "/v1/health"])
+async def test_without_a_good_token_nothing_is_answered(house: House, path: str) -> None:
+    for token in (None, "symbi_wrong"):
+        assert (await house.ask(token, "POST", path, {})).status == 401
+
+
+async def test_scopes_are_those_of_the_tools(house: House) -> None:
+    reader = await house.token("ada", "read")
+    for path, body in (("/index", {"text": "x"}), ("/v1/tools/forget", {"memory_id": str(uuid4())})):
+        reply = await house.ask(reader, "POST", path, body)
+        assert reply.status == 403
+        assert told(reply)["code"] == "invalid_params"
+        assert 'scope="write"' in dict(reply.headers)["WWW-Authenticate"]
+    assert (await house.ask(reader, "POST", "/search", {"query_text": "x"})).status == 200
+    assert (await house.ask(reader, "POST", "/v1/tools/memory_purge", {"agent": "reviewer"})).status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "pointer", "example"),
+    [
+        ("/search", {"query_text": "x", "limit": 0}, 422, "/limit", {"limit": 5}),
+        ("/search", {"query_text": "x", "k": 0}, 422, "/k", {"limit": 5}),
+        ("/search", {"query_text": "x", "time_range": {"end": 1}}, 422, "/time_range/end", None),
+        ("/search", {"query_text": "x", "tags": [1]}, 422, "/tags/0", {"tags": ["architecture"]}),
+        ("/search", {"query_text": ""}, 422, "/query_text", {"query_text": "current architecture plan"}),
+        ("/index", {}, 422, "/text", {"text": "We chose PostgreSQL for the new service."}),
+        ("/index", {"text": "x", "collection": "nope"}, 404, "/collection", None),
+        ("/v1/collections", {"name": "a b"}, 422, "/name", {"name": "research"}),
+        ("/v1/collections", {"name": "x", "dimension": 7}, 422, "/dimension", {"dimension": 64}),
+    ],
+)
+async def test_a_wrong_parameter_is_pointed_at_with_an_example(
+    house: House, token: str, path: str, body: dict[str, Any], status: int, pointer: str, example: Any
+) -> None:
+    reply = await house.ask(token, "POST", path, body)
+    assert reply.status == status
+    problem = told(reply)
+    assert problem["code"] == "invalid_params"
+    assert problem["errors"][0]["pointer"] == pointer
+    if example is not None:
+        assert problem["errors"][0]["example"] == example
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "code"),
+    [
+        (IndexFailed("qdrant at 10.0.0.7 is away"), 503, "provider_unavailable", "provider_unavailable"),
+        (StoreAway("postgres at 10.0.0.7 is away"), 503, "unavailable", "upsert_failed"),
+        (StoreError("/srv/x cannot be written"), 500, "upsert_failed", "upsert_failed"),
+    ],
+)
+async def test_a_failure_of_what_is_needed_has_its_status_and_code_and_names_no_host(
+    house: House, token: str, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, kind: str, code: str
+) -> None:
+    await post(house, token, "/index", text="x")
+
+    async def failing(*_: object, **__: object) -> Any:
+        raise error
+
+    monkeypatch.setattr(house.memories["collection"], "upsert", failing)
+    reply = await house.ask(token, "POST", "/index", {"text": "y"})
+    problem = told(reply)
+    assert (reply.status, problem["type"].rpartition(":")[2], problem["code"]) == (status, kind, code)
+    assert not any(said in json.dumps(problem) for said in ("10.0.0.7", "/srv"))
+    assert ("Retry-After" in dict(reply.headers)) == (status == 503)
+
+
+async def test_a_search_whose_index_is_away_is_a_503(house: House, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await post(house, token, "/index", text="x")
+
+    async def away(*_: object) -> Any:
+        raise IndexFailed("qdrant at 10.0.0.7 is away")
+
+    monkeypatch.setattr(house.memories["collection"].indexer.index, "authors", away)
+    reply = await house.ask(token, "POST", "/search", {"query_text": "x"})
+    assert (reply.status, told(reply)["code"]) == (503, "provider_unavailable")
+    assert "10.0.0.7" not in json.dumps(told(reply))
+    admin = await house.token("root", "admin")
+    assert "10.0.0.7" in told(await house.ask(admin, "POST", "/search", {"query_text": "x"}))["detail"]
+
+
+async def test_a_body_is_bounded_and_read_without_a_guess(house: House, token: str) -> None:
+    assert (await house.ask(token, "POST", "/index", raw=b"x" * (LARGEST_ITEMS + 1))).status == 413
+    assert (await house.ask(token, "POST", "/search", raw=b"{" + b" " * 65_536 + b"}")).status == 413
+    assert (await house.ask(token, "POST", "/index", raw=b'{"text": "a", "text": "b"}')).status == 400
+    assert (await house.ask(token, "POST", "/index", raw=b"{")).status == 400
+    assert (await house.ask(token, "POST", "/index", raw=b"{}", content_type="text/plain")).status == 415
+    assert (await house.ask(token, "POST", "/index", {"text": "x"}, query="a=b")).status == 400
+    assert (await house.ask(token, "GET", "/index")).status == 405
+    half = await house.ask(token, "POST", "/index", raw=b'{"text": "\\ud800"}')
+    assert (half.status, told(half)["code"]) == (422, "invalid_params")
+
+
+async def test_no_user_reaches_what_is_anothers_by_any_path(house: House, token: str) -> None:
+    kept = await post(house, token, "/index", text="The launch is codenamed Bluebird", tags=["bird"])
+    bob = await house.token("bob", "write")
+    memory_id = kept["memory_ids"][0]
+    for method, path, body in (
+        ("POST", "/search", {"query_text": "launch codenamed Bluebird"}),
+        ("GET", f"/v1/collections/items/{memory_id}", None),
+        ("PATCH", f"/v1/collections/items/{memory_id}", {"text": "mine"}),
+        ("DELETE", f"/v1/collections/items/{memory_id}", None),
+        ("GET", "/v1/collections", None),
+        ("GET", "/v1/collections/metrics", None),
+        ("GET", "/v1/projects", None),
+        ("GET", "/v1/projects/default/tags", None),
+        ("GET", "/v1/health", None),
+    ):
+        said = (await house.ask(bob, method, path, body)).body.decode()
+        assert "Bluebird" not in said.replace('"query_text":"launch codenamed Bluebird"', "")
+        assert "bird" not in said
+        assert '"ada"' not in said
+    assert (await house.ask(token, "GET", f"/v1/collections/items/{memory_id}")).status == 200
+
+
+def test_the_schema_of_a_problem_has_every_kind_and_code() -> None:
+    assert SCHEMA["properties"]["code"]["enum"] == list(CODES)
+    assert {"provider_unavailable", "upsert_failed"} <= set(TITLES)
