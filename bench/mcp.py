@@ -2,22 +2,25 @@
 beside the engine called directly, in one run.
 
 *Start*: from the start of the process to the answer to `initialize`, to the first `tools/list`, and to the first result
-of a tool. The sides take turns: the smallest server, `symbi mcp` that owns its root, and one beside another that does.
-*Search*: a collection of N items is asked by meaning and by words; in this process by the collection's own `search`,
-then through `symbi mcp` that owns the root, then through one beside it, which asks the first by its admin socket. Every
-side is asked the same questions; what the protocol adds is the difference of the medians.
+of a tool. The sides take turns, and the quickest of the rounds counts: the smallest server, `symbi mcp` that owns its
+root, and one beside another that does. *Search*: a collection of N items is asked by meaning and by words; in this
+process, on a copy, by the collection's own `search`, then through `symbi mcp` that owns the root, then through one
+beside it, which asks the first by its admin socket. Each question goes to every side in turn, and the quickest of three
+turns of a question counts; what the protocol adds is the difference of the medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
+import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,16 +30,17 @@ from bench.search import Texts
 
 ROUNDS: Final = 9
 ITEMS: Final = 2_000
-QUERIES: Final = 150
+QUERIES: Final = 100
+TURNS: Final = 3
 WARM: Final = 10
 PUSHED: Final = 200
 """Texts of one push that fills the collection."""
 
-PROGRAM: Final = 'memory notes { store collection { } embedding hashing }\n'
+PROGRAM: Final = "memory notes {\n    store     collection\n    embedding hashing\n}\n"
 
 
 class Start(NamedTuple):
-    """Milliseconds from the start of the process to three answers, the median of the rounds."""
+    """Milliseconds from the start of the process to three answers, the quickest of the rounds."""
 
     side: str
     initialize: float
@@ -71,7 +75,7 @@ def starts(rounds: int = ROUNDS) -> list[Start]:
                 once = _start(command, tool, arguments)
                 if number:
                     measured[side].append(once)
-    return [Start(side, *map(statistics.median, zip(*times, strict=True))) for side, times in measured.items()]
+    return [Start(side, *map(min, zip(*times, strict=True))) for side, times in measured.items()]
 
 
 def _start(command: Sequence[str], tool: str, arguments: dict[str, Any]) -> tuple[float, float, float]:
@@ -106,22 +110,29 @@ def searches(items: int = ITEMS, queries: int = QUERIES) -> list[Search]:
     texts = Texts()
     asked = [texts.text(2, 5) for _ in range(queries + WARM)]
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
+        root = Path(folder) / "root"
+        root.mkdir()
         (root / "notes.symbiont").write_text(PROGRAM)
-        command = (*SYMBI, folder)
-        owner = Client(command)
-        owner.initialize()
-        for start in range(0, items, PUSHED):
-            text = "\n\n".join(texts.text(20, 60) for _ in range(min(PUSHED, items - start)))
-            owner.call("push", {"text": text, "project_id": "bench"})
-        _settle(owner)
-        through = Search("symbi mcp, owner", _timed(lambda query: _called(owner, query), asked))
-        second = Client(command)
-        second.initialize()
-        beside = Search("symbi mcp, beside it", _timed(lambda query: _called(second, query), asked))
-        second.close()
-        owner.close()
-        return [asyncio.run(_direct(root, asked)), through, beside]
+        with _connected(root) as owner:
+            for start in range(0, items, PUSHED):
+                pushed = [{"text": texts.text(20, 60)} for _ in range(min(PUSHED, items - start))]
+                owner.call("push", {"items": pushed, "project_id": "bench"})
+            _settle(owner)
+        copy = Path(folder) / "copy"
+        shutil.copytree(root, copy)
+        # A program is recorded by its whole path.
+        (copy / ".symbi" / "program.json").unlink()
+        return asyncio.run(_compared(root, copy, asked))
+
+
+@contextmanager
+def _connected(root: Path) -> Iterator[Client]:
+    client = Client((*SYMBI, str(root)))
+    client.initialize()
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def _called(client: Client, query: str) -> None:
@@ -134,10 +145,99 @@ def _settle(client: Client) -> None:
         time.sleep(0.2)
 
 
-def _timed(ask: Callable[[str], object], asked: Sequence[str]) -> list[float]:
-    times = []
-    for query in asked:
-        began = time.perf_counter()
-        ask(query)
-        times.append((time.perf_counter() - began) * 1000)
-    return times[WARM:]
+async def _compared(root: Path, copy: Path, asked: Sequence[str]) -> list[Search]:
+    """Every question to the engine in this process, on the copy, then to a client of each kind on the root: what else
+    the machine does, it does to all."""
+    with _connected(root) as owner:
+        _called(owner, "the first")
+        with _connected(root) as beside:
+            async with _engine(copy) as engine:
+                engine_times, owner_times, beside_times = list[float](), list[float](), list[float]()
+                for query in asked:
+                    turns = [await _turn(engine, owner, beside, query) for _ in range(TURNS)]
+                    quickest = map(min, zip(*turns, strict=True))
+                    for times, quick in zip((engine_times, owner_times, beside_times), quickest, strict=True):
+                        times.append(quick)
+    sides = {"the engine": engine_times, "symbi mcp, owner": owner_times, "symbi mcp, beside it": beside_times}
+    return [Search(side, times[WARM:]) for side, times in sides.items()]
+
+
+async def _turn(
+    engine: Callable[[str], Awaitable[object]], owner: Client, beside: Client, query: str
+) -> tuple[float, float, float]:
+    """One question to every side; milliseconds."""
+    moments = [time.perf_counter()]
+    await engine(query)
+    moments.append(time.perf_counter())
+    for client in (owner, beside):
+        _called(client, query)
+        moments.append(time.perf_counter())
+    first, second, third = ((after - before) * 1000 for before, after in itertools.pairwise(moments))
+    return first, second, third
+
+
+@asynccontextmanager
+async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]]]:
+    """The collection's own search, in this process."""
+    from runtime.clock import SYSTEM, utc
+    from runtime.daemon import log
+    from runtime.daemon.house import House
+    from runtime.daemon.root import Root, own
+    from runtime.daemon.settings import Settings
+    from runtime.daemon.supervisor import Supervisor
+    from runtime.search.entry import Filter
+
+    log.configure("text", "error")
+    tasks, wanted = Supervisor(), Filter(agent="notes", user="owner")
+    with own(Root(root)):
+        async with House.open(Root(root), Settings.read({})) as house:
+            await house.load_last_program()
+            await house.attend(tasks.start)
+            memory = house.memories["notes"]
+            yield lambda query: memory.search(memory.question(query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
+            await tasks.cancel()
+
+
+def ratios(started: Sequence[Start], searched: Sequence[Search]) -> list[Ratio]:
+    """What the figures should be."""
+    hello, owner, beside = started
+    engine, *through = searched
+    return [
+        Ratio("start to initialize, owner / smallest", owner.initialize / hello.initialize, "<= 1.3"),
+        Ratio("start to initialize, beside / smallest", beside.initialize / hello.initialize, "<= 1.3"),
+        Ratio("start to tools/list, owner / smallest", owner.tools_list / hello.tools_list, "told only"),
+        Ratio("start to tools/list, beside / smallest", beside.tools_list / hello.tools_list, "told only"),
+        *(Ratio(f"added to a search, {each.side}, ms", each.median - engine.median, "<= 3 ms") for each in through),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.mcp")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    parser.add_argument("--items", type=int, default=ITEMS, help="entries of the collection (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="starts of each side (default: %(default)s)")
+    given = parser.parse_args(arguments)
+    started, searched = starts(given.rounds), searches(given.items)
+    found = ratios(started, searched)
+    if given.json:
+        told = {
+            "starts": [each._asdict() for each in started],
+            "searches": [{"side": each.side, "median": each.median} for each in searched],
+            "ratios": [{"name": each.name, "value": each.value, "aim": each.aim} for each in found],
+        }
+        print(json.dumps(told))
+        return
+    print(f"{'start to, ms':<28}{'initialize':>12}{'tools/list':>12}{'a result':>12}")
+    for start in started:
+        print(f"{start.side:<28}{start.initialize:>12.0f}{start.tools_list:>12.0f}{start.tool_result:>12.0f}")
+    print(f"\n{f'search of {given.items} items, ms':<28}{'p50':>12}{'p95':>12}")
+    for search in searched:
+        slow = statistics.quantiles(search.times, n=20)[-1]
+        print(f"{search.side:<28}{search.median:>12.2f}{slow:>12.2f}")
+    print()
+    for ratio in found:
+        print(f"{ratio.name:<44}{ratio.value:>8.2f}   {ratio.aim}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""A client of the Model Context Protocol that does nothing but write lines and read lines: what is timed is the server."""
+"""A client of the Model Context Protocol that only writes lines and reads lines: what is timed is the server."""
 
 from __future__ import annotations
 

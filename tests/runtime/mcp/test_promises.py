@@ -175,7 +175,7 @@ def test_resources_are_listed_under_both_schemes(connected: Connected) -> None:
         f"{scheme}{path}" for scheme in SCHEMES for path, row in READABLES.items() if not row.parameters
     }
     assert {row.uri_template for row in open_ones} == {f"{scheme}projects/{{project_id}}/tags" for scheme in SCHEMES}
-    assert {row.mime_type for row in (*fixed, *open_ones)} == {"application/json"}
+    assert {row.mime_type for row in fixed} | {row.mime_type for row in open_ones} == {"application/json"}
 
 
 def test_resources_are_read_under_both_schemes(connected: Connected, project: str) -> None:
@@ -201,7 +201,7 @@ def test_progress_only_grows_and_ends_at_its_total(connected: Connected, project
     items = [{"text": f"Line {number} of the log."} for number in range(400)]
 
     async def push(client: Client) -> Any:
-        async def note(progress: float, total: float | None, _message: str | None) -> None:
+        async def note(progress: float, total: float | None, message: str | None) -> None:
             told.append((progress, total))
 
         pushed = {"items": items, "project_id": project}
