@@ -1,6 +1,7 @@
 """Qdrant for tests: a real HTTP server that speaks as much of Qdrant's API as the index asks, and misbehaves on demand.
 
-What it holds and finds is the local mode of Qdrant's own client, in memory or in a folder. With `QDRANT_URL` set
+What it holds and finds is the local mode of Qdrant's own client, in memory or in a folder, or the engine itself (see
+`qdrant_engine`). With `QDRANT_URL` set
 `places` names the server there instead, and every test gets a collection of its own.
 """
 
@@ -19,6 +20,8 @@ from aiohttp import web
 from pydantic_core import to_json
 from qdrant_client import AsyncQdrantClient, models
 
+from tests.runtime.search.index.qdrant_engine import WANTED, EdgeEngine
+
 REAL = os.environ.get("QDRANT_URL")
 KEY = os.environ.get("QDRANT_API_KEY")
 
@@ -36,9 +39,7 @@ class QdrantServer:
         self.indexed: dict[str, dict[str, Any]] = {}
         self.metadata = True
         """Whether it keeps the metadata of collections, as Qdrant does since 1.16."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.local = AsyncQdrantClient(":memory:") if folder is None else AsyncQdrantClient(path=str(folder))
+        self.local = _held(folder)
         self._one = asyncio.Lock()
         self._runner: web.AppRunner | None = None
         self._port = 0
@@ -132,12 +133,14 @@ class QdrantServer:
     async def _index(self, name: str, body: Any) -> Any:
         await self.local.get_collection(name)
         kind = models.PayloadSchemaType(body["field_schema"])
+        if isinstance(self.local, EdgeEngine):
+            await self.local.index(name, body["field_name"], kind)
         self.indexed.setdefault(name, {})[body["field_name"]] = models.PayloadIndexInfo(data_type=kind, points=0)
         return _updated()
 
     async def _upsert(self, name: str, body: Any) -> Any:
         points = [models.PointStruct.model_validate(each) for each in body["points"]]
-        size = (await self.local.get_collection(name)).config.params.vectors.size  # type: ignore[union-attr]
+        size = (await self.local.get_collection(name)).config.params.vectors.size
         if any(len(point.vector) != size for point in points):  # type: ignore[arg-type]
             raise ValueError(f"Wrong input: Vector dimension error: expected dim: {size}")
         await self.local.upsert(name, points=points)
@@ -173,6 +176,14 @@ class QdrantServer:
                 if len(await self.local.retrieve(name, points)) != len(points):
                     raise ValueError(f"Not found: No point with id {points[0]} not found")
                 await self.local.overwrite_payload(name, payload=payload, points=points)
+
+
+def _held(folder: Path | None) -> Any:
+    if WANTED and folder is None:
+        return EdgeEngine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return AsyncQdrantClient(":memory:") if folder is None else AsyncQdrantClient(path=str(folder))
 
 
 def _updated() -> models.UpdateResult:
