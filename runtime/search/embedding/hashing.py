@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = re.compile(r"\w+")
+_BETWEEN_WORDS = {code: " " for code in range(128) if not _WORD.match(chr(code))}
 _WORDS = 512
 """Words that are read of a text."""
 _AT_ONCE = 4
@@ -65,7 +66,7 @@ def _added(texts: Sequence[str], dimension: int) -> NDArray[np.float64]:
     import numpy as np
 
     first, second, half, one = map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 32, 1))
-    words = [_WORD.findall(readable(text).casefold())[:_WORDS] for text in texts]
+    words = [_words(readable(text).casefold())[:_WORDS] for text in texts]
     counts = [len(each) for each in words]
     singles = np.fromiter(map(crc32, map(str.encode, chain.from_iterable(words))), np.uint64, sum(counts))
     singles *= first
@@ -83,6 +84,11 @@ def _added(texts: Sequence[str], dimension: int) -> NDArray[np.float64]:
         if not row.any() and text.strip():
             row[0] = 1.0
     return added
+
+
+def _words(text: str) -> list[str]:
+    """Runs of letters, digits and underscores; of plain ASCII they are found much faster than by a pattern."""
+    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _WORD.findall(text)
 
 
 async def open_hashing(options: Mapping[str, object]) -> HashingEmbedder:
