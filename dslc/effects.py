@@ -63,6 +63,8 @@ class Reload:
             return
         place = self._old.place(before)
         if after is not None and place == self._new.place(after):
+            if _index(before) != _index(after):
+                yield "the index is built again from the store, in the background"
             if _model(before) != _model(after):
                 yield "everything is embedded again in the background; until then it is found by keyword"
             return
@@ -150,6 +152,18 @@ def _looked_up(webhook: Webhook) -> tuple[str, ...]:
     """The secrets that are resolved for it: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)
+
+
+_ELSEWHERE = ("url", "collection", "schema")
+"""The options of an index that say where it is."""
+_DEFAULT = "embedded"
+"""The index of a memory that names none."""
+
+
+def _index(memory: Memory) -> tuple[object, ...]:
+    """Which index a memory has, and where, as far as the program says it; the default one has no options."""
+    choice = memory.index
+    return () if choice is None or choice.name == _DEFAULT else (choice.name, *map(choice.options.get, _ELSEWHERE))
 
 
 def _model(memory: Memory) -> tuple[object, ...]:

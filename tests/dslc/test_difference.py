@@ -255,6 +255,29 @@ def test_another_model_embeds_everything_again(old: str, new: str, again: bool) 
     assert entry.effects == ((_EMBEDDED_AGAIN.strip(),) if again else ())
 
 
+_URL = 'url "secret://env/A"'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("", f"index postgres {{ {_URL} }}", True),
+        (f"index postgres {{ {_URL} }}", 'index qdrant { url "http://127.0.0.1:6333" }', True),
+        (f"index postgres {{ {_URL} }}", 'index postgres { url "secret://env/B" }', True),
+        (f"index postgres {{ {_URL} }}", f'index postgres {{ {_URL} schema "other" }}', True),
+        (f"index postgres {{ {_URL} }}", f"index postgres {{ {_URL} pool 2 exact true }}", False),
+        ("index embedded", "", False),
+    ],
+)
+def test_another_index_is_built_again(old: str, new: str, again: bool) -> None:
+    catalog = Catalog.installed()
+    before, after = (
+        analyse([Source("main.symbiont", f"memory m {{ {each} }}")], catalog).program for each in (old, new)
+    )
+    (entry,) = difference(before, after, Vocabulary(catalog)).changed
+    assert entry.effects == (("the index is built again from the store, in the background",) if again else ())
+
+
 def test_what_waits_stays_with_its_agent() -> None:
     said = changed("agent reviewer\n", "agent old\n")
     assert said[1:] == ["    new deliveries go to `old`; those that wait stay with `reviewer`"]
