@@ -6,8 +6,9 @@ several `ef_search`. *Latency* is of one question at a time, the sides taking tu
 of a third, a tenth and a hundredth. PostgreSQL runs on the same machine, over a socket, with its default settings.
 
 Texts are sentences of the docstrings of this Python's own library and packages. Their vectors are those of `local`
-where it is installed: real ones, and most of the run; `--kept FILE` keeps both for the next. Else they are drawn
-round as many centres as a hundredth of the entries, and the result says so.
+where it is installed: real ones, and most of the run; `--kept FILE` keeps both for the next. With `--drawn`, or without
+`local`, they are drawn round as many centres as a hundredth of the entries, both with a variance that falls as 1/rank
+from number to number, as that of embeddings' principal components roughly does; the result says so.
 """
 
 from __future__ import annotations
@@ -117,17 +118,13 @@ def entries(said: Sequence[str]) -> list[Entry]:
     ]
 
 
-async def embedded_texts(count: int) -> tuple[str, list[str], Vectors]:
+async def embedded_texts(count: int, drawn: bool) -> tuple[str, list[str], Vectors]:
     """What made the vectors, so many texts, and their vectors."""
     import numpy as np
 
     said = texts(count)
-    if default_embedding() is None:
-        chance = np.random.default_rng(4)
-        centres = chance.normal(size=(max(len(said) // 100, 1), 384))
-        drawn = centres[chance.integers(0, len(centres), len(said))] + 0.7 * chance.normal(size=(len(said), 384))
-        lengths = np.linalg.norm(drawn, axis=1, keepdims=True)
-        return "drawn round centres", said, (drawn / lengths).astype(np.float32)
+    if drawn or default_embedding() is None:
+        return "drawn round centres", said, _drawn(count)
     embedder = await open_embedding(None, {})
     assert embedder is not None
     batches = (list(said[begin : begin + _AT_ONCE]) for begin in range(0, len(said), _AT_ONCE))
@@ -136,7 +133,18 @@ async def embedded_texts(count: int) -> tuple[str, list[str], Vectors]:
     return embedder.model, said, made
 
 
-async def kept_texts(count: int, file: Path | None) -> tuple[str, list[str], Vectors]:
+def _drawn(count: int, dimension: int = 384) -> Vectors:
+    import numpy as np
+
+    chance = np.random.default_rng(4)
+    spread = 1 / np.sqrt(np.arange(1, dimension + 1))
+    centres = chance.normal(size=(max(count // 100, 1), dimension))
+    made = (centres[chance.integers(0, len(centres), count)] + chance.normal(size=(count, dimension))) * spread
+    vectors: Vectors = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+    return vectors
+
+
+async def kept_texts(count: int, file: Path | None, drawn: bool) -> tuple[str, list[str], Vectors]:
     """The same, from the file if that has as many; else they are put there."""
     import numpy as np
 
@@ -144,7 +152,7 @@ async def kept_texts(count: int, file: Path | None) -> tuple[str, list[str], Vec
         with np.load(file) as kept:
             if len(kept["texts"]) == count:
                 return str(kept["model"]), kept["texts"].tolist(), kept["vectors"]
-    model, said, made = await embedded_texts(count)
+    model, said, made = await embedded_texts(count, drawn)
     if file is not None:
         np.savez(file, model=np.array(model), texts=np.array(said), vectors=made)
     return model, said, made
@@ -248,10 +256,10 @@ async def _milliseconds(call: Awaitable[object]) -> float:
     return (time.perf_counter() - begin) * 1000
 
 
-async def measure(url: str, items: int, queries: int, kept: Path | None) -> dict[str, Any]:
+async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: bool) -> dict[str, Any]:
     """Everything, as a JSON object."""
     begin = time.perf_counter()
-    model, every, made = await kept_texts(items + queries, kept)
+    model, every, made = await kept_texts(items + queries, kept, drawn)
     embedding = time.perf_counter() - begin
     vectors = dict(zip(every, made, strict=True))
     load = os.getloadavg()[0]
@@ -325,11 +333,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=ITEMS, help=f"entries (default {ITEMS:,})")
     parser.add_argument("--queries", type=int, default=QUERIES, help=f"questions (default {QUERIES})")
     parser.add_argument("--kept", type=Path, help="a .npz file that keeps the texts and their vectors")
+    parser.add_argument("--drawn", action="store_true", help="draw the vectors though `local` is installed")
     options = parser.parse_args()
     with postgresql() as server:
         if server is None:
             raise SystemExit(f"there is no PostgreSQL: install pgserver, or name a server in {NAMED}")
-        result = asyncio.run(measure(server, options.items, options.queries, options.kept))
+        result = asyncio.run(measure(server, options.items, options.queries, options.kept, options.drawn))
     print(json.dumps(result, indent=2) if options.json else table(result))
 
 

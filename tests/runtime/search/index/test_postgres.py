@@ -332,6 +332,27 @@ async def test_vectors_of_very_many_numbers_are_kept_and_compared(index: Index) 
     assert found.scores.tolist() == pytest.approx([1], abs=1e-5)
 
 
+@pytest.mark.usefixtures("small")
+async def test_vectors_of_more_than_2000_numbers_are_searched_by_a_graph_of_halves(
+    options: Options, plans: list[str]
+) -> None:
+    index, entries = await opened_with(options), many(201)
+    try:
+        await index.use_model("m", 2100)
+        if "pgvector 0.6" in await index.versions():
+            pytest.skip("this pgvector has no halfvec")
+        await index.put("log", "reviewer", "1", entries)
+        while pending := await index.pending(1000):
+            await index.embedded(vectors_of(pending, 2100))
+        await built(index)
+        found = await index.nearest(vector("text 7", 2100), EVERYTHING, 3)
+        assert (await ids(index, found))[0] == "7"
+        assert found.scores[0] == pytest.approx(1, abs=1e-5)
+        assert "hnsw_halfvec_2100_16_64" in plans[-1]
+    finally:
+        await index.close()
+
+
 # What it makes, and refuses
 
 
