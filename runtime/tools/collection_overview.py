@@ -34,6 +34,7 @@ from runtime.tools.collection_types import (
     ToolCounts,
 )
 from runtime.tools.context import Context
+from runtime.tools.counts import COUNTS
 from runtime.tools.failure import wrong
 from runtime.tools.memory_access import sees_all, user_filter
 
@@ -81,15 +82,13 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
 
 async def metrics(context: Context, collection: Collection = None) -> Metrics:
     """Count what is in each collection or in one, and the calls of each tool."""
-    from runtime.tools import TOOLS  # The table that this is in.
-
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
     found: list[CollectionMetrics] = []
     for memory in memories:
         wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
         found += [await _measured(context, memory, fields) for fields in wanted]
-    called = {name: tool.counts for name, tool in TOOLS.items() if tool.counts.calls}
+    called = {name: each for name, each in sorted(COUNTS.items()) if each.calls}
     return Metrics(
         collections=found,
         tools={name: ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from runtime.errors import UsageError
 from runtime.identity import Scope
 from runtime.tools.context import Context
+from runtime.tools.counts import COUNTS, Counts
 from runtime.tools.wording import Problem, inlined, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
@@ -54,16 +55,8 @@ class Annotations(NamedTuple):
     """Whether a second call with the same parameters changes nothing more."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """How often a tool was called since the process began, and how often that failed."""
-
-    calls: int = 0
-    failures: int = 0
-
-
 class Tool:
-    """One row: a function, and what of it no signature says. Nothing of it changes but its counts."""
+    """One row: a function, and what of it no signature says. Never changed."""
 
     def __init__(
         self,
@@ -92,7 +85,11 @@ class Tool:
         self.example = example
         self.shows_secret = shows_secret
         self.indexes = indexes
-        self.counts = Counts()
+
+    @property
+    def counts(self) -> Counts:
+        """How often it was called."""
+        return COUNTS[self.name]
 
     @property
     def doc(self) -> str:
