@@ -32,6 +32,11 @@ def share() -> None:
     for module, name, value in ((memories, "STORES", stores), (server, "act", slow_act)):
         assert hasattr(module, name)
         setattr(module, name, value)
+    shorten()
+
+
+def shorten() -> None:
+    """Have leases end in seconds."""
     defaults = Dispatcher.__init__.__kwdefaults__
     assert defaults is not None
     defaults["lease"] = float(os.environ.get("SHARING_LEASE", "3"))
@@ -41,4 +46,10 @@ def share() -> None:
 def shared() -> None:
     """The command."""
     share()
+    main()
+
+
+def leased() -> None:
+    """`symbi`, but that its leases are short."""
+    shorten()
     main()

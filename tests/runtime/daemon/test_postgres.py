@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import KEY_BYTES
+from tests.runtime.daemon import sharing
 from tests.runtime.daemon.process import running, symbi, until, write_program
 
+LEASED = f"{sharing.__name__}:{sharing.leased.__name__}"
 ENVIRON = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
 
 
@@ -15,13 +17,13 @@ def test_a_delivery_survives_a_kill_and_is_remembered(tmp_path: Path, postgres_u
     environ = {**ENVIRON, "SYMBIONT_DATABASE": postgres_url}
     accepted = {}
     for turn in range(3):
-        with running(tmp_path, "program", wait=True, **environ) as daemon:
+        with running(tmp_path, "program", wait=True, command=LEASED, **environ) as daemon:
             for number in range(20):
                 answer = daemon.github(b'{"number":"%d-%d"}' % (turn, number), f"{turn}-{number}")
                 assert answer.status == 202
                 accepted[f"{turn}-{number}"] = answer.json()["delivery_id"]
             daemon.kill()
-    with running(tmp_path, "program", wait=True, **environ) as daemon:
+    with running(tmp_path, "program", wait=True, command=LEASED, **environ) as daemon:
         # What the killed daemons were running is free again when their leases end.
         until(lambda: all(row["run_state"] == "done" for row in daemon.attempts("--tail", "100")), 120)
         rows = {row["provider_delivery_id"]: row["delivery_id"] for row in daemon.attempts("--tail", "100")}
