@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import hypothesis
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from runtime.crypto import MasterKey
 from runtime.database import Database
@@ -49,11 +52,26 @@ _LONG = (
     "tests/runtime/attacks/",
 )
 
+# OpenSSL takes its time to see that a private key is one, and thousands of tests sign with the same few.
+setattr(  # noqa: B010 - it is no method of ours
+    serialization, "load_pem_private_key", lru_cache(maxsize=500)(serialization.load_pem_private_key)
+)
+
+# Until all tests are known, what is made is here to stay.
+gc.disable()
+
 KEY_BYTES = bytes(range(32))
 KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
 
 _DURABLE = ("fsync", "full_page_writes")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage in what tests make only: the tests themselves are a million objects that stay."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
