@@ -65,6 +65,8 @@ def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
     """Where each of `chunks` begins and ends."""
     if size < 1 or overlap < 0:
         raise ValueError("a chunk has at least one character, and an overlap none or more")
+    if 0 < len(text) <= size and not text[0].isspace():
+        return [(0, len(text.rstrip()))]  # As it comes out below, where many short texts would take their time.
     pieces = list(_with_headings(_pieces(text, size), size))
     found: list[tuple[int, int]] = []
     first = 0
