@@ -51,7 +51,7 @@ class Household:
                 context = Context(self._caller, self._house, progress or untold)
                 text = (await tool.call(context, arguments)).model_dump_json()
         except SymbiontError as error:
-            raise Failed(failure_of(error, tool).json()) from None
+            raise Failed(failure_of(error, tool, self._caller).json()) from None
         except Exception:
             raise _unforeseen(name) from None
         return Answer(text, json.loads(text))
@@ -67,7 +67,7 @@ class Household:
                 found = await readables.read(Context(self._caller, self._house), readables.path_in(uri))
                 text = found.model_dump_json()
         except SymbiontError as error:
-            raise Failed(failure_of(error, None).json()) from None
+            raise Failed(failure_of(error, None, self._caller).json()) from None
         except Exception:
             raise _unforeseen(uri[:200]) from None
         return Answer(text, json.loads(text))
