@@ -71,6 +71,7 @@ def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
         ("webhook w {\n    provider github { | }\n}\n", []),
         ("memory m {\n    store records { | }\n}\n", ["gates", "segment"]),
         ("memory m {\n    embedding remote { u| }\n}\n", ["url", "api_key"]),
+        ("memory m {\n    summarize { | }\n}\n", ["model", "max_words"]),
         ("unknown u { | }", []),
         ("policy p { | }", []),
         ("agent a(x: T) -> R { | }", []),
@@ -100,7 +101,9 @@ def test_what_a_body_needs_comes_first() -> None:
             ["custom", "github", "headed", "stripe", "strict", "published", "keyed", "token"],
         ),
         ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
-        ("memory m { store | }", ["markdown", "records"]),
+        ("memory m { store | }", ["markdown", "records", "collection"]),
+        ("memory m { summarize { model | } }", ["ollama"]),
+        ("agent a { model | }", ["ollama"]),
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
         ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
         ("memory m { store records { gates | } }", []),  # the list's bracket comes first
