@@ -6,6 +6,7 @@ The codes are those of https://www.postgresql.org/docs/current/errcodes-appendix
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import asyncpg
 
@@ -27,7 +28,11 @@ _HINTS = (
 
 
 class Anew(Exception):  # noqa: N818 - named for the decision: the tables are looked at, and made again
-    """The tables are not there any more, or others than ours."""
+    """The tables are not there any more, or others than ours; `pool` has the connections that found it so."""
+
+    def __init__(self, reason: str, pool: Any) -> None:
+        super().__init__(reason)
+        self.pool = pool
 
 
 def lost(error: BaseException) -> bool:

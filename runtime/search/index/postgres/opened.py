@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _ON_THE_LOOP = 50
 """Texts whose words are counted without a thread of their own."""
 _FOLD_EVERY = 50
-"""Writes after which their counts are added up."""
+"""Writes after which their counts are added up, and at the first."""
 _log = structlog.get_logger("symbiont.index")
 
 
@@ -172,7 +172,7 @@ class PostgresIndex(Index):
 
     async def _write(self, work: Work[T]) -> T:
         self._writes += 1
-        folds = self._writes % _FOLD_EVERY == 0
+        folds = self._writes % _FOLD_EVERY == 1
 
         async def both(connection: Any) -> T:
             result = await work(connection)

@@ -116,9 +116,10 @@ class Server:
             except Anew as error:
                 if not left:
                     raise IndexFailed(f"the index in {self.shown} is gone as soon as it is made: {error}") from None
-                await self._renew()
+                self._let_go(error.pool)
             except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
                 if left and lost(error):
+                    await self._distrust()
                     continue
                 raise self.failed(error) from None
         raise AssertionError("the last try returns or raises")
@@ -139,7 +140,7 @@ class Server:
                 return await work(connection)
         except asyncpg.PostgresError as error:
             if gone(error):
-                raise Anew(str(error)) from error
+                raise Anew(str(error), pool) from error
             raise
         finally:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError):
@@ -182,11 +183,16 @@ class Server:
             _log.warning("an index is made anew, empty", index=self.shown, schema=self.schema, reason=why)
         self._known = True
 
-    async def _renew(self) -> None:
-        """Look at the tables again before anything else is done."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.terminate()
+    def _let_go(self, pool: Any) -> None:
+        """Look at the tables again before anything else is done, unless that was done since this pool was used."""
+        if self._pool is pool:
+            self._pool = None
+        pool.terminate()
+
+    async def _distrust(self) -> None:
+        """One connection was lost, so others may be: none is used again."""
+        if self._pool is not None:
+            await self._pool.expire_connections()
 
     def _settings(self) -> dict[str, str]:
         return {

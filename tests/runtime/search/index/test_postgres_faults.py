@@ -98,12 +98,12 @@ async def until_it_works(call: Callable[[], Awaitable[T]]) -> T:
 async def test_a_server_that_stops_and_starts_again_is_used_again_and_has_all_that_was_put(
     own: postgres_server.OwnServer, how: str
 ) -> None:
-    options = {"url": own.url, "schema": f"test_{how}", "pool": 2, "timeout": "5s"}
+    options = {"url": own.url, "schema": f"test_{how}", "pool": 6, "timeout": "5s"}
     index = await opened(options)
     await index.use_model("m", DIMENSION)
     await index.put("log", "reviewer", "1", talk("one", "two"))
     await embed(index)
-    before = await asyncio.gather(*(index.parts() for _ in range(4)))
+    before = await asyncio.gather(*(index.parts() for _ in range(6)))
     await asyncio.to_thread(own.stop, how)
     try:
         for call in (
