@@ -97,6 +97,7 @@ def _push(root: Root, sources: Sources, about: dict[str, Any], *, replace: bool,
     done = _Sum()
     try:
         with Reach(root) as reach, shown_progress("pushing") as progress:
+            sources.on_read = lambda name: progress(name, sources.read, len(sources))
             for batch in sources.batches(forgetting=replace):
                 name = batch.names[-1]
                 progress(name, sources.read, len(sources))
@@ -172,10 +173,8 @@ def _tell_passed_over(sources: Sources) -> None:
 def _show(sources: Sources, *, as_json: bool) -> None:
     """What would be pushed."""
     with shown_progress("reading") as progress:
-        rows = []
-        for each in sources.documents():
-            progress(each.name, sources.read, len(sources))
-            rows.append(each)
+        sources.on_read = lambda name: progress(name, sources.read, len(sources))
+        rows = list(sources.documents())
     if as_json:
         print_json(
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -83,6 +83,8 @@ class Sources:
         self.passed_over: Counter[str] = search.passed_over
         self.read = 0
         """Files that were looked at by now."""
+        self.on_read: Callable[[str], None] = lambda _name: None
+        """Is told which file is read now: that may take a while."""
 
     def __len__(self) -> int:
         return len(self._places) + self._input
@@ -101,6 +103,7 @@ class Sources:
             yield from self._read(shown(place.shown), place, uri)
 
     def _read(self, name: str, source: Place | bytes, uri: str | None) -> Iterator[Source]:
+        self.on_read(name)
         try:
             document = read(source if isinstance(source, bytes) else source.path, self._encoding)
         except Unreadable as error:

@@ -65,7 +65,7 @@ READERS = by_name(
             "html",
             "runtime.documents.html:read_html",
             (".html", ".htm", ".xhtml"),
-            16 * MIB,
+            8 * MIB,
             needs=("bs4", "markdownify"),
             begins=(b"<!doctype html", b"<html"),
         ),

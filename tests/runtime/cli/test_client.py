@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -78,13 +79,20 @@ def bound(path: Path) -> socket.socket:
     return made
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A root whose program was loaded once, and that no daemon owns."""
-    write_program(tmp_path, PROGRAM)
-    with running(tmp_path, "program"):
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root whose program was loaded once."""
+    made = tmp_path_factory.mktemp("loaded")
+    write_program(made, PROGRAM)
+    with running(made, "program"):
         pass
-    return tmp_path
+    return made
+
+
+@pytest.fixture
+def root(loaded: Path, tmp_path: Path) -> Path:
+    """A copy of it, that no daemon owns."""
+    return shutil.copytree(loaded, tmp_path / "root")
 
 
 def vanish(_connection: socket.socket, _name: str) -> None:

@@ -139,6 +139,22 @@ def test_forgetting_asks_first_and_names_what_is_not_there(daemon: Daemon) -> No
     assert "Forget 2 items?" in terminal(daemon, "collection", "forget", first, second, typed="n\n")
 
 
+def test_what_happened_is_summarised_once(daemon: Daemon) -> None:
+    good(daemon.symbi("collection", "new", "diary"))
+    for text in ("The server was restarted.", "The disk was full."):
+        pushed(daemon, text, "--collection", "diary", "--type", "episodic", "--tag", "daily")
+    command = ["collection", "summarize", "--collection", "diary", "--strategy", "extractive", "--tag", "daily"]
+    ever = ["--since", "2020-01-01T00:00:00Z", "--until", "2999-01-01T00:00:00Z"]
+    done = daemon.symbi(*command, *ever)
+    assert "The server was restarted" in good(done)
+    assert "made of 2 items (extractive), kept as" in done.stderr
+    again = json.loads(good(daemon.symbi(*command, *ever, "--json")))
+    assert again["upserted_memory_id"] in done.stderr
+    refused(daemon.symbi(*command, "--since", "2020-01-01", "--limit", "0"), 2, "symbi: --limit: ")
+    refused(daemon.symbi(*command), 2, "--since")
+    refused(daemon.symbi(*command, "--since", "2020-01-01", "--until", "2020-01-02"), 2)
+
+
 def test_metrics_count_what_is_there(daemon: Daemon) -> None:
     good(daemon.symbi("collection", "new", "counted"))
     pushed(daemon, "Counted once.", "--collection", "counted", "--tag", "t", "--type", "episodic")

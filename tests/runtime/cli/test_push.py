@@ -192,19 +192,19 @@ def test_a_name_that_is_not_utf_8_is_pushed_and_shown(push: Push, tmp_path: Path
 
 
 def test_a_long_text_is_kept_whole(daemon: Daemon, push: Push, collection: str, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("".join(f"This is sentence {number}.\n" for number in range(60_000)))
+    (tmp_path / "long.txt").write_text("".join(f"This is sentence {number}.\n" for number in range(44_000)))
     answer = counts(push(tmp_path, "--json"))
-    assert answer["inserted"] > 1000
+    assert answer["inserted"] > 500
     assert counts(push(tmp_path, "--json")) == {"files": 1, "skippedDuplicates": answer["inserted"]}
     text = "\n".join(item["text"] for item in kept(daemon, collection))
     assert "This is sentence 0." in text
-    assert "This is sentence 59999." in text
+    assert "This is sentence 43999." in text
 
 
 def test_a_push_that_is_interrupted_is_finished_by_the_same_command(
     daemon: Daemon, push: Push, collection: str, tmp_path: Path
 ) -> None:
-    for number in range(1500):
+    for number in range(600):
         (tmp_path / f"{number:04}.md").write_text(f"This is note {number}.")
     command = ["push", "--collection", collection, str(tmp_path)]
     process = forked.start(command, cwd=daemon.root, env=environment())
@@ -212,13 +212,13 @@ def test_a_push_that_is_interrupted_is_finished_by_the_same_command(
     process.send_signal(signal.SIGINT)
     code = process.wait(60)
     before = kept_count(daemon, collection)
-    assert code == 130 or before == 1500
+    assert code == 130 or before == 600
     assert counts(push(tmp_path, "--json")) == {
         key: value
-        for key, value in {"files": 1500, "inserted": 1500 - before, "skippedDuplicates": before}.items()
+        for key, value in {"files": 600, "inserted": 600 - before, "skippedDuplicates": before}.items()
         if value
     }
-    assert kept_count(daemon, collection) == 1500
+    assert kept_count(daemon, collection) == 600
 
 
 def kept_count(daemon: Daemon, collection: str) -> int:
@@ -231,7 +231,7 @@ def test_a_daemon_that_is_killed_leaves_nothing_twice(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     docs = tmp_path / "docs"
     docs.mkdir()
-    for number in range(1200):
+    for number in range(500):
         (docs / f"{number:04}.md").write_text(f"This is note {number}.")
     with running(tmp_path, "program") as daemon:
         process = forked.start(["push", "docs"], cwd=tmp_path, env=environment())
@@ -241,9 +241,9 @@ def test_a_daemon_that_is_killed_leaves_nothing_twice(tmp_path: Path) -> None:
         assert process.wait(60) in {0, 1}
     # Without a daemon the command does it itself.
     answer = json.loads(good(symbi("push", "docs", "--json", root=tmp_path)))
-    assert answer["inserted"] + answer["skippedDuplicates"] == 1200
+    assert answer["inserted"] + answer["skippedDuplicates"] == 500
     lines = good(symbi("memory", "export", root=tmp_path)).splitlines()
-    assert len({json.loads(line)["text"] for line in lines}) == len(lines) == 1200
+    assert len({json.loads(line)["text"] for line in lines}) == len(lines) == 500
 
 
 def test_a_terminal_shows_how_far_it_is(daemon: Daemon, collection: str, tmp_path: Path) -> None:

@@ -26,6 +26,21 @@ memory notes {
 """
 
 
+BOTH = """\
+memory notes {
+    store     collection
+    embedding hashing
+}
+memory shared {
+    store     collection
+    embedding hashing
+    index     postgres {
+        url "secret://env/SEARCH_URL"
+    }
+}
+"""
+
+
 def state(daemon: Daemon) -> dict[str, Any]:
     """How the collection is searched, and how much of it."""
     listed = json.loads(daemon.symbi("collection", "list", "--json").stdout)["collections"]
@@ -41,6 +56,20 @@ def found(daemon: Daemon, query: str) -> str:
     """What is found first."""
     hits = json.loads(daemon.symbi("collection", "search", query, "--json").stdout)["hits"]
     return str(hits[0]["text"]) if hits else ""
+
+
+def test_a_collection_is_moved_to_one_with_another_index(tmp_path: Path, postgres_url: str) -> None:
+    url = postgres_url.replace("postgresql+asyncpg:", "postgresql:")
+    write_program(tmp_path, BOTH)
+    with running(tmp_path, "program", SEARCH_URL=url) as daemon:
+        for text in ("Zebras are striped.", "Horses are not."):
+            assert daemon.symbi("push", "-", "--collection", "notes", input=text).returncode == 0
+        done = daemon.symbi("memory", "move", "notes", "shared", "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        (row,) = json.loads(done.stdout)["agents"]
+        assert (row["copied"], row["items_there"], row["indexed"], row["embedded"]) == (2, 2, 2, 2)
+        done = daemon.symbi("collection", "search", "zebras", "--collection", "shared", "--json")
+        assert json.loads(done.stdout)["hits"][0]["text"] == "Zebras are striped."
 
 
 def test_a_collection_is_searched_by_another_index_after_a_reload(tmp_path: Path, postgres_url: str) -> None:

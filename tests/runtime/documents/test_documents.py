@@ -88,6 +88,10 @@ def test_a_page_nested_too_deep_is_refused() -> None:
     refused(b"<html><body>" + b"<div>" * 50_000, "nested too deep")
 
 
+def test_a_page_of_too_many_tags_is_refused() -> None:
+    refused(b"<html><body>" + b"<p>" * 200_000, "more than 200,000 tags", "split it")
+
+
 def test_text_and_markdown_stay_as_they_stand() -> None:
     text = "# Not *this*\r\n\r\n\tcode  \rlast"
     assert read(text.encode(), name="a.md").text == "# Not *this*\n\n\tcode  \nlast"
