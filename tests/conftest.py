@@ -47,6 +47,7 @@ _LONG = (
     "tests/runtime/secrets/test_openbao.py",
     "tests/runtime/webhooks/test_killed.py",
     "tests/runtime/memory/test_crash.py",
+    "tests/bench/test_recall.py",
     "tests/runtime/daemon/",
     "tests/runtime/cli/",
     "tests/runtime/attacks/",
@@ -65,6 +66,13 @@ KEY = MasterKey(KEY_BYTES)
 TEMPLATE = "symbiont_template"
 
 _DURABLE = ("fsync", "full_page_writes")
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are processors: many tests wait for a daemon, a disk or a database now and then."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_finish() -> None:

@@ -59,7 +59,7 @@ def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the co
         if value:
             return value
         assert time.monotonic() < end, f"{what} did not come true in {seconds} s"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 @dataclass
