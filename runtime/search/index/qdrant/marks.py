@@ -20,8 +20,8 @@ from runtime.search.index import writing
 from runtime.search.index.access import Access, Apply
 from runtime.search.index.index import Change, IndexStats, Pending, Scored
 from runtime.search.index.loaded import Loaded
-from runtime.search.index.qdrant.point import payload_of
-from runtime.search.index.schema import COLUMNS, entry_of
+from runtime.search.index.qdrant.point import more_of
+from runtime.search.index.schema import COLUMNS, entry_of, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +31,7 @@ _STRAYS = "CREATE TABLE IF NOT EXISTS strays (point TEXT PRIMARY KEY, since REAL
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _ROWS = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key {_LISTED}"""  # noqa: S608 - names of ours
+_SAYS = f"SELECT key, id, hash, text, said, place FROM entries WHERE key {_LISTED}"  # noqa: S608
 _DIMENSION = "dimension of points"
 
 
@@ -290,18 +291,30 @@ def _of_ids(loaded: Loaded, entries: Sequence[Entry]) -> list[int]:
     return loaded.rows.of_ids({entry.id for entry in entries}) if loaded.rows.end > 1 else []
 
 
-_Seen = dict[int, tuple[str, tuple[Any, ...]]]
+class _Said(NamedTuple):
+    """What a point says of an entry, as it stands in the file."""
+
+    id: str
+    hash: str
+    text: str
+    said: bytes
+    rest: str
+
+    def differs(self, other: _Said | None) -> bool:
+        if other is None or self[:4] != other[:4]:
+            return True
+        return self.rest != other.rest and more_of(self.rest) != more_of(other.rest)
+
+
+_Seen = dict[int, _Said]
 
 
 def _seen(loaded: Loaded, keys: list[int]) -> _Seen:
-    """What points say of these entries: id and all that is in the payload. Nothing while there are no points."""
+    """What points say of these entries. Nothing while there are no points."""
     if not keys or (loaded.model is None and not _any_stale(loaded)):
         return {}
-    return {key: (entry.id, _said(entry)) for key, entry in _entries(loaded, keys).items()}
-
-
-def _said(entry: Entry) -> tuple[Any, ...]:
-    return tuple(sorted((name, str(value)) for name, value in payload_of(entry).items()))
+    rows = loaded.file.writing.execute(_SAYS, (_json(keys),))
+    return {key: _Said(name, hash_, text, said, place_of(at)[2]) for key, name, hash_, text, said, at in rows}
 
 
 def _note(loaded: Loaded, before: _Seen) -> bool:
@@ -309,7 +322,7 @@ def _note(loaded: Loaded, before: _Seen) -> bool:
     if not before:
         return False
     after = _seen(loaded, list(before))
-    differ = {key: name for key, (name, said) in before.items() if after.get(key) != (name, said)}
+    differ = {key: said.id for key, said in before.items() if said.differs(after.get(key))}
     embedded = loaded.rows.embedded
     token = _token()
     _make_stale(loaded, [name for key, name in differ.items() if embedded[key]], token)

@@ -48,7 +48,7 @@ def payload_of(entry: Entry) -> dict[str, Any]:
         "text": entry.text,
         "author": entry.author,
     }
-    return {**_more(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
+    return {**more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
 
 
 def filter_of(wanted: Filter) -> models.Filter | None:
@@ -91,7 +91,7 @@ def _rfc3339(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def _more(rest: str) -> dict[str, Any]:
+def more_of(rest: str) -> dict[str, Any]:
     """What an item has besides, such as `source_memory_ids`: whoever made the entry put it there as JSON."""
     try:
         found = json.loads(rest) if rest else None

@@ -26,7 +26,7 @@ class EdgeEngine:
         self.edge: Any = import_module("qdrant_edge")
         self._folder = Path(tempfile.mkdtemp(prefix="qdrant-edge-"))
         self._shards: dict[str, Any] = {}
-        self._configs: dict[str, models.VectorParams] = {}
+        self._configs: dict[str, Any] = {}
         self._metadata: dict[str, dict[str, Any] | None] = {}
         self._made = 0
 
@@ -39,15 +39,16 @@ class EdgeEngine:
         return name in self._shards
 
     async def create_collection(self, name: str, *, vectors_config: Any, metadata: Any = None) -> bool:
-        assert isinstance(vectors_config, models.VectorParams)
         self._made += 1
+        given = vectors_config
+        (vectors_config,) = given.values() if isinstance(given, dict) else [given]
         distance = {"Cosine": "Cosine", "Dot": "Dot"}[vectors_config.distance.value]
         params = self.edge.EdgeVectorParams(vectors_config.size, getattr(self.edge.Distance, distance))
         config = self.edge.EdgeConfig(vectors=params)
         folder = self._folder / str(self._made)
         folder.mkdir()
         self._shards[name] = await asyncio.to_thread(self.edge.EdgeShard.create, str(folder), config)
-        self._configs[name], self._metadata[name] = vectors_config, metadata
+        self._configs[name], self._metadata[name] = given, metadata
         return True
 
     async def delete_collection(self, name: str) -> bool:
