@@ -36,6 +36,7 @@ from runtime.tools.failure import code_of, wrong
 from runtime.tools.tool import WrongParameters
 from runtime.tools.wording import problem_of
 
+_AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
 
@@ -80,6 +81,9 @@ async def push(
     return work.answer()
 
 
+_ALONE: Final = Provenance()
+
+
 class _Chunk(NamedTuple):
     """A chunk as an item, and which fields an item that is there keeps."""
 
@@ -118,8 +122,9 @@ class _Push:
                 if not isinstance(error, WrongParameters | RefusedItem):
                     raise
                 self.fail(number, _source(given, known), error)
-            # What is beside it on this loop must not wait for a thousand items.
-            await asyncio.sleep(0)
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                # What is beside it on this loop must not wait for a thousand items.
+                await asyncio.sleep(0)
 
     async def cut(self, number: int, given: PushedItem) -> None:
         """Cut a text into chunks that wait to be kept. Raises WrongParameters, RefusedItem."""
@@ -149,8 +154,10 @@ class _Push:
 
     def _items(self, given: PushedItem) -> list[Item]:
         parts = chunks(given.text, self.size, self.overlap)
-        whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
-        session = (given.source_uri or f"text:{whole}") if len(parts) > 1 else None
+        about = _ALONE
+        if len(parts) > 1:
+            whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
+            about = Provenance(session_id=given.source_uri or f"text:{whole}")
         now = utc(self.context.house.clock.now())
         return [
             Item(
@@ -162,7 +169,7 @@ class _Push:
                 source_uri=given.source_uri,
                 tags=tuple(given.tags or ()),
                 text=part,
-                provenance=Provenance(session_id=session),
+                provenance=about,
             )
             for part in parts
         ]
