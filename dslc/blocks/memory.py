@@ -49,7 +49,7 @@ class Memory(Block):
     """Where agents keep what they learn, for how long, and how it is searched.
 
     An agent that names no memory uses the only one; where there are several, or none, it uses the one called
-    `default`, which need not be declared. No memory lies inside another.
+    `default`, which need not be declared. No memory that is files lies inside another.
 
     Everything that is remembered can be searched at once, and what a person edits in its files is seen within seconds.
     Once a day, between three and four o'clock UTC, what daily logs hold for the long term is put where it stays, and
@@ -75,10 +75,13 @@ class Memory(Block):
         default="data/agents",
         min_length=1,
         max_length=1024,
-        description="The folder, under the root unless absolute; one folder per agent is made in it.",
+        description="The folder, under the root unless absolute; one folder per agent is made in it. A "
+        "collection is kept in the database and has none.",
     )
     retention: Duration = Field(
-        default=timedelta(days=90), description="How long daily logs are kept before they are compacted and deleted."
+        default=timedelta(days=90),
+        description="How long daily logs are kept before they are compacted and deleted. Records and collections have "
+        "none, and keep everything.",
     )
     search: Search = Field(
         default=Search(),
