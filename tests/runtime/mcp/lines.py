@@ -1,0 +1,94 @@
+"""`symbi mcp` in a process of its own, spoken to in bare lines, the wrong ones too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.runtime.daemon.process import BIN, environment
+
+HANDSHAKE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Lines:
+    """A running `symbi mcp`."""
+
+    def __init__(self, root: Path, *paths: str, log: Path, **extra: str) -> None:
+        self._log = log.open("ab")
+        self.process = subprocess.Popen(
+            [BIN / "symbi", "mcp", "--root", root, *paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment(**extra),
+        )
+        self._number = 0
+
+    def begin(self) -> Any:
+        """The handshake; what the server says of itself."""
+        said = self.ask("initialize", HANDSHAKE)["result"]
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return said
+
+    def ask(self, method: str, parameters: Any = None) -> Any:
+        """What is answered to a request."""
+        self._number += 1
+        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters or {}}
+        self.send(message)
+        answer = self.read()
+        assert answer["id"] == self._number, answer
+        return answer
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        """The result of a tool."""
+        return self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
+
+    def send(self, message: Any) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        """The next line, which has to be a message."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def end(self) -> int:
+        """Close its input and wait for its end; nothing but messages stood in its output."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        for line in self.process.stdout:
+            assert json.loads(line)["jsonrpc"] == "2.0"
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(60)
+        for stream in (self.process.stdin, self.process.stdout, self._log):
+            assert stream is not None
+            try:
+                stream.close()
+            except BrokenPipeError:
+                continue
+
+
+@contextmanager
+def lines(root: Path, *paths: str, log: Path | None = None, **extra: str) -> Iterator[Lines]:
+    """Run one while inside; it is killed at the end unless it ended."""
+    started = Lines(root, *paths, log=log or root.with_name(f"{root.name}.log"), **extra)
+    try:
+        yield started
+    finally:
+        started.close()

@@ -1,0 +1,196 @@
+"""`symbi mcp` as a process: nothing that a client sends ends it, and the root is always somebody's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.daemon.process import BIN, environment, symbi, until
+from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
+    """One process for all that it has to bear; its root was not there before."""
+    root = tmp_path_factory.mktemp("made") / "below" / "memory"
+    with lines(root, log=root.parent.parent / "log") as started:
+        started.begin()
+        yield started
+        assert started.call("get-collections")["isError"] is False
+        assert started.end() == 0
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    assert stat.S_IMODE((root / ".symbi").stat().st_mode) == 0o700
+    assert not (root / ".symbi" / "daemon.json").exists()
+    assert (root.parent.parent / "log").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"{bad json", -32700),
+        (b"\xff\xfe\x00", -32700),
+        (b"[" * 100_000, -32700),
+        (b"[1, 2]", -32600),
+        (b"42", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_so_and_ends_nothing(owner: Lines, line: bytes, code: int) -> None:
+    owner.write(line + b"\n\n\r\n")
+    said = owner.read()
+    assert (said["id"], said["error"]["code"]) == (None, code)
+    assert owner.ask("ping")["result"] == {}
+
+
+def test_a_line_that_is_too_long_is_read_over(owner: Lines) -> None:
+    for _ in range(65):
+        owner.write(b"x" * 1024 * 1024)
+    owner.write(b"\n")
+    assert "bytes" in owner.read()["error"]["message"]
+    assert owner.ask("ping")["result"] == {}
+
+
+def test_a_long_line_that_is_a_message_is_taken(owner: Lines) -> None:
+    text = "A sentence like the others. " * 40_000
+    kept = owner.call("push", text=text, project_id="long")
+    # Whether so long a text is kept is the tool's matter: the model is told.
+    assert kept["isError"] or kept["structuredContent"]["chunksIndexed"] > 0
+
+
+@pytest.mark.parametrize("method", ["no/such", "tools/nothing", "sampling/createMessage"])
+def test_an_unknown_method_is_told(owner: Lines, method: str) -> None:
+    assert owner.ask(method)["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"name": 7}, {"name": "push", "arguments": []}, {"name": "push", "arguments": "x"}]
+)
+def test_parameters_of_a_wrong_kind_are_told(owner: Lines, parameters: dict[str, Any]) -> None:
+    assert owner.ask("tools/call", parameters)["error"]["code"] == -32602
+
+
+def test_notifications_that_mean_nothing_are_passed_over(owner: Lines) -> None:
+    owner.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 999_999}})
+    owner.send({"jsonrpc": "2.0", "method": "notifications/strange", "params": {}})
+    owner.send({"jsonrpc": "2.0", "id": 12345, "result": {}})
+    assert owner.ask("ping")["result"] == {}
+
+
+def test_a_root_without_a_program_has_a_collection(owner: Lines) -> None:
+    assert owner.call("push", text="It needs no program.", project_id="bare")["structuredContent"]["inserted"] == 1
+    found = owner.call("search", query_text="what does it need", project_id="bare")["structuredContent"]
+    assert [hit["text"] for hit in found["hits"]] == ["It needs no program."]
+
+
+def test_input_that_ends_at_once_ends_it_well(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [BIN / "symbi", "mcp", "--root", tmp_path / "r"], stdin=subprocess.DEVNULL, capture_output=True,
+        env=environment(), timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_without_a_root_and_without_a_name_it_says_how_to_name_one(tmp_path: Path) -> None:
+    done = symbi("mcp", root=tmp_path, HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "no root here" in done.stderr
+    assert "symbi mcp --root" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_or_a_root_that_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for arguments, told in (
+        (("--root", "r", "nothing.symbiont"), "nothing.symbiont: no such file or folder"),
+        (("--root", "file"), "--root"),
+        (("--root", "file/below"), "--root"),
+    ):
+        done = symbi("mcp", *arguments, root=tmp_path)
+        assert done.returncode == 2
+        assert told in done.stderr.splitlines()[0]
+        assert "Traceback" not in done.stderr
+
+
+def test_a_program_with_errors_is_told_to_the_model_and_read_again(tmp_path: Path) -> None:
+    program = tmp_path / "notes.symbiont"
+    program.write_text("memory notes { store nothing }\n")
+    with lines(tmp_path, str(program)) as started:
+        started.begin()
+        failed = started.call("get-collections")
+        assert failed["isError"]
+        assert "the program has errors" in failed["content"][0]["text"]
+        assert "T403" in failed["content"][0]["text"]
+        program.write_text("memory notes {\n    store collection\n}\n")
+        names = [row["name"] for row in started.call("get-collections")["structuredContent"]["collections"]]
+        assert names == ["notes"]
+        assert started.end() == 0
+
+
+def test_when_the_owner_is_killed_another_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with lines(root) as first, lines(root, log=tmp_path / "second.log") as second:
+        for each in (first, second):
+            each.begin()
+            kept = each.call("push", text=f"Kept by {each.process.pid}.", project_id="both")
+            assert kept["structuredContent"]["inserted"] == 1
+        recorded = json.loads((root / ".symbi" / "daemon.json").read_text())
+        owner, other = (first, second) if recorded["pid"] == first.process.pid else (second, first)
+        # Other commands work beside it, and a daemon is told who is there.
+        done = symbi("push", "--project", "both", "-", root=root, input="Kept from the command line.")
+        assert done.returncode == 0, done.stderr
+        up = symbi("up", str(Path("examples").absolute()), root=root)
+        assert up.returncode == 2
+        assert f"`symbi mcp` (process {owner.process.pid})" in up.stderr
+        # Killed in the middle of a push that nobody has answered yet.
+        items = [{"text": f"Entry {number} of what was cut off."} for number in range(500)]
+        arguments = {"items": items, "project_id": "cut off"}
+        owner.send(
+            {"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "push", "arguments": arguments}}
+        )
+        owner.process.kill()
+        owner.process.wait(60)
+        found = other.call("search", query_text="kept", project_id="both", limit=10)["structuredContent"]
+        assert len(found["hits"]) == 3
+        assert json.loads((root / ".symbi" / "daemon.json").read_text())["pid"] == other.process.pid
+        again = other.call("push", **arguments)["structuredContent"]
+        assert again["inserted"] + again["skippedDuplicates"] == len(items)
+        assert other.end() == 0
+
+
+def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with lines(root) as started:
+        started.begin()
+        # More answers than a pipe holds.
+        for number in range(40):
+            started.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
+        until((root / ".symbi" / "daemon.json").exists)
+        started.process.send_signal(signal.SIGTERM)
+        assert started.process.wait(60) == 0
+    assert not (root / ".symbi" / "daemon.json").exists()
+
+
+def test_the_handshake_is_answered_before_the_root_is_open(tmp_path: Path) -> None:
+    # A root that another process holds and never answers for: what needs no root is answered all the same.
+    root = tmp_path / "root"
+    (root / ".symbi").mkdir(parents=True, mode=0o700)
+    held = os.open(root / ".symbi" / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    import fcntl
+
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        with lines(root) as started:
+            assert started.ask("initialize", HANDSHAKE)["result"]["serverInfo"]["name"] == "symbiont"
+            assert started.ask("ping")["result"] == {}
+            assert started.end() == 0
+    finally:
+        os.close(held)
