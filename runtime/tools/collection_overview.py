@@ -22,7 +22,6 @@ from runtime.tools.collection_access import (
 )
 from runtime.tools.collection_types import (
     MOST_TAGS,
-    PROJECT,
     Collection,
     CollectionMetrics,
     CollectionName,
@@ -135,11 +134,8 @@ async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, A
 
 
 def named(projects: Counter[str | None]) -> Counter[str]:
-    """How many items each project has; what names none belongs to the default one."""
-    found: Counter[str] = Counter()
-    for project, count in projects.items():
-        found[project or PROJECT] += count
-    return found
+    """How many items each project has, without those of none."""
+    return Counter({project: count for project, count in projects.items() if project is not None})
 
 
 async def index_stats(memory: OpenMemory, name: str | None = None, user: str | None = None) -> IndexStats | None:

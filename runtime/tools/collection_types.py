@@ -189,7 +189,7 @@ class Payload(_Result):
     """The universal payload: one thing remembered."""
 
     memory_id: str
-    project_id: str
+    project_id: str | None = Field(description="null: of none, as what a delivery left behind.")
     memory_type: MemoryType
     timestamp: str = Field(description="When it was kept, RFC 3339.")
     source_uri: str | None
@@ -311,7 +311,7 @@ def fields_of(item: Item, collection: str) -> dict[str, Any]:
     """The payload of an item."""
     return {
         "memory_id": item.memory_id,
-        "project_id": item.project_id or PROJECT,
+        "project_id": item.project_id,
         "memory_type": item.memory_type,
         "timestamp": rfc3339(item.timestamp),
         "source_uri": item.source_uri,

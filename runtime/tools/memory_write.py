@@ -16,6 +16,7 @@ from runtime.identity import Forbidden
 from runtime.memory import FsyncFailed, Item, Provenance, RefusedItem, Scan, StoreError
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.tools.collection_types import PROJECT
 from runtime.tools.context import Context
 from runtime.tools.memory_access import home, kept, named, sees_all, tags_of
 from runtime.tools.memory_types import (
@@ -80,8 +81,10 @@ async def memory_write(
         raise UsageError(f"source_uri: what begins with {_OURS} is given by the daemon")
     where = await home(context, agent, memory)
     kind, more = TYPES[type]
+    # In a collection everything that is written by hand belongs to a project.
+    of_none = PROJECT if "upsert" in where.store.capabilities else None
     item = Item(
-        project_id=project,
+        project_id=project or of_none,
         agent_id=agent,
         user_id=_whose(context, user),
         memory_type=kind,

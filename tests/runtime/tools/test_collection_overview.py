@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 
 from dslc.blocks import Choice, Memory
 from runtime.database import Database
+from runtime.memory import Item
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection_access import default_memory
 from runtime.tools.context import Context
 from tests.runtime.api.house import NOTES
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
+
+BEGIN = datetime(2026, 2, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -244,6 +248,18 @@ async def test_an_agent_that_writes_to_a_collection_has_its_own(tmp_path: Path) 
         assert await names(ask) == {"notes": 0, "reviewer": 1}
         assert await ask.texts(query_text="learned", collection="reviewer") == ["What the reviewer learned"]
         assert await ask.texts(query_text="learned") == []
+        # As what is pushed, it belongs to the default project unless it says another.
+        assert await ask.texts(query_text="learned", collection="reviewer", project_id="default") != []
+
+
+async def test_what_belongs_to_no_project_is_shown_so_and_counted_all_the_same(tmp_path: Path) -> None:
+    async with asking(tmp_path, collection("notes")) as ask:
+        item = Item(agent_id="notes", user_id="ada", memory_type="episodic", timestamp=BEGIN, text="A delivery")
+        (kept,) = await ask.house.memories["notes"].store.append([item])
+        assert (await ask("get", memory_id=kept.memory_id))["project_id"] is None
+        assert await ask.read("projects") == []
+        (counted,) = (await ask("metrics"))["collections"]
+        assert (counted["items"], counted["projects"]) == (1, {})
 
 
 async def test_a_collection_without_an_embedding_is_searched_by_keyword(tmp_path: Path) -> None:
