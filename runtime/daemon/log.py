@@ -73,6 +73,8 @@ def _set_levels(least: int) -> None:
     server = logging.getLogger("aiohttp.server")
     server.filters[:] = [_is_our_fault]
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # A line for every call to a Qdrant.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     # A line for each session of `/mcp`, with its id.
     logging.getLogger("mcp").setLevel(logging.WARNING)
     # A line for each change would feed itself where the log is written into a watched folder.

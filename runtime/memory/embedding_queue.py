@@ -66,6 +66,7 @@ class EmbeddingQueue:
         try:
             await self._tell_model()
         except IndexFailed as error:
+            self._index_failed = True
             self._fail(error.line())  # It is told again before the next batch.
         self._more.set()
 
@@ -155,7 +156,8 @@ class EmbeddingQueue:
 
     def _fail(self, reason: str) -> None:
         if self._failure is None:
-            log.warning("nothing is embedded for now: searches go by keyword", reason=reason)
+            what = "nothing is embedded for now"
+            log.warning(what if self._index_failed else f"{what}: searches go by keyword", reason=reason)
         self._failure = reason
 
     def _work_again(self) -> None:
