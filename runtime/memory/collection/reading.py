@@ -63,7 +63,8 @@ class Reading:
     async def _of_agent(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
         """What SQL finds, a page at a time; a few too many, as it does not tell `A` from `a` in a tag."""
         query = select(*items.c[*COLUMNS]).where(*_conditions(self._memory, agent, wanted))
-        order = (items.c.timestamp, items.c.id)
+        # A source has few items: SQLite must not walk through all of them just because they are in order.
+        order = (items.c.timestamp + 0 if wanted.source_uri is not None else items.c.timestamp, items.c.id)
         query = query.order_by(*(column.desc() if wanted.newest_first else column for column in order))
         size = PAGE if wanted.limit is None else min(PAGE, max(1, wanted.limit))
         last: tuple[int, str] | None = None

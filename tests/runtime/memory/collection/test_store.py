@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
+from sqlalchemy.dialects import sqlite
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable
@@ -15,6 +17,7 @@ from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
 from runtime.memory import FsyncFailed, Growth, Item, Provenance, Scan, StoreError, open_store
 from runtime.memory.collection.failure import StoreAway
+from runtime.memory.collection.reading import Reading
 from runtime.memory.collection.store import CollectionStore, open_collection
 from tests.clocks import ManualClock
 from tests.runtime.memory.collection.conftest import declared
@@ -234,3 +237,26 @@ async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
         assert len(set(found)) == len(found) == (wanted.limit or 10)
     backwards = [one.memory_id async for one in store.scan(Scan(newest_first=True))]
     assert backwards == sorted(backwards, reverse=True)
+
+
+async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
+    tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    store = await open_collection(declared(), database)
+    asked: list[Select[Any]] = []
+    rows = Reading._rows
+
+    async def noted(reading: Reading, query: Select[Any]) -> Sequence[Any]:
+        asked.append(query)
+        return await rows(reading, query)
+
+    monkeypatch.setattr(Reading, "_rows", noted)
+    wanted = Scan(agent_id="reviewer", user_id="owner", project_id="p", source_uri="file:///a.md")
+    assert [one async for one in store.scan(wanted)] == []
+    sql = str(asked[-1].compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))  # type: ignore[no-untyped-call]
+    async with database.read() as connection:
+        plan = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")).all()
+    assert "ix_items_source" in str(plan)
+    await store.close()
+    await database.close()
