@@ -32,7 +32,7 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 _ROWS = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key {_LISTED}"""  # noqa: S608 - names of ours
 _SAYS = f"SELECT key, id, hash, text, said, place FROM entries WHERE key {_LISTED}"  # noqa: S608
-_DIMENSION = "dimension of points"
+_DIMENSION, _PLACE = "dimension of points", "place of points"
 
 
 class Stale(NamedTuple):
@@ -47,8 +47,11 @@ class Stale(NamedTuple):
 class Marks:
     """The marks of one index. Everything raises IndexFailed."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, place: str) -> None:
+        """`place`: where the points are, so that marks of points elsewhere are told apart."""
         self._access = access
+        self._place = place
+        self._there = False
         self.dimension: int | None = None
         """Numbers in the vectors over there, as far as there are marks."""
 
@@ -58,6 +61,8 @@ class Marks:
         def work(loaded: Loaded) -> tuple[bool, Apply]:
             row = loaded.file.writing.execute("SELECT value FROM meta WHERE name = ?", (_DIMENSION,)).fetchone()
             self.dimension = None if row is None else int(row[0])
+            row = loaded.file.writing.execute("SELECT value FROM meta WHERE name = ?", (_PLACE,)).fetchone()
+            self._there = row is not None and row[0] == self._place
             return _any_stale(loaded), _nothing
 
         return await self._access.write(work)
@@ -122,12 +127,12 @@ class Marks:
             given = [(each, one) for each in waiting]
             keys, kept = writing.embed(connection, loaded.rows, model, 1, given)
             sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
-            connection.execute(sql, (_DIMENSION, dimension))
+            connection.executemany(sql, ((_DIMENSION, dimension), (_PLACE, self._place)))
             _settle(loaded, ((each.id, token) for each in waiting))
             return len(keys), lambda loaded: loaded.embed(keys, kept, model)
 
         done = await self._access.write(work)
-        self.dimension = dimension
+        self.dimension, self._there = dimension, True
         return done
 
     async def stale(self, limit: int) -> list[Stale]:
@@ -166,13 +171,13 @@ class Marks:
         def work(loaded: Loaded) -> tuple[None, Apply]:
             connection = loaded.file.writing
             writing.forget_vectors(connection)
-            connection.execute("DELETE FROM meta WHERE name = ?", (_DIMENSION,))
+            connection.execute("DELETE FROM meta WHERE name IN (?, ?)", (_DIMENSION, _PLACE))
             connection.execute(_TABLE)
             connection.execute("DELETE FROM stale")
             return None, Loaded.forget_vectors
 
         await self._access.write(work)
-        self.dimension = None
+        self.dimension, self._there = None, False
 
     async def known(self, ids: Collection[str]) -> dict[str, tuple[Entry, bool]]:
         """The entries of these ids, and whether each has a mark."""
@@ -230,6 +235,10 @@ class Marks:
     async def count(self) -> int:
         """How many entries have a mark."""
         return await self._access.glance(lambda loaded: int(np.count_nonzero(loaded.rows.embedded[: loaded.rows.end])))
+
+    async def are_there(self) -> bool:
+        """Whether points were made in that very place: what is in it is ours, even if it does not say so itself."""
+        return self._there and await self.count() > 0
 
     async def ids(self, handles: NDArray[np.int64]) -> list[str]:
         """The ids of the entries of these keys that have a mark."""

@@ -48,7 +48,7 @@ class QdrantIndex(EmbeddedIndex):
         super().__init__(access)
         self._collection = collection
         self._warning = warning
-        self._marks = Marks(access)
+        self._marks = Marks(access, collection.shown)
         self._dirty = False
         self._prepared: tuple[str, int] | None = None
         self._one = asyncio.Lock()
@@ -89,7 +89,7 @@ class QdrantIndex(EmbeddedIndex):
 
     async def clear(self) -> None:
         async with self._telling(), self._one:
-            await self._collection.forget(known=await self._marks.count() > 0)
+            await self._collection.forget(known=await self._marks.are_there())
             self._prepared = None
             await super().clear()
             self._dirty = await self._marks.open()
@@ -192,7 +192,7 @@ class QdrantIndex(EmbeddedIndex):
             return
         async with self._one:
             if wanted is not None and self._prepared != wanted:
-                ours = await self._collection.prepare(*wanted, known=await self._marks.count() > 0)
+                ours = await self._collection.prepare(*wanted, known=await self._marks.are_there())
                 self._told = wanted if ours else None
             await self._flush()
             if wanted is not None and self._prepared != wanted:

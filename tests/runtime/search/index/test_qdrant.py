@@ -553,6 +553,23 @@ async def test_a_collection_that_holds_what_is_not_ours_is_left_alone(index: Ind
     assert set(await server.points(NAME)) == {"theirs"}
 
 
+@pytest.mark.usefixtures("no_grace")
+async def test_a_memory_with_points_elsewhere_takes_nobodys_collection(server: QdrantServer, tmp_path: Path) -> None:
+    await filled(server, tmp_path / "notes.db")
+    params = models.VectorParams(size=DIMENSION, distance=models.Distance.COSINE)
+    await server.local.create_collection("theirs", vectors_config=params)
+    point = models.PointStruct(id=1, vector=vector("x").tolist(), payload={"memory_id": "theirs"})
+    await server.local.upsert("theirs", [point])
+    index = await opened(server, tmp_path / "notes.db", collection="theirs")
+    for ask in (index.tend, index.tend, lambda: near(index, "one")):
+        with pytest.raises(IndexFailed, match="holds 1 points that are not this memory's"):
+            await ask()
+    await index.clear()
+    assert set(await server.points("theirs")) == {"theirs"}
+    assert len(await server.points(NAME)) == 4
+    await index.close()
+
+
 async def test_the_collection_of_another_memory_is_not_shared(index: Index, server: QdrantServer) -> None:
     await foreign(server, symbiont_index="others_12345678", symbiont_model="m", symbiont_made=True)
     await index.put("log", "reviewer", "1", talk("one"))
