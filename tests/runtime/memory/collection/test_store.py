@@ -254,7 +254,7 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     monkeypatch.setattr(Reading, "_rows", noted)
     wanted = Scan(agent_id="reviewer", user_id="owner", project_id="p", source_uri="file:///a.md")
     assert [one async for one in store.scan(wanted)] == []
-    sql = str(asked[-1].compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))  # type: ignore[no-untyped-call]
+    sql = str(asked[-1].compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
     async with database.read() as connection:
         plan = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")).all()
     assert "ix_items_source" in str(plan)
