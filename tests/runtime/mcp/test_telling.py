@@ -1,0 +1,92 @@
+"""Work for a client: cancelled once, so that it can put things in order, and told of in numbers that only grow."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import anyio
+import pytest
+
+from runtime.mcp import telling
+from runtime.mcp.aside import Aside
+from runtime.mcp.backend import Failed, Progress
+from runtime.mcp.telling import watched
+from runtime.tools.failure import Failure
+
+
+async def test_cancelled_work_has_time_to_put_things_in_order() -> None:
+    ordered = asyncio.Event()
+
+    async def work(_: Progress | None) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # A level-triggered cancellation would end this at its first await.
+            for _step in range(3):
+                await asyncio.sleep(0)
+            ordered.set()
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watched, work, None)
+            await asyncio.sleep(0)
+            scope.cancel()
+    async with asyncio.timeout(10):
+        await ordered.wait()
+
+
+async def test_steps_that_begin_again_are_one_number_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "LOOK_SECONDS", 0.001)
+    told: list[tuple[float, float | None, str | None]] = []
+    heard = asyncio.Event()
+
+    async def report(done: float, total: float | None, what: str | None) -> None:
+        told.append((done, total, what))
+        heard.set()
+
+    async def work(progress: Progress | None) -> str:
+        assert progress is not None
+        for what, done, total in (("reading", 1, 2), ("reading", 2, 2), ("embedding", 0, 3), ("embedding", 3, 3)):
+            progress(what, done, total)
+            if done:
+                heard.clear()
+                await heard.wait() if (what, done) != ("embedding", 3) else None
+        return "done"
+
+    assert await watched(work, report) == "done"
+    assert told == [(1.0, 2.0, "reading"), (2.0, 2.0, "reading"), (5.0, 5.0, "embedding")]
+
+
+async def test_work_that_says_nothing_is_not_told_of() -> None:
+    async def report(*_: object) -> None:
+        raise AssertionError
+
+    async def work(_: Progress | None) -> int:
+        return 7
+
+    assert await watched(work, report) == 7
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure("upsert_failed", "the disk is full"),
+        Failure("invalid_params", "it is too small", "limit", "give more", {"limit": 5}),
+        Failure("provider_unavailable", "away", hint="later"),
+    ],
+)
+def test_a_failure_reads_the_same_through_a_socket_as_in_this_process(failure: Failure) -> None:
+    assert Failed(failure.json()).line() == failure.line()
+
+
+async def test_what_waits_for_ever_beside_the_loop_holds_up_nobody() -> None:
+    aside, forever = Aside("a test"), threading.Event()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await aside.call(forever.wait)
+    forever.set()
+    assert await aside.call(time.gmtime, 0) == time.gmtime(0)
+    with pytest.raises(ZeroDivisionError):
+        await aside.call(lambda: 1 // 0)
