@@ -1,4 +1,4 @@
-"""The README's first webhook, run as it stands."""
+"""The README's commands, run as they stand."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ README = REPOSITORY / "README.md"
 
 
 def commands() -> list[str]:
-    """The commands of the walk-through, here-documents in one piece with their command."""
-    section = README.read_text().partition("## Your first webhook in five minutes")[2].partition("\n## ")[0]
+    """The commands of the page, here-documents in one piece with their command."""
+    section = README.read_text()
     found: list[str] = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
         for line in block.splitlines():
@@ -34,9 +34,9 @@ def commands() -> list[str]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of the repository in which the installation is done already."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "setup.py"):
+    for name in ("Makefile", "README.md", "pyproject.toml", "requirements.lock", "setup.py"):
         shutil.copy(REPOSITORY / name, tmp_path)
-    for name in ("examples", "grammar"):
+    for name in ("docs", "examples", "grammar"):
         shutil.copytree(REPOSITORY / name, tmp_path / name)
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
@@ -74,6 +74,8 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     assert "Add a dark mode" in shown
     assert "- name: Ada" in shown, shown
     assert re.search(r"by Ana  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown), shown
+    assert re.search(r" 1 .*file:///\S+/README\.md .*\n +## What the answers mean", shown), shown
+    assert re.search(r"collection \(default\)\s+collection\s+\d+\s+embedded", shown), shown
     assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)
     secret_lines = [line for line in shown.splitlines() if re.fullmatch(r"[0-9a-f]{64}", line)]
     assert not secret_lines
