@@ -15,6 +15,7 @@ from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats
 from runtime.tools.collection_access import (
+    NoSuchCollection,
     collection_memories,
     default_memory,
     find_collection,
@@ -65,15 +66,13 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
     """
     if name in {".", ".."}:
         raise wrong("name", "this is no name: it has more than dots", example="research")
-    memory = await default_memory(context)
     notes: list[str] = []
+    try:
+        memory, there = (await find_collection(context, name)).memory, True
+    except NoSuchCollection:
+        memory, there = await default_memory(context), False
     known = await _asserted(memory, dimension, notes)
-    created = False
-    # What a declared memory is called is there without being made.
-    if name not in {each.name for each in await collection_memories(context)}:
-        created = await store_of(memory).create(name, context.caller.user_id)
-    else:
-        memory = (await find_collection(context, name)).memory
+    created = not there and await store_of(memory).create(name, context.caller.user_id)
     return MadeCollection(
         name=name, memory=memory.name, created=created, embedding=memory.embedding, dimension=known, notes=notes
     )

@@ -73,6 +73,13 @@ async def test_what_a_program_declares_is_there_already(ask: Asked) -> None:
     assert (made["created"], made["memory"]) == (False, "notes")
 
 
+async def test_a_collection_that_is_in_another_memory_is_there_already(ask: Asked) -> None:
+    await ask("memory_write", agent="reviewer", text="What the reviewer learned", memory="notes")
+    made = await ask("new-collection", name="reviewer")
+    assert (made["created"], made["memory"]) == (False, "notes")
+    assert (await names(ask))["reviewer"] == 1
+
+
 async def test_collections_of_one_name_of_two_users_are_two(ask: Asked) -> None:
     for caller in (ADA, BOB):
         assert (await ask("new-collection", caller, name="mine"))["created"] is True
