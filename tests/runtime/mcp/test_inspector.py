@@ -61,8 +61,3 @@ def test_another_implementation_lists_and_calls_the_tools_and_hears_of_errors(in
     )
     assert refused["isError"] is True
     assert refused["content"][0]["text"].startswith("invalid_params: limit: ")
-
-
-def test_another_implementation_lists_the_resources(inspect: Inspect) -> None:
-    uris = {row["uri"] for row in inspect("--method", "resources/list")["resources"]}
-    assert {"mcp://rusty-mem/health", "symbiont://health"} <= uris
