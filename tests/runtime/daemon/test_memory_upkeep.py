@@ -83,13 +83,13 @@ def many(root: Path, days: int, entries: int) -> int:
 def test_what_a_delivery_left_behind_is_found_at_once(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as daemon:
-        assert daemon.github(push("carousel"), "1").status == 202
-        until(lambda: (tmp_path / "data/agents/reviewer").exists() and "carousel" in remembered(tmp_path))
-        (hit,) = search(daemon, "carousel")
-        assert "carousel" in hit["item"]["text"]
+        assert daemon.github(push("lighthouse"), "1").status == 202
+        until(lambda: (tmp_path / "data/agents/reviewer").exists() and "lighthouse" in remembered(tmp_path))
+        (hit,) = search(daemon, "lighthouse")
+        assert "lighthouse" in hit["item"]["text"]
         assert Path(hit["file"]).read_text().splitlines()[hit["line"] - 1].startswith("## ")
         # A vector is made in the background: until then the item is found by its words.
-        until(lambda: search(daemon, "carousel")[0]["parts"].get("vector", 0) > 0)
+        until(lambda: search(daemon, "lighthouse")[0]["parts"].get("vector", 0) > 0)
 
 
 def test_what_a_person_writes_is_found_and_what_they_delete_is_not(tmp_path: Path) -> None:
