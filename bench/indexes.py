@@ -30,7 +30,6 @@ import warnings
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +65,12 @@ FILTERS: Mapping[str, Filter] = {
 def texts(count: int) -> list[str]:
     """So many different sentences of docstrings, in an order that chance gives. Raises SystemExit when there are not
     as many."""
-    chosen = list(islice(dict.fromkeys(text for path in _modules() for text in _sentences(path)), count))
+    found: dict[str, None] = {}
+    for path in _modules():
+        found.update(dict.fromkeys(_sentences(path)))
+        if len(found) >= count:
+            break
+    chosen = list(found)[:count]
     random.Random(1).shuffle(chosen)
     if len(chosen) < count:
         raise SystemExit(f"there are {len(chosen):,} sentences in this Python's docstrings: ask for fewer items")
@@ -240,7 +244,7 @@ class Run:
             for ef_search, graph in graphs.items():
                 for limit in (10, CANDIDATES):
                     found = [await _ten(graph, self.vectors[question], wanted, limit) for question in self.questions]
-                    shares = [len(ten & there) / max(len(ten), 1) for ten, there in zip(best, found, strict=True)]
+                    shares = [len(ten & there) / len(ten) if ten else 1.0 for ten, there in zip(best, found, strict=True)]
                     row = told.setdefault(f"ef_search {ef_search}, {limit} asked for", {})
                     row[name] = round(statistics.mean(shares), 4)
         return told

@@ -1,0 +1,29 @@
+"""The measurement of indexes measures what it says, on little."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.indexes import EF_SEARCH, FILTERS, measure, table, texts
+from tests.runtime.search.index import postgres_server
+
+
+def test_texts_are_different_and_always_the_same() -> None:
+    assert texts(200) == texts(200)
+    assert len(set(texts(200))) == 200
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> str:
+    return postgres_server.server(request)
+
+
+async def test_recall_and_latency_are_told_of_every_side_and_filter(server: str) -> None:
+    result = await measure(await postgres_server.fresh(server), 120, 2, None, drawn=True)
+    assert {name for row in result["recall"].values() for name in row} == FILTERS.keys()
+    assert len(result["recall"]) == 2 * len(EF_SEARCH)
+    # So few are compared one by one, so nothing is missed.
+    assert {share for row in result["recall"].values() for share in row.values()} == {1.0}
+    assert len(result["milliseconds"]) == 4 * len(FILTERS)
+    assert all(row.keys() == {"embedded", "exact", "HNSW"} for row in result["milliseconds"].values())
+    assert "ef_search 400" in table(result)
