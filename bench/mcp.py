@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import itertools
 import json
 import shutil
@@ -188,6 +189,8 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     from runtime.search.entry import Filter
 
     log.configure("text", "error")
+    # As `symbi mcp` has it.
+    gc.set_threshold(50_000, 20, 50)
     tasks, wanted = Supervisor(), Filter(agent="notes", user="owner")
     with own(Root(root)):
         async with House.open(Root(root), Settings.read({})) as house:

@@ -77,12 +77,20 @@ def _at_home(path: Path) -> Path:
 def _serve(root: Root, paths: Sequence[Path]) -> int:
     """Serve until the client leaves, or until asked to stop; the exit code."""
     import asyncio
+    import gc
     import signal
+
+    # What is loaded stays: looking through it for cycles would hold up the start, and later calls.
+    gc.disable()
+    import uvloop
 
     from runtime.cli.mcp_backend import Either
     from runtime.mcp.server import make_server
     from runtime.mcp.stdio import serve_stdio
 
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
     failed = False
 
     async def serve() -> None:
@@ -104,7 +112,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
             await serve_stdio(server)
 
     try:
-        asyncio.run(serve())
+        uvloop.run(serve())
     except asyncio.CancelledError:
         return int(failed)
     return int(failed)
