@@ -13,8 +13,8 @@ help: ## list the commands
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
 	@echo 'installing into .venv; this takes about a minute'
 	@$(PYTHON) -m venv .venv
-	@$(INSTALL) --editable '.[local]' || \
-		{ echo 'the embedding local is not to be had here: memories are searched by keyword'; $(INSTALL) --editable .; }
+	@$(INSTALL) --editable '.[local,documents]' || \
+		{ echo 'the embedding local is not to be had here: memories are searched by keyword'; $(INSTALL) --editable '.[documents]'; }
 	@touch $@
 
 .venv/installed-dev: .venv/installed
