@@ -30,11 +30,23 @@ webhook few {
 """
 
 
+RUNS = """\
+memory notes { store collection embedding hashing }
+agent reviewer { memory notes }
+webhook github-events {
+    path     "/hooks/github"
+    provider github
+    secret   "secret://env/GITHUB_SECRET"
+    agent    reviewer
+}
+"""
+
+
 @contextmanager
-def two(folder: Path, url: str) -> Iterator[tuple[Daemon, Daemon]]:
+def two(folder: Path, url: str, program: str = KEEPS) -> Iterator[tuple[Daemon, Daemon]]:
     for name in ("one", "other"):
         (folder / name).mkdir()
-        write_program(folder / name, KEEPS)
+        write_program(folder / name, program)
     given = environ(url)
     with (
         running(folder / "one", "program", wait=True, **given) as one,
@@ -138,3 +150,19 @@ def test_of_two_that_are_given_an_agent_one_runs_it_and_the_other_goes_on_as_bef
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 of 2 queued")
         # The other one has no agent: it neither runs them nor gives them up.
         until(lambda: {row["state"] for row in rows(postgres_url)} == {"done"}, what="the runs")
+
+
+def test_agents_of_both_remember_in_one_collection_and_find_what_the_other_left(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with two(tmp_path, postgres_url, RUNS) as (one, other):
+        for number, daemon in enumerate((one, other)):
+            body = b'{"action":"opened","number":%d,"repository":{"full_name":"ada/walnut"}}' % number
+            assert daemon.github(body, f"d{number}").status == 202
+
+        def remembered(daemon: Daemon) -> int:
+            done = daemon.symbi("memory", "search", "reviewer", "walnut", "--json", **environ(postgres_url))
+            return len(json.loads(done.stdout)["hits"]) if done.returncode == 0 else 0
+
+        until(lambda: remembered(one) == 2)
+        until(lambda: remembered(other) == 2)
