@@ -70,6 +70,10 @@ class EmbeddingQueue:
             self._fail(error.line())  # It is told again before the next batch.
         self._more.set()
 
+    @property
+    def _at_once(self) -> int:
+        return BATCH if self._embedder is None else self._embedder.at_once
+
     async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed up to `limit` entries that have no vector; how many were. Raises EmbeddingUnavailable,
         EmbeddingMismatch, IndexFailed."""
@@ -82,7 +86,7 @@ class EmbeddingQueue:
         while limit is None or done < limit:
             if progress is not None:
                 progress("embedding", min(done, total), total)
-            made = await self._next(BATCH if limit is None else min(BATCH, limit - done))
+            made = await self._next(self._at_once if limit is None else min(self._at_once, limit - done))
             done += made
             if not made:
                 break
@@ -96,7 +100,7 @@ class EmbeddingQueue:
             try:
                 await self._tell_model()
                 await self._index.tend()
-                done = 0 if self._mismatch else await self._next(BATCH)
+                done = 0 if self._mismatch else await self._next(self._at_once)
             except EmbeddingMismatch:
                 continue
             except (EmbeddingUnavailable, IndexFailed) as error:

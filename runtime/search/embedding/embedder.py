@@ -20,6 +20,8 @@ class Embedder(ABC):
     """Which model, exactly: vectors of different models are never compared."""
     for_tests: bool = False
     """Whether its vectors carry no meaning; said wherever its name is shown."""
+    at_once: int = 64
+    """Texts that it is given at once where there are many."""
 
     @property
     @abstractmethod

@@ -39,6 +39,7 @@ class HashingEmbedder(Embedder):
 
     name = "hashing"
     for_tests = True
+    at_once = 512
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
