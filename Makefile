@@ -40,6 +40,7 @@ bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the com
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.search
+	$(BIN)/python -m bench.push
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.catalog
