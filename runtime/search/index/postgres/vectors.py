@@ -33,7 +33,8 @@ _PLAN: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_merge
 _JOINED = "FROM vectors v JOIN places p USING (key) WHERE "
 # Added to, the distance is not what is indexed: everything is compared.
 _EXACT = f"SELECT v.key, v.vector <#> $1::real[]::vector {_JOINED}{{where}} ORDER BY (v.vector <#> $1::real[]::vector) + 0, v.key LIMIT $2"  # noqa: E501
-_FEW = f"SELECT count(*) FROM (SELECT 1 {_JOINED}{{where}} LIMIT {FEW + 1}) found"  # noqa: S608
+_FEW = f"SELECT count(*) FROM (SELECT FROM places p WHERE {{where}} LIMIT {FEW + 1}) found"  # noqa: S608
+_SHARE = "SELECT count(*), (SELECT greatest(sum(entries), 1)::float8 FROM totals) FROM places p WHERE {where}"
 _NEAR = """
 WITH near AS MATERIALIZED (
     SELECT v.key, v.vector <#> $1::real[]::vector AS distance FROM vectors v
@@ -92,7 +93,7 @@ async def _nearest(
     where = Where(query, limit).wanted(wanted)
     if graph is not None and await usable(connection, graph):
         filtered = wanted != Filter()
-        if not filtered or await _many(connection, wanted):
+        if not filtered or await _worth_it(connection, made, wanted, limit):
             rows = await _by_graph(connection, graph, options, made, where, limit, filtered)
             if len(rows) == limit:
                 return rows
@@ -100,10 +101,14 @@ async def _nearest(
     return exact
 
 
-async def _many(connection: Any, wanted: Filter) -> bool:
-    """Whether so many pass the filter that comparing them all takes long."""
+async def _worth_it(connection: Any, made: Made, wanted: Filter, limit: int) -> bool:
+    """Whether so many pass the filter that comparing them all takes long, and that enough of the graph's candidates are
+    likely to be among them."""
     where = Where().wanted(wanted)
-    return bool(await connection.fetchval(_FEW.format(where=where.sql), *where.values) > FEW)
+    if made.vector >= ITERATIVE:
+        return bool(await connection.fetchval(_FEW.format(where=where.sql), *where.values) > FEW)
+    passing, every = await connection.fetchrow(_SHARE.format(where=where.sql), *where.values)
+    return bool(passing > FEW and MOST * passing / every >= limit)
 
 
 async def _by_graph(
