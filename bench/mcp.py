@@ -5,8 +5,8 @@ beside the engine called directly, in one run.
 of a tool. The sides take turns, and the quickest of the rounds counts: the smallest server, `symbi mcp` that owns its
 root, and one beside another that does. *Search*: a collection of N items is asked by meaning and by words; in this
 process, on a copy, by the collection's own `search`, then through `symbi mcp` that owns the root, then through one
-beside it, which asks the first by its admin socket. Each question goes to every side in turn, and the quickest of three
-turns of a question counts; what the protocol adds is the difference of the medians.
+beside it, which asks the first by its admin socket. All questions go to one side after the other, and the quickest of
+three turns of a question counts; what the protocol adds is the difference of the medians.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import itertools
 import json
 import shutil
 import statistics
@@ -147,34 +146,33 @@ def _settle(client: Client) -> None:
 
 
 async def _compared(root: Path, copy: Path, asked: Sequence[str]) -> list[Search]:
-    """Every question to the engine in this process, on the copy, then to a client of each kind on the root: what else
-    the machine does, it does to all."""
+    """Every question to the engine in this process, on the copy, and to a client of each kind on the root, in turns:
+    what else the machine does, it does to all."""
+    times: dict[str, list[float]] = {}
     with _connected(root) as owner:
         _called(owner, "the first")
         with _connected(root) as beside:
             async with _engine(copy) as engine:
-                engine_times, owner_times, beside_times = list[float](), list[float](), list[float]()
-                for query in asked:
-                    turns = [await _turn(engine, owner, beside, query) for _ in range(TURNS)]
-                    quickest = map(min, zip(*turns, strict=True))
-                    for times, quick in zip((engine_times, owner_times, beside_times), quickest, strict=True):
-                        times.append(quick)
-    sides = {"the engine": engine_times, "symbi mcp, owner": owner_times, "symbi mcp, beside it": beside_times}
-    return [Search(side, times[WARM:]) for side, times in sides.items()]
+                for _ in range(TURNS):
+                    turn = {
+                        "the engine": [await _timed(engine(query)) for query in asked],
+                        "symbi mcp, owner": [await _timed(_through(owner, query)) for query in asked],
+                        "symbi mcp, beside it": [await _timed(_through(beside, query)) for query in asked],
+                    }
+                    for side, quick in turn.items():
+                        times[side] = list(map(min, times.get(side, quick), quick))
+    return [Search(side, quick[WARM:]) for side, quick in times.items()]
 
 
-async def _turn(
-    engine: Callable[[str], Awaitable[object]], owner: Client, beside: Client, query: str
-) -> tuple[float, float, float]:
-    """One question to every side; milliseconds."""
-    moments = [time.perf_counter()]
-    await engine(query)
-    moments.append(time.perf_counter())
-    for client in (owner, beside):
-        _called(client, query)
-        moments.append(time.perf_counter())
-    first, second, third = ((after - before) * 1000 for before, after in itertools.pairwise(moments))
-    return first, second, third
+async def _through(client: Client, query: str) -> None:
+    _called(client, query)
+
+
+async def _timed(work: Awaitable[object]) -> float:
+    """Milliseconds."""
+    began = time.perf_counter()
+    await work
+    return (time.perf_counter() - began) * 1000
 
 
 @asynccontextmanager
@@ -191,7 +189,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     log.configure("text", "error")
     # As `symbi mcp` has it.
     gc.set_threshold(50_000, 20, 50)
-    tasks, wanted = Supervisor(), Filter(agent="notes", user="owner")
+    tasks, wanted = Supervisor(), Filter(agent="notes")
     with own(Root(root)):
         async with House.open(Root(root), Settings.read({})) as house:
             await house.load_last_program()
