@@ -9,8 +9,10 @@ from runtime.documents.encoding import decoded
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 """What stands before a text about it: the convention of Jekyll, in YAML between lines of three dashes."""
-_TITLE = re.compile(r"""^title:[ \t]*(["']?)(.+?)\1[ \t]*$""", re.MULTILINE)
-_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+# Each takes the rest of its line: a pattern that leaves out what stands at the end tries every place where that may
+# begin, and a long line would take hours.
+_TITLE = re.compile(r"^title:(.*[^ \t\n].*)$", re.MULTILINE)
+_HEADING = re.compile(r"^#[ \t]+([^ \t\n].*)$", re.MULTILINE)
 _FENCED = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -26,6 +28,17 @@ def read_markdown(data: bytes, encoding: str | None) -> Document:
     front = _FRONT.match(text)
     named = _TITLE.search(front[1]) if front else None
     if named is not None:
-        return whole(text, named[2])
+        return whole(text, _unquoted(named[1].strip()))
     headed = _HEADING.search(_FENCED.sub("", text))
-    return whole(text, headed[1] if headed else None)
+    return whole(text, _unclosed(headed[1].strip()) if headed else None)
+
+
+def _unquoted(title: str) -> str:
+    quoted = len(title) > 2 and title[0] == title[-1] and title[0] in "\"'"
+    return title[1:-1] if quoted else title
+
+
+def _unclosed(heading: str) -> str:
+    """Without the marks that close a heading, which stand behind a space (CommonMark 0.31, section 4.2)."""
+    said = heading.rstrip("#")
+    return said if said.endswith((" ", "\t")) else heading

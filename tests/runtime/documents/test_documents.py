@@ -101,6 +101,25 @@ def test_text_and_markdown_stay_as_they_stand() -> None:
     assert read(b"no heading", name="a.md").title is None
 
 
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("# C#", "C#"),
+        ("# Title ##  ", "Title"),
+        ("# \n# Second", "Second"),
+        ("---\ntitle: 'Its own'  \n---", "Its own"),
+        ("---\ntitle: \n---\n# Below", "Below"),
+    ],
+)
+def test_a_title_is_without_what_stands_around_it(head: str, title: str) -> None:
+    assert read(head.encode(), name="a.md").title == title
+
+
+@pytest.mark.parametrize("head", ["# a{}b", "# a{}#", "---\ntitle: a{}b\n---\n"])
+def test_a_long_line_is_read_in_time_in_proportion_to_it(head: str) -> None:
+    assert read(head.format(" " * 200_000).encode(), name="a.md").title in {"a b", "a"}
+
+
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
 def test_text_with_a_byte_order_mark_is_read_by_it(codec: str) -> None:
     assert read("grüße 記憶".encode(codec), name="a.txt").text == "grüße 記憶"
