@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -12,10 +13,11 @@ from pydantic import ValidationError
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
-from runtime.memory import Item, Provenance, RefusedItem, Scan, redact
+from runtime.memory import Item, NoSuchItem, Provenance, RefusedItem, Scan, redact
 from runtime.memory.chunks import chunks
 from runtime.memory.collection.store import BATCH
 from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_notes, find_collection
 from runtime.tools.collection_types import (
     PROJECT,
@@ -39,6 +41,7 @@ from runtime.tools.wording import problem_of
 _AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
+_turns = Turns()
 
 
 async def push(
@@ -76,8 +79,13 @@ async def push(
         await work.cut(0, one)
     else:
         await work.cut_each(items, known)
-    await work.keep()
-    await work.forget_replaced()
+    if replace:
+        # Two at the same time would each forget what the other one keeps.
+        async with _turns.of((target.store.identity, target.name, context.caller.user_id)):
+            await work.keep()
+            await work.forget_replaced()
+    else:
+        await work.keep()
     return work.answer()
 
 
@@ -191,7 +199,8 @@ class _Push:
             if self.alone:
                 raise
             if len(batch) == 1:
-                self.fail(batch[0].number, batch[0].item.source_uri, error)
+                source = batch[0].item.source_uri
+                self.fail(batch[0].number, None if source is None else redact(source), error)
                 return
             # One of them is refused, and the others are not: each by itself.
             for chunk in batch:
@@ -219,9 +228,11 @@ class _Push:
                 continue
             gone = [item.memory_id async for item in self._of(source, project) if item.chunk_hash not in stays]
             for number, memory_id in enumerate(gone):
-                await self.target.memory.forget(memory_id, self.target.name)
+                # Somebody else may have forgotten it meanwhile.
+                with suppress(NoSuchItem):
+                    await self.target.memory.forget(memory_id, self.target.name)
+                    self.removed += 1
                 self.context.progress("forgetting", number + 1, len(gone))
-            self.removed += len(gone)
 
     def _of(self, source: str, project: str) -> AsyncIterator[Item]:
         user = self.context.caller.user_id

@@ -15,7 +15,7 @@ from runtime.memory.store import Scan
 from runtime.memory.summary.abstractive import bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, is_summary, key_tag, summary_key
-from runtime.memory.summary.turns import Turns
+from runtime.memory.turns import Turns
 from runtime.models import Model, ModelRefused, ModelUnavailable
 
 Strategy = Literal["auto", "abstractive", "extractive"]

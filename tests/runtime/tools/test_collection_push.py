@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.database import Database
-from runtime.memory import RefusedItem
+from runtime.memory import Item, RefusedItem, Upserted
 from runtime.memory.chunks import chunks
 from runtime.memory.store import LARGEST_TEXT
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
@@ -213,6 +213,57 @@ async def test_replace_forgets_nothing_of_a_source_of_which_an_item_is_broken(as
     assert answered["removed"] == 0
     assert "nothing of file:///book was forgotten" in answered["notes"][0]
     assert len(await ask.texts(query_text="page")) == 3
+
+
+async def test_replace_forgets_nothing_of_a_source_with_a_secret_of_which_the_store_refuses_an_item(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "https://user:hunter2secret@example.com/book"
+    await ask("push", items=[{"text": "Page one"}, {"text": "Page two"}], source_uri=source)
+    memory = ask.house.memories["notes"]
+    upsert = memory.upsert
+
+    async def picky(items: Sequence[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+        if any("refused" in item.text for item in items):
+            raise RefusedItem("this one is not taken")
+        return await upsert(items, keep=keep)
+
+    monkeypatch.setattr(memory, "upsert", picky)
+    items = [{"text": "Page one, edited"}, {"text": "Page two, refused"}]
+    answered = await ask("push", items=items, source_uri=source, replace=True)
+    assert (answered["inserted"], answered["removed"]) == (1, 0)
+    assert "hunter2secret" not in str(answered["failed"])
+    assert len(await ask.texts(query_text="page")) == 3
+
+
+async def test_of_two_pushes_that_replace_a_source_at_the_same_time_one_is_whole(ask: Asked) -> None:
+    old, *new = (
+        f"{word} begins. {word} ends, and says so at such a length that it is a chunk of its own." * 3
+        for word in ("Old", "One", "Two")
+    )
+    await ask("push", text=old, source_uri="file:///a.md")
+    answered = await asyncio.gather(
+        *(ask("push", text=text, source_uri="file:///a.md", replace=True) for text in [*new, *new])
+    )
+    assert all(each["inserted"] + each["skippedDuplicates"] for each in answered)
+    there = await ask.texts(query_text="begins ends length chunk", source_uri="file:///a.md")
+    assert there in [sorted(chunks(text, 100, 40)) for text in new]
+
+
+async def test_what_somebody_else_forgets_at_the_same_time_fails_no_push(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ask("push", text="What it said", source_uri="file:///a.md")
+    memory = ask.house.memories["notes"]
+    forget = memory.forget
+
+    async def late(memory_id: str, agent_id: str) -> None:
+        await forget(memory_id, agent_id)
+        await forget(memory_id, agent_id)
+
+    monkeypatch.setattr(memory, "forget", late)
+    answered = await ask("push", text="What it says", source_uri="file:///a.md", replace=True)
+    assert (answered["inserted"], answered["removed"]) == (1, 0)
 
 
 async def test_a_source_that_says_nothing_any_more_is_forgotten(ask: Asked) -> None:

@@ -19,7 +19,7 @@ from runtime.memory import Item, StoreError
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
-from runtime.memory.summary.turns import Turns
+from runtime.memory.turns import Turns
 from runtime.tools import TOOLS, Context
 from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
