@@ -6,18 +6,22 @@ collection, by its name, and so has what `new-collection` made.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, NamedTuple
 
 from runtime.errors import NotFound
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.opened import OpenMemory
 from runtime.names import unknown
+from runtime.search.errors import IndexFailed
 from runtime.tools.context import Context
 from runtime.tools.memory_access import sees_all, user_filter
 
 STORE: Final = "collection"
 """The name of the memory that is there without a block."""
 DEFAULT: Final = "default"
+WRITTEN_SECONDS: Final = 1.0
+"""How long an answer to who wrote waits for an index elsewhere to say that it is there."""
 
 
 class NoSuchCollection(NotFound):
@@ -79,16 +83,36 @@ async def find_collection(context: Context, name: str | None) -> Collection:
     raise unknown("collection", name, known, NoSuchCollection)
 
 
-def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
+async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:
     """What keeps what was just written from being found. Where files and services are is the administrator's matter."""
+    try:
+        index = memory.index_problem or await away(memory, WRITTEN_SECONDS)
+    except TimeoutError:  # It may be busy with what was just written.
+        index = None
+    embedding = memory.embedding_problem
     notes = []
     for problem, told in (
-        (memory.index_problem, "it is kept, and is found when the index can be written again"),
-        (memory.embedding_problem, "it is kept, and is found by its words alone until it can be embedded"),
+        (index, "it is kept, and is found when the index can be written again"),
+        # An index that does not answer takes no vectors either: that is one problem.
+        (
+            embedding if embedding != index else None,
+            "it is kept, and is found by its words alone until it can be embedded",
+        ),
     ):
         if problem:
             notes.append(f"{told}: {problem}" if sees_all(context) else told)
     return notes
+
+
+async def away(memory: OpenMemory, seconds: float) -> str | None:
+    """Why the index of a memory does not answer, in one line, having asked just now where it is elsewhere; None: it
+    does. Raises TimeoutError when it has said nothing within `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await memory.indexer.index.reachable()
+    except IndexFailed as error:
+        return error.line()
+    return None
 
 
 def _is_collection(memory: OpenMemory) -> bool:

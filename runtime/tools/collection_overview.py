@@ -165,12 +165,14 @@ def index_of(memory: OpenMemory) -> str:
     return DEFAULT_INDEX if memory.block.index is None else memory.block.index.name
 
 
-def state_of(context: Context, memory: OpenMemory) -> str:
-    """`ready`, or what does not work as declared just now, as the caller may see it."""
-    if not memory.problems:
+def state_of(context: Context, memory: OpenMemory, silent: str | None = None) -> str:
+    """`ready`, or what does not work as declared just now, as the caller may see it. `silent`: why its index did not
+    answer when it was asked, if it was."""
+    problems = tuple(dict.fromkeys(filter(None, (*memory.problems, silent))))
+    if not problems:
         return READY
     if sees_all(context):
-        return "; ".join(memory.problems)
+        return "; ".join(problems)
     return "something does not work as declared just now: what is there is kept"
 
 

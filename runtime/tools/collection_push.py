@@ -86,7 +86,7 @@ async def push(
             await work.forget_replaced()
     else:
         await work.keep()
-    return work.answer()
+    return await work.answer()
 
 
 _ALONE: Final = Provenance()
@@ -239,11 +239,12 @@ class _Push:
         wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source)
         return self.target.memory.store.scan(wanted)
 
-    def answer(self) -> Pushed:
+    async def answer(self) -> Pushed:
         """What was done."""
         # What the same push inserted and then said more of counts as inserted.
         updated = [each for each in self.changed if each not in self.kept]
         written = [*self.kept, *updated]
+        unfound = await collection_notes(self.context, self.target.memory) if written else ()
         return Pushed(
             inserted=len(self.kept),
             updated=len(updated),
@@ -253,7 +254,7 @@ class _Push:
             removed=self.removed,
             memory_ids=written,
             failed=[self.failed[number] for number in sorted(self.failed)],
-            notes=[*self.notes, *(collection_notes(self.context, self.target.memory) if written else ())],
+            notes=[*self.notes, *unfound],
             collection=self.target.name,
         )
 

@@ -8,9 +8,11 @@ from typing import get_args
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from runtime.memory import MemoryType
+from runtime.memory.opened import OpenMemory
 from runtime.memory.store import LARGEST_TEXT
-from runtime.tools.collection_access import collection_memories, default_memory, store_of
+from runtime.tools.collection_access import away, collection_memories, default_memory, store_of
 from runtime.tools.collection_overview import (
+    LOOK_SECONDS,
     READY,
     dimension_of,
     index_of,
@@ -124,6 +126,7 @@ async def health(context: Context) -> Health:
     for memory in await collection_memories(context):
         whose = user_filter(context, None)
         seen = await index_stats(memory, user=whose)
+        silent = await _silent(memory)
         memories.append(
             MemoryHealth(
                 memory=memory.name,
@@ -133,16 +136,23 @@ async def health(context: Context) -> Health:
                 ),
                 index=IndexHealth(
                     kind=index_of(memory),
-                    reachable=seen is not None and memory.index_problem is None,
+                    reachable=seen is not None and silent is None and memory.index_problem is None,
                     dimension=None if seen is None else seen.dimension,
                     items=None if seen is None else seen.entries,
                     embedded=None if seen is None else seen.embedded,
                 ),
-                state=state_of(context, memory),
+                state=state_of(context, memory, silent),
             )
         )
     well = all(each.state == READY and each.index.reachable for each in memories)
     return Health(status="ok" if well else "degraded", memories=memories)
+
+
+async def _silent(memory: OpenMemory) -> str | None:
+    try:
+        return await away(memory, LOOK_SECONDS)
+    except TimeoutError:
+        return f"the index did not answer within {LOOK_SECONDS:g} s"
 
 
 async def settings(context: Context) -> Settings:

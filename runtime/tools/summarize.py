@@ -172,7 +172,7 @@ async def summarize(
         strategy=done.made.strategy,
         provider=done.made.provider,
         model=done.made.model,
-        notes=[*_why_without(context, done), *collection_notes(context, target.memory)],
+        notes=[*_why_without(context, done), *await collection_notes(context, target.memory)],
     )
 
 

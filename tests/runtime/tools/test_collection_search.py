@@ -257,3 +257,24 @@ async def test_a_push_says_what_keeps_it_from_being_found(tmp_path: Path) -> Non
         (note,) = (await ask("push", OWNER_CALLER, text="The walnut"))["notes"]
         assert note.startswith(told)
         assert "telepathy" in note
+
+
+async def test_a_push_and_health_ask_an_index_elsewhere_whether_it_is_there(
+    ask: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> Any:
+        raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="is it running?")
+
+    assert (await ask("push", OWNER_CALLER, text="Before"))["notes"] == []
+    index = ask.house.memories["notes"].indexer.index
+    monkeypatch.setattr(index, "reachable", away)
+    # Nobody has searched or embedded since: that it went away is not known yet.
+    told = "it is kept, and is found when the index can be written again"
+    assert (await ask("push", text="Meanwhile"))["notes"] == [told]
+    (note,) = (await ask("push", OWNER_CALLER, text="Meanwhile"))["notes"]
+    assert "10.0.0.7" in note
+    health = await ask.read("health", OWNER_CALLER)
+    assert health["status"] == "degraded"
+    assert not health["memories"][0]["index"]["reachable"]
+    assert "10.0.0.7" in health["memories"][0]["state"]
+    assert "10.0.0.7" not in str(await ask.read("health"))
