@@ -16,7 +16,7 @@ from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import kept, named, of_user, places, sees_all, shown, tags_of, user_filter
+from runtime.tools.memory_access import kept, named, places, sees_all, shown, tags_of, user_filter
 from runtime.tools.memory_types import (
     TYPES,
     Agent,
@@ -113,16 +113,16 @@ async def memory_list(
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = Scan(
         agent_id=agent,
+        user_id=user_filter(context, user),
         memory_type=kind,
         tags=tags_of(all_tags, tags),
         since=_moment(context, since, "since"),
         until=_moment(context, until, "until"),
     )
-    whose = user_filter(context, user)
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     before: Any = None if cursor is None else read_cursor(cursor, int, str)
     # One more than asked for tells whether there is another page.
-    found = await _newest(context, memories, wanted, whose, limit + 1, before)
+    found = await _newest(context, memories, wanted, limit + 1, before)
     page = found[:limit]
     more = write_cursor(*page[-1][0]) if len(found) > limit else None
     return MemoryItems(items=[kept(item, where) for _, item, where in page], next_cursor=more)
@@ -132,13 +132,13 @@ async def memory_show(
     context: Context, memory_id: MemoryId, agent: AnyAgent = None, memory: MemoryName = None
 ) -> ShownItem:
     """Show one item, wherever it is kept, and where it stands."""
-    whose = user_filter(context, None)
+    ids = frozenset({memory_id})
+    wanted = Scan(agent_id=agent, user_id=user_filter(context, None), memory_ids=ids, limit=1)
     for each in named(context, memory):
-        async for item in of_user(each.store.scan(Scan(agent_id=agent)), whose):
-            if item.memory_id == memory_id:
-                place = (await each.store.locate([item])).get(memory_id)
-                file, line = shown(context, item.agent_id, place)
-                return ShownItem(item=kept(item, each), file=file, line=line)
+        async for item in each.store.scan(wanted):
+            place = (await each.store.locate([item])).get(memory_id)
+            file, line = shown(context, item.agent_id, place)
+            return ShownItem(item=kept(item, each), file=file, line=line)
     raise NotFound(f"nothing with the id {memory_id} is remembered", hint="an edit of its text gives an item a new id")
 
 
@@ -161,7 +161,7 @@ _Row = tuple[_Key, Item, OpenMemory]
 
 
 async def _newest(
-    context: Context, memories: list[OpenMemory], wanted: Scan, user: str | None, limit: int, before: _Key | None
+    context: Context, memories: list[OpenMemory], wanted: Scan, limit: int, before: _Key | None
 ) -> list[_Row]:
     """The newest items older than `before`. Logs are read no further back than it takes to find as many."""
     last = None if before is None else _time(before[0] + 1)
@@ -172,16 +172,16 @@ async def _newest(
         since = begin - window if begin - _EPOCH > window else _EPOCH
         if wanted.since is not None and since <= wanted.since:
             break
-        found = await _rows(memories, wanted.model_copy(update={"since": since}), user, before)
+        found = await _rows(memories, wanted.model_copy(update={"since": since}), before)
         if len(found) >= limit:
             return nlargest(limit, found, key=_first)
-    return nlargest(limit, await _rows(memories, wanted, user, before), key=_first)
+    return nlargest(limit, await _rows(memories, wanted, before), key=_first)
 
 
-async def _rows(memories: list[OpenMemory], wanted: Scan, user: str | None, before: _Key | None) -> list[_Row]:
+async def _rows(memories: list[OpenMemory], wanted: Scan, before: _Key | None) -> list[_Row]:
     found = []
     for each in memories:
-        async for item in of_user(each.store.scan(wanted), user):
+        async for item in each.store.scan(wanted):
             key = (item.timestamp - _EPOCH) // _TICK, item.memory_id
             if before is None or key < before:
                 found.append((key, item, each))

@@ -78,13 +78,6 @@ async def everywhere(context: Context, agent: str | None, memory: str | None = N
     return [(each, name) for each in named(context, memory) for name in sorted(await each.store.agents())]
 
 
-async def of_user(items: AsyncIterator[Item], user: str | None) -> AsyncIterator[Item]:
-    """Those of the user; all when `user` is None."""
-    async for item in items:
-        if user in (None, item.user_id):
-            yield item
-
-
 def kept(item: Item, memory: OpenMemory) -> KeptItem:
     """The item with the memory's name."""
     return KeptItem.model_construct(**dict(item), memory=memory.name)
@@ -108,7 +101,7 @@ def tags_of(*tags: Iterable[str]) -> frozenset[str]:
 
 def items_of(memory: OpenMemory, agent: str, user: str | None) -> AsyncIterator[Item]:
     """An agent's items that are the user's, or everybody's."""
-    return of_user(memory.store.scan(Scan(agent_id=agent)), user)
+    return memory.store.scan(Scan(agent_id=agent, user_id=user))
 
 
 async def _has(memory: OpenMemory, agent: str, user: str) -> bool:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from runtime.database import Database
+from runtime.database.schema import items
 from runtime.memory.store import LARGEST_TEXT
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
@@ -120,6 +122,31 @@ async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
     assert theirs.message.replace(memory_id, NOWHERE) == none.message
     assert (theirs.code, theirs.field, theirs.hint) == (none.code, none.field, none.hint)
     assert (await ask("get", memory_id=memory_id))["text"] == "The walnut plan"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("get", {}),
+        ("memory_show", {}),
+        ("memory_list", {"agent": None}),
+        ("memory_list", {"agent": "archive"}),
+        ("memory_stats", {"agent": "archive"}),
+    ],
+)
+async def test_nothing_of_another_user_is_read_to_show_what_is_ones_own(
+    ask: Asked, tool: str, given: dict[str, Any]
+) -> None:
+    memory_id = await pushed(ask)
+    await ask("push", BOB, text="Bob's own")
+    # It is sealed under its id: whoever opened it would fail.
+    broken = update(items).where(items.c.user_id == "bob").values(id=NOWHERE)
+    await ask.house.database.transact(lambda connection: connection.execute(broken))
+    if tool in {"get", "memory_show"}:
+        given = {"memory_id": memory_id}
+    answered = await ask(tool, ADA, **given)
+    assert "Bob" not in str(answered)
+    assert "cannot be read" not in str(answered)
 
 
 async def test_an_admin_may_change_what_is_anothers_and_it_stays_theirs(ask: Asked) -> None:
