@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from dslc.blocks import Memory
 from runtime.clock import SYSTEM, Clock, utc
+from runtime.crypto import Unsealable
 from runtime.database import Database, Unavailable
 from runtime.database.failure import Collision
 from runtime.memory.agent_name import legal
@@ -190,7 +191,7 @@ class CollectionStore(Store):
         for work in works:
             try:
                 outcomes.append(work.act(writing))
-            except StoreError as error:
+            except (StoreError, Unsealable) as error:
                 outcomes.append(error)
         return _Done(outcomes, *writing.finish())
 

@@ -61,26 +61,25 @@ class Writing:
 
     def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
         """Add what is not there: see `Store.append`. An id that is brought along is kept while nothing else has it."""
-        ids = {row.id: row for row in self._with_ids(item.memory_id for item in given)}
+        taken = self._taken(given)
         deliveries = self._deliveries(given)
         lasting = self._lasting(given)
         new: list[Item] = []
         for item in given:
             delivery, fact = _delivery(item), _fact(item)
-            there = ids.get(item.memory_id)
-            if delivery in deliveries or fact in lasting or (there is not None and self._is(there, item)):
+            if delivery in deliveries or fact in lasting or taken.get(item.memory_id) == identity_of(item):
                 continue
             if delivery is not None:
                 deliveries.add(delivery)
             if fact is not None:
                 lasting.add(fact)
-            new.append(self._identified(item, ids))
+            new.append(self._identified(item, taken))
         self._insert(new)
         return tuple(new)
 
     def upsert(self, given: Sequence[Item], keep: frozenset[str]) -> Upserted:
         """See `Store.upsert`; no two of these items are the same chunk."""
-        ids = {row.id: row for row in self._with_ids(item.memory_id for item in given)}
+        taken = self._taken(given)
         there = self._same_chunks(given)
         new: list[Item] = []
         differing: list[tuple[Row, Item]] = []
@@ -88,7 +87,7 @@ class Writing:
         for item in given:
             row = there.get(identity_of(item))
             if row is None:
-                new.append(self._identified(item, ids))
+                new.append(self._identified(item, taken))
             elif self._says(row, item, keep):
                 skipped += 1
             else:
@@ -142,6 +141,10 @@ class Writing:
         found = bulk.find(self._connection, items, _BY_ID, _REST_OF_ID, list(wanted)) if wanted else []
         return [Row(*each) for each in found]
 
+    def _taken(self, given: Iterable[Item]) -> dict[str, Identity]:
+        """Which of the ids that these bring along are some item's by now, and whose."""
+        return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
+
     def _row(self, memory_id: str, agent_id: str | None) -> Row:
         found = self._with_ids((memory_id,))
         if not found or agent_id not in (None, found[0].agent_id):
@@ -178,13 +181,12 @@ class Writing:
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
         return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
 
-    def _is(self, row: Row, item: Item) -> bool:
-        return _identity_in(row) == identity_of(item)
-
-    def _identified(self, item: Item, taken: dict[str, Row]) -> Item:
+    def _identified(self, item: Item, taken: dict[str, Identity]) -> Item:
+        """The item with its id, which is taken from now on."""
         wanted = item.memory_id
         if not _is_id(wanted) or wanted in taken:
             wanted = uuid7(self._clock)
+        taken[wanted] = identity_of(item)
         return item if wanted == item.memory_id else item.model_copy(update={"memory_id": wanted})
 
     # Writing
@@ -211,10 +213,11 @@ class Writing:
 
     def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
         whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
+        # All of them are opened before anything is counted: one that cannot be raises.
+        there = {name: self._codec.item(row) for name, row in whole.items()}
         updated, rows = [], []
         for found, given in differing:
-            before = whole[found.id]
-            old = self._codec.item(before)
+            before, old = whole[found.id], there[found.id]
             fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
             new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
             row = self._codec.row(new, before.part, before.position)

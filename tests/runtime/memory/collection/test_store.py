@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import Select, select, update
 from sqlalchemy.dialects import sqlite
 
-from runtime.crypto import MasterKey
+from runtime.crypto import MasterKey, SealedBytes
 from runtime.database import Database, Unavailable
 from runtime.database.failure import Collision
 from runtime.database.schema import item_parts, items
@@ -67,6 +68,21 @@ async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
     checked, problems = await store.verify()
     assert checked == 1
     assert [two.memory_id in problem.message for problem in problems] == [True]
+
+
+async def test_an_item_that_cannot_be_opened_fails_who_changes_it_and_nobody_who_writes_meanwhile(
+    store: CollectionStore, database: Database
+) -> None:
+    whole, broken = await store.append([fact("One"), fact("Two")])
+    async with database.write() as connection:
+        await connection.execute(update(items).where(items.c.id == broken.memory_id).values(content=SealedBytes(b"?")))
+    tagged = [fact("One", tags=("t",)), fact("Two", tags=("t",)), fact("Three")]
+    works = [store.append([fact("Before")]), store.edit(broken.memory_id, "Other"), store.upsert(tagged)]
+    done = await asyncio.gather(*works, store.append([fact("After")]), return_exceptions=True)
+    assert [isinstance(each, StoreError) for each in done] == [False, True, True, False]
+    await store.delete(broken.memory_id)
+    assert await everything(store) == [whole, done[0][0], done[3][0]]  # type: ignore[index]
+    assert (await store.verify())[1] == ()
 
 
 async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_that_lost_one(

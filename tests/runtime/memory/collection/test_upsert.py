@@ -13,6 +13,7 @@ from runtime.memory.collection.store import BATCH, LONGEST_NAME, CollectionStore
 from runtime.memory.item import Item
 from tests.runtime.memory.texts import WHEN, fact, item
 
+GIVEN = "018f4e9a-0000-7000-8000-000000000001"
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
@@ -130,3 +131,12 @@ async def test_a_user_whose_name_no_index_could_hold_is_refused(store: Collectio
         with pytest.raises(RefusedItem, match="user_id"):
             await write([fact("fine"), fact("not", user_id="u" * (LONGEST_NAME + 1))])
     assert len(await everything(store)) == 1
+
+
+async def test_one_id_that_two_items_bring_along_is_the_first_ones(store: CollectionStore) -> None:
+    one, two = item("One", memory_id=GIVEN), item("Two", memory_id=GIVEN)
+    assert [each.memory_id == GIVEN for each in await store.append([one, two, one])] == [True, False]
+    three, four = (fact(text, memory_id="018f4e9a-0000-7000-8000-000000000002") for text in ("Three", "Four"))
+    done = await store.upsert([three, four])
+    assert [each.memory_id == three.memory_id for each in done.inserted] == [True, False]
+    assert len({each.memory_id for each in await everything(store)}) == 4
