@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from runtime.clock import SYSTEM, Clock
+from runtime.errors import Retry
 from runtime.memory.embedding_queue import EmbeddingQueue
 from runtime.memory.entries import entries_of
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
@@ -264,9 +265,10 @@ class Indexer:
             return SyncReport(problems=(failed[1],))
         try:
             items = await self.store.read(part)
-        except FsyncFailed:
-            raise
         except StoreError as error:
+            # What a later try may read is not remembered as unreadable until it is written again.
+            if isinstance(error, (FsyncFailed, Retry)):
+                raise
             self._unreadable[part.name] = part.revision, error.line()
             log.warning("a part of a memory cannot be read and is kept as it is", reason=error.line())
             return SyncReport(problems=(error.line(),))

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.memory import Item, Part, Place, Provenance, handed_over
+from runtime.memory.collection.failure import StoreAway
 from runtime.memory.entries import entries_of, group_of, item_of, place_of
 from runtime.memory.indexer import Indexer
 from runtime.memory.markdown import MarkdownStore
@@ -132,6 +133,22 @@ async def test_nothing_is_read_twice(indexer: Indexer, store: CountingStore) -> 
     assert (await indexer.sync()).read == 1  # Logs were handed over.
     assert await indexer.sync() == (3, 0, 0, 0, 0, ())
     assert max(store.reads.values()) == 1
+
+
+async def test_a_part_whose_store_was_away_is_read_when_it_is_back(
+    indexer: Indexer, store: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.append([fact("Rust")])
+
+    async def away(_: Part) -> Sequence[tuple[Item, Place]]:
+        raise StoreAway("the database is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "read", away)
+        assert "the database is away" in (await indexer.sync()).problems[0]
+    assert (await indexer.sync()).problems == ()
+    assert await texts(indexer, "Rust") == ["Rust"]
+    assert indexer.unread == ()
 
 
 async def test_a_part_that_cannot_be_read_is_said_and_the_others_go_on(indexer: Indexer, store: CountingStore) -> None:
