@@ -74,13 +74,15 @@ async def _tell(
     """Say the newest of the news for as long as the task goes on; cancel it when who asked has `left`."""
     loop = asyncio.get_running_loop()
     last = loop.time()
+    cancelled = False
     while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
         if news or loop.time() - last > BEAT_SECONDS:
             await _write(response, {"progress": news[-1]} if news else {})
             news.clear()
             last = loop.time()
-        if left():
-            task.cancel()
+        if not cancelled and left():
+            # Once: what it does to end, such as rolling back, is not cut off too.
+            cancelled = task.cancel()
     if news:
         await _write(response, {"progress": news[-1]})
 

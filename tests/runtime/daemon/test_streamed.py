@@ -172,6 +172,27 @@ async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_i
             await ended.wait()
 
 
+async def test_work_that_is_cancelled_ends_as_it_has_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "LOOK_SECONDS", 0.01)
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(_: Progress) -> dict[str, Any]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.1)
+            ended.set()
+        return {}
+
+    async with served(tmp_path, work) as path:
+        asked = asyncio.create_task(link.ask(path, "memory_reindex", {}))
+        await begun.wait()
+        asked.cancel()
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
 async def test_the_last_of_the_progress_is_told_also_of_what_is_done_at_once(tmp_path: Path) -> None:
     told: Told = []
 
