@@ -62,8 +62,8 @@ class Indexer:
         self._last_order = 0
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        store.on_growth = self._hand_over
-        store.on_change = self._look_at
+        if store.on_growth is None:
+            self.follow()
 
     @property
     def failure(self) -> str | None:
@@ -98,6 +98,12 @@ class Indexer:
     def unreadable(self, part: str) -> bool:
         """Whether what the index holds of this part is older than the part, which cannot be read."""
         return part in self._unreadable
+
+    def follow(self) -> None:
+        """Be what the store tells of its writes, as one alone can be: another index may have been opened over it
+        beside this one."""
+        self.store.on_growth = self._hand_over
+        self.store.on_change = self._look_at
 
     def attend(self, start: Start, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
         """Run these background works until `rest` or `close`; nothing when it is attended already."""

@@ -84,6 +84,29 @@ async def test_what_is_added_to_a_log_is_put_without_reading_the_log(indexer: In
     assert (report.read, store.reads) == (0, before)
 
 
+async def test_an_index_that_is_opened_beside_it_and_not_used_takes_nothing_away(
+    indexer: Indexer, store: CountingStore, clock: ManualClock
+) -> None:
+    beside = Indexer(store, await open_index(None, None, {}), clock)
+    await store.append([item("One")])
+    await beside.close()
+    await store.append([item("Two")])
+    await indexer.settle()
+    assert (await count(indexer), store.reads) == (2, {})
+
+
+async def test_the_index_that_follows_is_told_what_grows(
+    indexer: Indexer, store: CountingStore, clock: ManualClock
+) -> None:
+    after = Indexer(store, await open_index(None, None, {}), clock)
+    after.follow()
+    await indexer.close()
+    await store.append([item("One")])
+    await after.settle()
+    assert await count(after) == 1
+    await after.close()
+
+
 async def test_entries_that_were_handed_over_stand_behind_those_that_were_read(
     indexer: Indexer, store: CountingStore
 ) -> None:
