@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +49,7 @@ class Reading:
     async def scan(self, wanted: Scan) -> AsyncIterator[Item]:
         """The items that are wanted, agent by agent, oldest first unless `newest_first`."""
         left = wanted.limit
-        agents = await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),)
+        agents = await self._named(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
         for agent in agents:
             async for item in self._of_agent(agent, wanted):
                 if left is not None and left <= 0:
@@ -115,6 +115,14 @@ class Reading:
         """The names of all collections, empty ones too."""
         query = select(item_parts.c.agent_id).where(item_parts.c.memory == self._memory).distinct()
         return tuple(row.agent_id for row in await self._rows(query.order_by(item_parts.c.agent_id)))
+
+    async def _named(self, memory_ids: Set[str]) -> tuple[str, ...]:
+        """The names of all collections; of those alone that have these items, if any are named."""
+        if not memory_ids:
+            return await self.agents()
+        having = items.c.id.in_(sorted(memory_ids))
+        query = select(items.c.agent_id).where(items.c.memory == self._memory, having).distinct()
+        return tuple(sorted(row.agent_id for row in await self._rows(query)))
 
     async def counts(self, agent: str | None, user: str | None) -> tuple[Counts, ...]:
         """Every collection with how much is in it, empty ones too; of a user those that it made or has something in."""

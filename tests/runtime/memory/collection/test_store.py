@@ -255,6 +255,23 @@ async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
     assert backwards == sorted(backwards, reverse=True)
 
 
+async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collection(
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = await store.append([fact(agent_id=f"agent-{number}") for number in range(20)])
+    asked: list[Select[Any]] = []
+    rows = Reading._rows
+
+    async def noted(reading: Reading, query: Select[Any]) -> Sequence[Any]:
+        asked.append(query)
+        return await rows(reading, query)
+
+    monkeypatch.setattr(Reading, "_rows", noted)
+    wanted = Scan(memory_ids=frozenset(written[number].memory_id for number in (7, 3)))
+    assert [one.agent_id async for one in store.scan(wanted)] == ["agent-3", "agent-7"]
+    assert len(asked) == 3
+
+
 async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
