@@ -34,7 +34,7 @@ from runtime.tools.collection_types import (
     ToolCounts,
 )
 from runtime.tools.context import Context
-from runtime.tools.counts import COUNTS
+from runtime.tools.counts import counted_calls
 from runtime.tools.failure import wrong
 from runtime.tools.memory_access import sees_all, user_filter
 
@@ -86,7 +86,7 @@ async def metrics(context: Context, collection: Collection = None) -> Metrics:
     for memory in memories:
         wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
         found += [await _measured(context, memory, fields) for fields in wanted]
-    called = {name: each for name, each in sorted(COUNTS.items()) if each.calls}
+    called = counted_calls(user_filter(context, None))
     return Metrics(
         collections=found,
         tools={name: ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},
@@ -123,13 +123,18 @@ async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, A
     return CollectionMetrics(
         **fields,
         embedded=None if seen is None else seen.embedded,
-        # What the index does not hold yet waits too.
-        waiting=None if seen is None else max(0, fields["items"] - seen.embedded),
+        waiting=None if seen is None else _waiting(memory, fields["items"] - seen.embedded),
         projects=dict(sorted(named(projects).items())),
         tags=dict(tags.most_common(MOST_TAGS)),
         index_problem=_told(memory.index_problem, "the index is not as it should be", shown=shown),
         embedding_problem=_told(memory.embedding_problem, "nothing is embedded just now", shown=shown),
     )
+
+
+def _waiting(memory: OpenMemory, without: int) -> int:
+    """How many of the items `without` a vector wait for one: also what the index does not hold yet, and none where
+    nothing is to make any."""
+    return 0 if memory.embedding is None and memory.embedding_problem is None else max(0, without)
 
 
 def named(projects: Counter[str | None]) -> Counter[str]:

@@ -287,7 +287,7 @@ class CollectionMetrics(CollectionCount):
 
 
 class ToolCounts(_Result):
-    """How often a tool was called since the process began, by whomever."""
+    """How often the caller called a tool since the process began; everybody with the scope `admin`."""
 
     calls: int
     failures: int
@@ -297,7 +297,7 @@ class Metrics(_Result):
     """How much is remembered, and what was asked."""
 
     collections: list[CollectionMetrics]
-    tools: dict[str, ToolCounts] = Field(description="Those that were called.")
+    tools: dict[str, ToolCounts] = Field(description="Those that the caller called; everybody with the scope `admin`.")
 
 
 class Forgotten(_Result):

@@ -15,5 +15,15 @@ class Counts:
     failures: int = 0
 
 
-COUNTS: Final[defaultdict[str, Counts]] = defaultdict(Counts)
-"""By the name of the tool; one that was never called may not be among them."""
+COUNTS: Final[defaultdict[str, defaultdict[str, Counts]]] = defaultdict(lambda: defaultdict(Counts))
+"""By who called, and the name of the tool."""
+
+
+def counted_calls(user: str | None) -> dict[str, Counts]:
+    """The calls of a user, or of everybody, by the name of the tool; one that was never called is not among them."""
+    found: defaultdict[str, Counts] = defaultdict(Counts)
+    for by_tool in COUNTS.values() if user is None else [COUNTS[user]]:
+        for name, each in by_tool.items():
+            found[name].calls += each.calls
+            found[name].failures += each.failures
+    return dict(sorted(found.items()))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from runtime.errors import UsageError
 from runtime.identity import Scope
 from runtime.tools.context import Context
-from runtime.tools.counts import COUNTS, Counts
+from runtime.tools.counts import COUNTS
 from runtime.tools.wording import Problem, inlined, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
@@ -87,11 +87,6 @@ class Tool:
         self.indexes = indexes
 
     @property
-    def counts(self) -> Counts:
-        """How often it was called."""
-        return COUNTS[self.name]
-
-    @property
     def doc(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
@@ -154,13 +149,14 @@ class Tool:
 
         Raises `Forbidden`, `WrongParameters`, and what the function raises.
         """
-        self.counts.calls += 1
+        counts = COUNTS[context.caller.user_id][self.name]
+        counts.calls += 1
         try:
             context.caller.need(self.scope)
             read = self._read(given)
             return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
         except BaseException:
-            self.counts.failures += 1
+            counts.failures += 1
             raise
 
     def _read(self, given: Mapping[str, Any]) -> BaseModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,6 +18,7 @@ from runtime.identity import SCOPES, Caller, Forbidden, Scope
 from runtime.memory import NoSuchItem, Unsupported
 from runtime.rows import by_name
 from runtime.tools import TOOLS, Context, Tool, WrongParameters
+from runtime.tools.counts import COUNTS, Counts
 from runtime.tools.failure import failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -143,10 +145,10 @@ async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: 
 @ROWS
 async def test_calls_and_failures_are_counted(tool: Tool, house: House) -> None:
     context = Context(Caller("ada", frozenset({"admin"})), house)
-    before = tool.counts.calls, tool.counts.failures
+    before = replace(COUNTS["ada"][tool.name])
     with pytest.raises(WrongParameters):
         await tool.call(context, {"nonsense": 1})
-    assert (tool.counts.calls, tool.counts.failures) == (before[0] + 1, before[1] + 1)
+    assert COUNTS["ada"][tool.name] == Counts(before.calls + 1, before.failures + 1)
 
 
 @ROWS

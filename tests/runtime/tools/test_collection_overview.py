@@ -11,6 +11,7 @@ import pytest
 
 from dslc.blocks import Choice, Memory
 from runtime.database import Database
+from runtime.identity import Caller
 from runtime.memory import Item
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
@@ -202,6 +203,24 @@ async def test_what_the_index_does_not_hold_yet_waits(ask: Asked) -> None:
     await ask("push", text="One", collection="notes")
     (counted,) = (await ask("metrics", collection="notes"))["collections"]
     assert (counted["items"], counted["embedded"], counted["waiting"]) == (1, 0, 1)
+
+
+async def test_nothing_waits_for_a_vector_where_nothing_makes_any(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ask("push", text="One", collection="notes")
+    monkeypatch.setattr(ask.house.memories["notes"], "_embedder", None)
+    (counted,) = (await ask("metrics", collection="notes"))["collections"]
+    assert (counted["items"], counted["embedded"], counted["waiting"]) == (1, 0, 0)
+
+
+async def test_no_user_sees_what_another_one_asks(ask: Asked) -> None:
+    async def pushes(caller: Caller) -> int:
+        called = (await ask("metrics", caller))["tools"].get("push", {"calls": 0})["calls"]
+        assert isinstance(called, int)
+        return called
+
+    adas, bobs, all_ = await pushes(ADA), await pushes(BOB), await pushes(OWNER_CALLER)
+    await ask("push", ADA, text="One")
+    assert (await pushes(ADA), await pushes(BOB), await pushes(OWNER_CALLER)) == (adas + 1, bobs, all_ + 1)
 
 
 async def test_of_an_index_that_does_not_answer_is_said_that_nobody_knows(
