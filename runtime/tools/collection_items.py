@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.errors import NotFound, UsageError
 from runtime.memory import Item, NoSuchItem
 from runtime.memory.store import LARGEST_TEXT
+from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_memories
 from runtime.tools.collection_types import (
     Forgotten,
@@ -20,6 +21,8 @@ from runtime.tools.collection_types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory_access import user_filter
+
+_turns = Turns()
 
 
 async def get(context: Context, memory_id: ItemId) -> KeptMemory:
@@ -59,11 +62,13 @@ async def update(
         if len(text) > LARGEST_TEXT:
             raise wrong("text", f"it has {len(text):,} characters; {LARGEST_TEXT:,} are the most")
         changes["chunk_hash"] = ""
-    item, where = await _found(context, memory_id)
-    try:
-        return _kept(await where.memory.replace(item.changed(**changes)))
-    except NoSuchItem:
-        raise _none(memory_id) from None
+    # Two at the same time would each put back what the other one changed.
+    async with _turns.of(memory_id):
+        item, where = await _found(context, memory_id)
+        try:
+            return _kept(await where.memory.replace(item.changed(**changes)))
+        except NoSuchItem:
+            raise _none(memory_id) from None
 
 
 async def forget(context: Context, memory_id: ItemId) -> Forgotten:

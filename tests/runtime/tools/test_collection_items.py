@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,14 @@ async def test_each_particular_can_be_changed_alone(ask: Asked, given: dict[str,
     before = await ask("get", memory_id=memory_id)
     after = await ask("update", memory_id=memory_id, **given)
     assert after == {**before, name: value}
+
+
+async def test_updates_at_the_same_time_are_all_kept(ask: Asked) -> None:
+    memory_id = await pushed(ask)
+    changes: list[dict[str, Any]] = [{"tags": "new"}, {"text": "The oak plan"}, {"project_id": "p"}]
+    await asyncio.gather(*(ask("update", memory_id=memory_id, **change) for change in changes))
+    after = await ask("get", memory_id=memory_id)
+    assert (after["tags"], after["text"], after["project_id"]) == (["new"], "The oak plan", "p")
 
 
 async def test_an_item_of_a_long_text_keeps_where_it_comes_from(ask: Asked) -> None:
