@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from datetime import UTC, datetime
 from typing import Protocol
+
+from runtime.chance import chance
 
 
 class Clock(Protocol):
@@ -64,10 +65,10 @@ def uuid7(clock: Clock) -> str:
     after them count what this process makes within one millisecond (section 6.2, method 1), so that the order of ids
     is the order in which they were made, as long as the clock is not set back.
     """
-    now, chance = milliseconds(clock), os.urandom(9).hex()
+    now, random = milliseconds(clock), chance(9).hex()
     last, count = _last_made
-    count = count + 1 if now == last else int(chance[16:], 16)
+    count = count + 1 if now == last else int(random[16:], 16)
     _last_made[:] = now, count
     moment = f"{now & 0xFFFFFFFFFFFF:012x}"
-    variant = "89ab"[int(chance[3], 16) & 3]
-    return f"{moment[:8]}-{moment[8:]}-7{count & 0xFFF:03x}-{variant}{chance[:3]}-{chance[4:16]}"
+    variant = "89ab"[int(random[3], 16) & 3]
+    return f"{moment[:8]}-{moment[8:]}-7{count & 0xFFF:03x}-{variant}{random[:3]}-{random[4:16]}"

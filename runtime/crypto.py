@@ -8,6 +8,7 @@ import os
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from runtime.chance import chance
 from runtime.errors import SymbiontError
 
 KEY_BYTES = 32
@@ -47,7 +48,7 @@ class MasterKey:
 
     def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
         """Encrypt `plaintext` for exactly this place; the same bytes elsewhere do not open."""
-        nonce = os.urandom(NONCE_BYTES)
+        nonce = chance(NONCE_BYTES)
         sealed = self._cipher.encrypt(nonce, plaintext, _place(user_id, table, column, row))
         return SealedBytes(_VERSION + self.key_id + nonce + sealed)
 
