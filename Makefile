@@ -35,12 +35,14 @@ check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
 
-bench: .venv/installed-dev ## measure the receiver against bare aiohttp, the compiler against bare lark, daemons that share PostgreSQL
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, push, MCP and indexes beside what is bare
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.search
 	$(BIN)/python -m bench.push
+	$(BIN)/python -m bench.mcp
+	$(BIN)/python -m bench.indexes
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
 	$(BIN)/python -m runtime.catalog
@@ -50,10 +52,11 @@ grammar: .venv/installed ## write what is generated from both grammars (needs th
 	cd grammar && tree-sitter generate
 	$(PYTHON) -m grammar.generated
 
-docs: .venv/installed ## write docs/reference from the compiler's own tables
+docs: .venv/installed ## write docs/reference, and what MCP lists, from the tables
 	$(BIN)/dslc docs --output docs/reference
 	$(BIN)/python -m runtime.webhooks.overview
 	$(BIN)/python -m runtime.tools.overview
+	$(BIN)/python -m runtime.mcp.described
 
 editors: .venv/installed-dev ## write the grammar and snippets of the extension for VS Code from the language's tables
 	$(BIN)/python -m dslc.language_server.textmate editors/vscode

@@ -8,8 +8,8 @@ from typing import Any
 
 from runtime.api import deliveries, filters, readiness, secrets, tokens, users, webhooks
 from runtime.api.house import House
-from runtime.api.resource_operations import resource_list, resource_read
-from runtime.api.tool_operations import TOOL_OPERATIONS, tool_list
+from runtime.api.resource_operations import resource_read
+from runtime.api.tool_operations import TOOL_OPERATIONS
 
 __all__ = ["OPERATIONS", "House", "Operation"]
 
@@ -37,9 +37,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "webhooks.samples": webhooks.list_samples,
         "webhooks.rotate": secrets.rotate,
         "webhooks.sign": webhooks.sign_delivery,
-        "resource_list": resource_list,
         "resource_read": resource_read,
-        "tool_list": tool_list,
         **TOOL_OPERATIONS,
     }
 )

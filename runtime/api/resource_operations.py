@@ -9,12 +9,7 @@ from runtime.api.house import House
 from runtime.api.parameters import text
 from runtime.identity import OWNER_CALLER
 from runtime.tools import Context
-from runtime.tools.readables import as_json, listed, path_in, read
-
-
-async def resource_list(_house: House, _parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every readable under each of its addresses, as the Model Context Protocol lists them."""
-    return {"resources": listed()}
+from runtime.tools.readables import as_json, path_in, read
 
 
 async def resource_read(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from runtime.identity import OWNER_CALLER
 from runtime.memory.progress import Progress
 from runtime.tools import TOOLS, Context, Tool
 from runtime.tools.context import untold
-from runtime.tools.described import described
 
 
 class ToolOperation:
@@ -24,11 +23,6 @@ class ToolOperation:
     ) -> dict[str, Any]:
         """The tool's result as JSON. Raises SymbiontError."""
         return (await self.tool.call(Context(OWNER_CALLER, house, progress), parameters)).model_dump(mode="json")
-
-
-async def tool_list(_house: House, _parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every tool, as the Model Context Protocol lists them."""
-    return {"tools": [described(tool) for tool in TOOLS.values()]}
 
 
 TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in TOOLS.items()}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from runtime.cli.mcp_backend import Either
     from runtime.mcp.server import Request
 
-AFTER_SECONDS: Final = 0.02
-"""How long after a client's first request the root begins to be opened, which would hold up the answer."""
+AFTER_SECONDS: Final = 0.1
+"""How long a client has to be quiet before the root begins to be opened, which would hold up its first answers."""
 
 
 @click.command()
@@ -119,18 +119,24 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
 
 
 def _early(backend: Either) -> ServerMiddleware[Any]:
-    """Has the root opened as soon as the client has its first answer, without waiting to be asked for a tool."""
+    """Has the root opened once the client has its first answers, without waiting for a call."""
     import asyncio
 
-    begun: list[asyncio.Future[None]] = []
+    waiting: asyncio.TimerHandle | None = None
+    begun: asyncio.Future[None] | None = None
 
     def begin() -> None:
-        begun.append(asyncio.ensure_future(backend.prepare()))
+        nonlocal begun
+        begun = asyncio.ensure_future(backend.prepare())
 
     async def early(ctx: Request, call_next: CallNext) -> HandlerResult:
-        if not begun:
-            asyncio.get_running_loop().call_later(AFTER_SECONDS, begin)
-            begun.append(asyncio.get_running_loop().create_future())
-        return await call_next(ctx)
+        nonlocal waiting
+        try:
+            return await call_next(ctx)
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+            if begun is None:
+                waiting = asyncio.get_running_loop().call_later(AFTER_SECONDS, begin)
 
     return early

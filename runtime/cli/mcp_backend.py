@@ -13,14 +13,16 @@ import click
 
 from runtime.daemon.root import DAEMON_FILE, Owned, Root
 from runtime.errors import SymbiontError
+from runtime.mcp import listing
 from runtime.mcp.aside import Aside
-from runtime.mcp.backend import Answer, Backend, Failed, Progress, Unknown
+from runtime.mcp.backend import Answer, Backend, Failed, Progress
 from runtime.mcp.link import Gone, ask
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from runtime.daemon.house import House
+    from runtime.identity import Scope
 
 T = TypeVar("T")
 
@@ -28,6 +30,8 @@ COMMAND: Final = "symbi mcp"
 WAIT_SECONDS: Final = 30
 """How long a call waits for an owner that is only just starting, or still stopping."""
 LOOK_SECONDS: Final = 0.1
+_CHEAPEST: Final = "symbiont://memory-types"
+"""What any owner answers at once: asked only to learn whether there is one."""
 
 
 class Neighbour:
@@ -35,27 +39,14 @@ class Neighbour:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._rows: Mapping[str, Mapping[str, Any]] = {}
 
-    async def tools(self) -> Sequence[Mapping[str, Any]]:
-        """See `Backend`. Raises Gone too, as all of these do."""
-        rows: list[dict[str, Any]] = (await ask(self.address, "tool_list", {}))["tools"]
-        self._rows = {row["name"]: row for row in rows}
-        return rows
+    def may(self, _scope: Scope) -> bool:
+        """See `Backend`: whoever may use the socket may do everything."""
+        return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """See `Backend`."""
-        # The socket has other operations too, which are no tools.
-        if name not in self._rows:
-            await self.tools()
-        if name not in self._rows:
-            raise Unknown(name)
+        """See `Backend`. Raises Gone too, as `read` does."""
         return _answer(await ask(self.address, name, arguments, progress))
-
-    async def resources(self) -> Sequence[Mapping[str, Any]]:
-        """See `Backend`."""
-        rows: list[dict[str, Any]] = (await ask(self.address, "resource_list", {}))["resources"]
-        return rows
 
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
@@ -63,8 +54,8 @@ class Neighbour:
 
     def repeatable(self, name: str) -> bool:
         """Whether a tool may be called again when nobody knows whether it was."""
-        hints = self._rows.get(name, {}).get("annotations", {})
-        return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
+        row = listing.tool(name, self.may)
+        return row is not None and (row["annotations"]["readOnlyHint"] or row["annotations"]["idempotentHint"])
 
 
 class Either:
@@ -91,28 +82,24 @@ class Either:
     async def prepare(self) -> None:
         """Own the root already when nobody does, before the first call; say why it cannot be."""
         try:
-            await self._answered(lambda backend: backend.tools())
+            await self._answered(lambda backend: backend.read(_CHEAPEST))
         except Failed as failed:
             click.echo(f"symbi mcp: {failed.line()}", err=True)
 
-    async def tools(self) -> Sequence[Mapping[str, Any]]:
-        """See `Backend`."""
-        return await self._answered(lambda backend: backend.tools())
+    def may(self, _scope: Scope) -> bool:
+        """See `Backend`: it is the root's own user who started this process."""
+        return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
         """See `Backend`."""
         return await self._answered(lambda backend: backend.call(name, arguments, progress), name)
-
-    async def resources(self) -> Sequence[Mapping[str, Any]]:
-        """See `Backend`."""
-        return await self._answered(lambda backend: backend.resources())
 
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
         return await self._answered(lambda backend: backend.read(uri))
 
     async def _answered(self, work: Callable[[Backend], Awaitable[T]], tool: str | None = None) -> T:
-        """What `work` gives with the owner's backend; `tool`: the one that it calls. Raises Failed, Unknown."""
+        """What `work` gives with the owner's backend; `tool`: the one that it calls. Raises Failed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
@@ -153,8 +140,6 @@ class Either:
             raise Failed({key: value for key, value in told.items() if value}) from None
 
     async def _open(self) -> bool:
-        from runtime.identity import OWNER_CALLER
-
         if self._own is not None:
             return True
         try:
@@ -163,6 +148,8 @@ class Either:
             house = await self._stack.enter_async_context(kept)
         except Owned:
             return False
+        # Loaded by now: on this thread that would hold up whoever asks meanwhile.
+        from runtime.identity import OWNER_CALLER
         from runtime.mcp.household import Household
 
         self._own = Household(house, OWNER_CALLER)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from runtime.identity import Scope
 
 Progress = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is done, and how much there is."""
@@ -18,26 +21,19 @@ class Answer(NamedTuple):
 
 
 class Backend(Protocol):
-    """Tools and resources for one caller. In lists everything is as the protocol writes it, in plain JSON."""
+    """Tools and resources for one caller; what there is to call and to read says `listing`."""
 
-    async def tools(self) -> Sequence[Mapping[str, Any]]:
-        """The tools that the caller may call. Raises Failed."""
+    def may(self, scope: Scope) -> bool:
+        """Whether the caller may do what needs `scope`. Waits for nothing."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
-        """What a tool answers. Raises Unknown for one that is not among `tools`, and Failed."""
-
-    async def resources(self) -> Sequence[Mapping[str, Any]]:
-        """The resources; one whose address has parameters has a `uriTemplate` instead of a `uri`. Raises Failed."""
+        """What a tool answers that is listed for the caller. Raises Failed."""
 
     async def read(self, uri: str) -> Answer:
         """What a resource says. Raises Failed."""
 
 
-class Unknown(Exception):  # noqa: N818 - it says what is the case
-    """There is no such tool, or not for this caller: the two look the same."""
-
-
-class Failed(Exception):  # noqa: N818
+class Failed(Exception):  # noqa: N818 - it says what is the case
     """The call failed. `failure`: its code, message, and where known field, hint and example, as JSON."""
 
     def __init__(self, failure: Mapping[str, Any]) -> None:

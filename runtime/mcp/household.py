@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import cache
 from typing import Any, Protocol
 
 import structlog
 
 from runtime.errors import SymbiontError
-from runtime.identity import Caller
-from runtime.mcp.backend import Answer, Failed, Progress, Unknown
+from runtime.identity import Caller, Scope
+from runtime.mcp.backend import Answer, Failed, Progress
 from runtime.tools import TOOLS, Context, readables
 from runtime.tools.context import House as ToolsHouse
 from runtime.tools.context import untold
-from runtime.tools.described import described
 from runtime.tools.failure import failure_of
-from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.mcp")
 
@@ -37,15 +34,13 @@ class Household:
         self._house = house
         self._caller = caller
 
-    async def tools(self) -> Sequence[Mapping[str, Any]]:
+    def may(self, scope: Scope) -> bool:
         """See `Backend`."""
-        return [_described(tool) for tool in TOOLS.values() if self._caller.may(tool.scope)]
+        return self._caller.may(scope)
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
         """See `Backend`."""
-        tool = TOOLS.get(name)
-        if tool is None or not self._caller.may(tool.scope):
-            raise Unknown(name)
+        tool = TOOLS[name]
         try:
             async with self._house.pinned():
                 context = Context(self._caller, self._house, progress or untold)
@@ -55,10 +50,6 @@ class Household:
         except Exception:
             raise _unforeseen(name) from None
         return Answer(text, json.loads(text))
-
-    async def resources(self) -> Sequence[Mapping[str, Any]]:
-        """See `Backend`."""
-        return readables.listed() if self._caller.may("read") else []
 
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
@@ -71,11 +62,6 @@ class Household:
         except Exception:
             raise _unforeseen(uri[:200]) from None
         return Answer(text, json.loads(text))
-
-
-@cache
-def _described(tool: Tool) -> Mapping[str, Any]:
-    return described(tool)
 
 
 def _unforeseen(what: str) -> Failed:

@@ -21,7 +21,8 @@ from mcp_types import (
     ReadResourceRequestParams,
 )
 
-from runtime.mcp.backend import Answer, Backend, Failed, Unknown
+from runtime.mcp import listing
+from runtime.mcp.backend import Answer, Backend, Failed
 from runtime.mcp.telling import watched
 
 T = TypeVar("T")
@@ -69,16 +70,16 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
     )
 
     async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return _DONE | {"tools": await _asked(backend_of(request).tools())}
+        return _DONE | {"tools": listing.tools(backend_of(request).may)}
 
     async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
         return await _called(request, backend_of(request), params)
 
     async def list_resources(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return _DONE | {"resources": [row for row in await _asked(backend_of(request).resources()) if "uri" in row]}
+        return _DONE | {"resources": [row for row in listing.resources(backend_of(request).may) if "uri" in row]}
 
     async def list_templates(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        rows = await _asked(backend_of(request).resources())
+        rows = listing.resources(backend_of(request).may)
         return _DONE | {"resourceTemplates": [row for row in rows if "uriTemplate" in row]}
 
     async def read_resource(request: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
@@ -96,15 +97,14 @@ def make_server(backend_of: BackendOf) -> Server[Any]:
 
 
 async def _called(request: Request, backend: Backend, params: CallToolRequestParams) -> dict[str, Any]:
-    """A tool's result, or its failure as a result that the model reads. Raises MCPError for one that is not there."""
+    """A tool's result, or its failure as a result that the model reads. Raises MCPError for one that is not listed."""
+    if listing.tool(params.name, backend.may) is None:
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
     try:
         answer = await watched(
             lambda progress: backend.call(params.name, params.arguments or {}, progress),
             request.session.report_progress if request.meta and "progress_token" in request.meta else None,
         )
-    except Unknown:
-        # Also for a tool that the caller may not call: it is not listed either.
-        raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}") from None
     except Failed as failed:
         return _result(Answer(failed.line(), {"error": dict(failed.failure)}), failed=True)
     return _result(answer, failed=False)

@@ -14,7 +14,14 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
 
 from runtime.mcp.aside import Aside
 
@@ -50,12 +57,15 @@ async def _read(source: int, to_server: Incoming, refused: MemoryObjectSendStrea
             try:
                 if line is None:
                     raise ValueError(f"a message has at most {LONGEST_LINE:,} bytes")
-                message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                # The SDK takes a request for a notification when its id is neither text nor a whole number.
+                if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
+                    raise ValueError("an id is text or a whole number")
             except ValueError as error:
                 await refused.send(SessionMessage(_no_message(line, error)))
                 continue
             with suppress(anyio.BrokenResourceError):
-                await to_server.send(message)
+                await to_server.send(SessionMessage(message))
 
 
 def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:

@@ -108,21 +108,6 @@ def path_in(uri: str) -> str:
     raise NotFound(f"{uri[:200]!r} is no address of a resource", hint=f"they begin with {' or '.join(SCHEMES)}")
 
 
-def listed() -> list[dict[str, Any]]:
-    """Every readable under each of its addresses, as MCP writes a `Resource` or a `ResourceTemplate`."""
-    return [
-        {
-            "uriTemplate" if row.parameters else "uri": uri,
-            "name": row.name,
-            "title": row.title,
-            "description": row.doc,
-            "mimeType": "application/json",
-        }
-        for row in READABLES.values()
-        for uri in row.uris
-    ]
-
-
 def as_json(result: BaseModel) -> Any:
     """What was read, as JSON: a list or an object."""
     return result.model_dump(mode="json")

@@ -160,7 +160,7 @@ def test_an_error_tells_the_model_the_field_and_a_right_example(connected: Conne
     assert error["example"]["limit"] > 0
 
 
-@pytest.mark.parametrize("name", ["no-such-tool", "tokens.create", "tool_list", "../v1", ""])
+@pytest.mark.parametrize("name", ["no-such-tool", "tokens.create", "resource_read", "../v1", ""])
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(connected: Connected, name: str) -> None:
     with pytest.raises(MCPError) as refused:
         connected.call(name)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from runtime.tools import TOOLS
 from tests.runtime.daemon.process import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
 
@@ -41,6 +42,12 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
         (b"[1, 2]", -32600),
         (b"42", -32600),
         (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": [1], "method": "tools/list", "params": {}}', -32600),
+        (b'{"jsonrpc": "2.0", "id": {"n": 1}, "method": "no/such"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": [1], "result": {}}', -32600),
     ],
 )
 def test_a_line_that_is_no_message_is_answered_so_and_ends_nothing(owner: Lines, line: bytes, code: int) -> None:
@@ -125,6 +132,7 @@ def test_a_program_with_errors_is_told_to_the_model_and_read_again(tmp_path: Pat
     program.write_text("memory notes { store nothing }\n")
     with lines(tmp_path, str(program)) as started:
         started.begin()
+        assert started.ask("tools/list")["result"]["tools"]
         failed = started.call("get-collections")
         assert failed["isError"]
         assert "the program has errors" in failed["content"][0]["text"]
@@ -179,7 +187,7 @@ def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Pa
     assert not (root / ".symbi" / "daemon.json").exists()
 
 
-def test_the_handshake_is_answered_before_the_root_is_open(tmp_path: Path) -> None:
+def test_the_handshake_and_the_lists_are_answered_before_the_root_is_open(tmp_path: Path) -> None:
     # A root that another process holds and never answers for: what needs no root is answered all the same.
     root = tmp_path / "root"
     (root / ".symbi").mkdir(parents=True, mode=0o700)
@@ -190,7 +198,21 @@ def test_the_handshake_is_answered_before_the_root_is_open(tmp_path: Path) -> No
     try:
         with lines(root) as started:
             assert started.ask("initialize", HANDSHAKE)["result"]["serverInfo"]["name"] == "symbiont"
+            assert {tool["name"] for tool in started.ask("tools/list")["result"]["tools"]} == TOOLS.keys()
+            assert started.ask("resources/list")["result"]["resources"]
+            assert started.ask("resources/templates/list")["result"]["resourceTemplates"]
+            assert started.ask("tools/call", {"name": "no-such-tool"})["error"]["code"] == -32602
             assert started.ask("ping")["result"] == {}
             assert started.end() == 0
     finally:
         os.close(held)
+
+
+def test_the_tools_are_listed_while_a_call_waits_for_the_root(tmp_path: Path) -> None:
+    with lines(tmp_path / "root") as started:
+        started.begin()
+        call = {"name": "get-collections", "arguments": {}}
+        started.send({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": call})
+        started.send({"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": {}})
+        assert [started.read()["id"], started.read()["id"]] == ["list", "call"]
+        assert started.end() == 0

@@ -1,11 +1,15 @@
-"""A tool as clients of the Model Context Protocol see it in a list, in plain JSON (MCP 2025-11-25, `Tool`)."""
+"""`python -m runtime.mcp.described` writes `listing.json`: the tables of tools and readables as the Model Context
+Protocol lists them, in plain JSON (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from runtime.tools.tool import Tool
+from runtime.mcp.listing import FILE
+from runtime.tools import TOOLS, Tool
+from runtime.tools.readables import READABLES, Readable
 
 _ERROR: Final = {
     "title": "Error",
@@ -22,8 +26,14 @@ _ERROR: Final = {
 }
 
 
-def described(tool: Tool) -> dict[str, Any]:
-    """What `tools/list` says of `tool`: name, title, description, both schemas, annotations."""
+def render() -> str:
+    """The text of the committed file."""
+    tools = [{"scope": tool.scope, "tool": _tool(tool)} for tool in TOOLS.values()]
+    resources = [each for row in READABLES.values() for each in _resources(row)]
+    return json.dumps({"tools": tools, "resources": resources}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
     told = tool.annotations
     return {
         "name": tool.name,
@@ -49,3 +59,19 @@ def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = {**schema.get("properties", {}), "error": _ERROR}
     rest = {key: value for key, value in schema.items() if key not in {"required", "properties"}}
     return {**rest, "properties": properties, "anyOf": [{"required": needed}, {"required": ["error"]}]}
+
+
+def _resources(row: Readable) -> Iterator[dict[str, Any]]:
+    """A readable under each of its addresses."""
+    for uri in row.uris:
+        yield {
+            "uriTemplate" if row.parameters else "uri": uri,
+            "name": row.name,
+            "title": row.title,
+            "description": row.doc,
+            "mimeType": "application/json",
+        }
+
+
+if __name__ == "__main__":
+    FILE.write_text(render(), encoding="utf-8")
