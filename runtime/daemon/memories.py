@@ -65,7 +65,14 @@ class Opening:
         indexer = await held.take(
             self.pools.indexers,
             (store.identity, _key(index or Choice(name=INDEX))),
-            lambda: open_indexer(store, index, self.index_folder, clock, index_options(block, values) if index else {}),
+            lambda: open_indexer(
+                store,
+                index,
+                self.index_folder,
+                clock,
+                index_options(block, values) if index else {},
+                database=self.context.database,
+            ),
         )
         embedder, why = await self._embedder(block, resolution, held)
         model, no_model = await self._model(block, resolution, held)

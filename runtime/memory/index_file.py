@@ -13,6 +13,7 @@ import structlog
 
 from dslc.blocks import Choice
 from runtime.clock import Clock
+from runtime.database import Database
 from runtime.errors import UsageError
 from runtime.memory.indexer import Indexer
 from runtime.memory.store import Store
@@ -32,14 +33,19 @@ async def open_indexer(
     folder: Path | None,
     clock: Clock,
     options: Mapping[str, object] | None = None,
+    *,
+    database: Database | None = None,
 ) -> Indexer:
     """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
-    whatever is declared. One whose file cannot be made is kept in memory too, and a problem; in place of one that
-    cannot work here, for want of its packages or its key, it is the default one, and a problem."""
+    whatever is declared. `database`: the root's, by which a server tells stores of one path apart.
+
+    One whose file cannot be made is kept in memory too, and a problem; in place of one that cannot work here, for want
+    of its packages or its key, it is the default one, and a problem.
+    """
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
     given = options if options is not None else {} if choice is None else choice.options
-    name = index_name(store)
+    name = index_name(store, database)
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         return Indexer(store, await open_index(choice, index_file(store, folder, choice), given, name=name), clock)
@@ -69,13 +75,14 @@ def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path
     return folder / f"{row}-{_hash(store)[:16]}{kind}.db"
 
 
-def index_name(store: Store) -> str:
+def index_name(store: Store, database: Database | None = None) -> str:
     """What an index on a server calls what it holds of this store: the last name of what the store physically is, so
-    that a person knows it again, and a hash of the whole."""
+    that a person knows it again, and a hash of the whole, with the id of the root's `database`: two machines may have
+    files of the same path."""
     last = re.split(r"[/\\:]", store.identity.rstrip("/"))[-1]
     slug = re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:LONGEST_SLUG].strip("_")
-    return f"{slug or 'memory'}_{_hash(store)[:8]}"
+    return f"{slug or 'memory'}_{_hash(store, '' if database is None else database.id)[:8]}"
 
 
-def _hash(store: Store) -> str:
-    return hashlib.sha256(store.identity.encode()).hexdigest()
+def _hash(store: Store, database: str = "") -> str:
+    return hashlib.sha256(f"{database}{store.identity}".encode()).hexdigest()

@@ -336,11 +336,11 @@ async def open_memory(
     """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
 
     `index_folder`: where the index's file is; None keeps the index in memory. The options are the block's own unless
-    given, with secrets resolved. `database`: where a store is that is rows; the caller's. Raises UsageError.
+    given, with secrets resolved. `database`: the root's, where a store is that is rows. Raises UsageError.
     """
     store = await open_store(block, root, clock=clock, options=store_options, database=database)
     try:
-        indexer = await open_indexer(store, block.index, index_folder, clock, index_options)
+        indexer = await open_indexer(store, block.index, index_folder, clock, index_options, database=database)
     except BaseException:
         await store.close()
         raise

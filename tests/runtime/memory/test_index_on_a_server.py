@@ -14,6 +14,8 @@ import pytest
 
 from dslc.blocks import Choice, Memory
 from runtime.api.readiness import _index
+from runtime.crypto import MasterKey
+from runtime.database import Database
 from runtime.memory.index_file import index_file, index_name
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.memory.store import Store
@@ -182,6 +184,23 @@ def test_an_index_is_called_what_a_server_can_call_it(identity: str, slug: str) 
     assert len(name) <= 49
     other = cast("Store", SimpleNamespace(identity=f"{identity}x"))
     assert index_name(other) != name
+
+
+async def test_files_of_one_path_on_two_machines_have_an_index_each(
+    tmp_path: Path, master_key: MasterKey, server: QdrantServer, clock: ManualClock
+) -> None:
+    held = {}
+    for machine in ("one", "two"):
+        database = await Database.open(tmp_path / f"{machine}.db", master_key)
+        index = tmp_path / machine
+        made = await open_memory(block(server.url), tmp_path, index_folder=index, clock=clock, database=database)
+        await made.store.append([fact(f"The walnut of {machine}")])
+        await ask(made, "walnut")
+        await made.close()
+        name = index_name(made.store, database)
+        held[name] = len(await server.points(name))
+        await database.close()
+    assert list(held.values()) == [1, 2]
 
 
 def test_each_kind_of_index_has_a_file_of_its_own(tmp_path: Path) -> None:
