@@ -133,7 +133,7 @@ RESOURCES: Final = (
     # The paths of the fifth design, which have no version.
     Resource("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
     Resource("POST", "/search", TOOLS["search"], more=_ABSENT),
-    *(Resource("POST", "/summarize", TOOLS[name], more=_ABSENT) for name in ("summarize",) if name in TOOLS),
+    Resource("POST", "/summarize", TOOLS["summarize"], more=_ABSENT),
     *_mirrors(TOOLS),
 )
 

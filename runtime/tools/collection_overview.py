@@ -79,7 +79,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
 
 
 async def metrics(context: Context, collection: Collection = None) -> Metrics:
-    """Count what is in each collection or in one, and the calls of each tool."""
+    """Count what is in each collection or in one, and one's own calls of each tool."""
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
     found: list[CollectionMetrics] = []

@@ -177,15 +177,12 @@ async def summarize(
 
 
 def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoReturn:
-    """Raises what a model's failure is to the caller. Which host it is, is the administrator's matter."""
+    """Raises what a model's failure is to the caller: what a person must mend, too, is a model that is not there."""
     if isinstance(error, NoSuchModel) and model is not None:
+        # Which host it is, is the administrator's matter.
         shown = str(error) if sees_all(context) else f"there is no model {model}"
         raise wrong("model", shown, hint=error.hint) from None
-    shown, hint = str(error), error.hint
-    if not sees_all(context):
-        shown, hint = "no language model can be asked just now", "strategy extractive needs none"
-    # Also what a person must mend is, to the caller, a model that is not there.
-    raise ModelUnavailable(shown, hint=hint) from None
+    raise ModelUnavailable(str(error), hint=error.hint) from None
 
 
 def _why_without(context: Context, done: Summary) -> list[str]:

@@ -109,10 +109,10 @@ def later(house: House, seconds: float) -> None:
     house.clock.advance(seconds)
 
 
-async def failing(asked: Awaitable[Any]) -> Failure:
+async def failing(asked: Awaitable[Any], caller: Caller | None = None) -> Failure:
     with pytest.raises(SymbiontError) as caught:
         await asked
-    return failure_of(caught.value, TOOLS["summarize"])
+    return failure_of(caught.value, TOOLS["summarize"], caller)
 
 
 # How to test, step by step.
@@ -616,7 +616,8 @@ async def test_a_model_that_never_answers_is_gone_without(
 async def test_only_an_administrator_is_told_which_host_is_away(house: House, ollama: Service) -> None:
     await push(house, *NOTES, user="bob")
     ollama.answers += [says(500, {"error": "boom"})] * 2
-    failed = await failing(summarize(house, "bob", "read", "write", strategy="abstractive"))
+    asked = summarize(house, "bob", "read", "write", strategy="abstractive")
+    failed = await failing(asked, caller=Caller("bob", frozenset({"write"})))
     fallen = await summarize(house, "bob", "read", "write")
 
     assert failed.code == "provider_unavailable"
