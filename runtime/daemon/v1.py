@@ -45,15 +45,15 @@ async def _read(request: web.Request, largest: int) -> bytes:
     """The body. Raises Problem when it is too large, compressed, or does not arrive."""
     if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
         raise Problem("unsupported_media_type", "a compressed body is not read")
-    parts: list[bytes] = []
+    body = bytearray()
     size = request.content_length or 0
     try:
         async with asyncio.timeout(READ_SECONDS):
             while size <= largest and (part := await request.content.readany()):
-                parts.append(part)
-                size = max(size, sum(map(len, parts)))
+                body += part
+                size = max(size, len(body))
     except (TimeoutError, RequestPayloadError, ConnectionError):
         raise Problem("malformed", "the body did not arrive") from None
     if size > largest:
         raise Problem("too_large", f"the body has more than {largest:,} bytes")
-    return b"".join(parts)
+    return bytes(body)
