@@ -69,15 +69,38 @@ async def _read(source: int, to_server: Incoming, refused: MemoryObjectSendStrea
 
 
 def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
-    """What is answered to a line that is no message: nobody knows which request it was meant for (JSON-RPC 2.0, 5)."""
-    code, said = PARSE_ERROR, str(error)
+    """What is answered to a line that is no message: to the request that it was meant for, where that can be seen
+    (JSON-RPC 2.0, 5), since its client waits for an answer."""
+    code, said, asked = PARSE_ERROR, str(error), None
     if line is not None:
         try:
-            json.loads(line)
-            code, said = INVALID_REQUEST, "the line is JSON, but no JSON-RPC 2.0 message"
+            read = json.loads(line)
         except (ValueError, RecursionError):
             said = "the line is not JSON"
-    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=said))
+        else:
+            code, said = INVALID_REQUEST, "the line is JSON, but no JSON-RPC 2.0 message"
+            asked = _asked(read)
+            if not _is_unicode(read):
+                said = "a text in it is no Unicode: half of a character (a surrogate) stands there without the other"
+    return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=said))
+
+
+def _asked(read: Any) -> str | int | None:
+    """The id of what may have been meant for a request."""
+    asked = read.get("id") if isinstance(read, dict) and "method" in read else None
+    known = (isinstance(asked, str) and _is_unicode(asked)) or (isinstance(asked, int) and not isinstance(asked, bool))
+    return asked if known else None
+
+
+def _is_unicode(read: Any) -> bool:
+    """Whether every text in it can be written. A cut through the middle of an emoji leaves half a surrogate pair."""
+    try:
+        json.dumps(read, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    except RecursionError:
+        return True
+    return True
 
 
 async def _lines(source: int) -> AsyncIterator[bytes | None]:

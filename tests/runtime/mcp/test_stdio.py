@@ -41,7 +41,6 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
         (b"[" * 100_000, -32700),
         (b"[1, 2]", -32600),
         (b"42", -32600),
-        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
         (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
         (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
         (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
@@ -54,6 +53,30 @@ def test_a_line_that_is_no_message_is_answered_so_and_ends_nothing(owner: Lines,
     owner.write(line + b"\n\n\r\n")
     said = owner.read()
     assert (said["id"], said["error"]["code"]) == (None, code)
+    assert owner.ask("ping")["result"] == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "asked", "what"),
+    [
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', 1, "no JSON-RPC 2.0 message"),
+        (b'{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", "no JSON-RPC 2.0 message"),
+        # What is cut after so many characters in JavaScript may end in half an emoji.
+        (
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"push","arguments":{"text":"\\ud83d"}}}',
+            7,
+            "no Unicode",
+        ),
+        (b'{"jsonrpc": "2.0", "id": "\\ud83d", "method": "ping"}', None, "no Unicode"),
+    ],
+)
+def test_a_wrong_line_is_answered_to_the_request_that_it_was_meant_for(
+    owner: Lines, line: bytes, asked: str | int | None, what: str
+) -> None:
+    owner.write(line + b"\n")
+    said = owner.read()
+    assert (said["id"], said["error"]["code"]) == (asked, -32600)
+    assert what in said["error"]["message"]
     assert owner.ask("ping")["result"] == {}
 
 
