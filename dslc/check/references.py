@@ -242,8 +242,7 @@ class References:
         checked = declaration.checked
         if checked is None or declaration.kind not in {"webhook", "memory"}:
             return []
-        store = checked.given.entry("store")
-        if declaration.kind == "memory" and store is not None and str(store.value) in self._fileless:
+        if self._is_fileless(declaration):
             return []
         path = checked.given.values.get("path")
         if path is None and declaration.kind == "memory" and not checked.given.perhaps("path"):
@@ -254,6 +253,11 @@ class References:
             return [("path", "webhook", str(path))]
         folder = posixpath.normpath(str(path))
         return [("path", "memory", folder[1:] if folder.startswith("//") else folder)]
+
+    def _is_fileless(self, declaration: Declaration) -> bool:
+        """Whether it is a memory without files, which clients fill and search by its name."""
+        store = declaration.checked.given.entry("store") if declaration.checked else None
+        return declaration.kind == "memory" and store is not None and str(store.value) in self._fileless
 
     def _judge(self, subject: Subject) -> set[str]:
         """Say anew what is to be said of a subject."""
@@ -289,6 +293,7 @@ class References:
         if uses and not declared and self._nameless[kind] <= 0:
             yield from self._undeclared(kind, name, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
+        implied = implied or any(map(self._is_fileless, declared[:1]))
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
             yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)

@@ -102,3 +102,11 @@ def test_the_installed_catalogue_can_be_read() -> None:
 def test_a_catalogue_with_two_rows_of_one_name_names_them() -> None:
     with pytest.raises(ValueError, match="provider has two rows called x"):
         Catalog({"provider": (Row("x"), Row("x"))})
+
+
+def test_a_memory_that_clients_search_by_its_name_is_not_called_unused() -> None:
+    text = "".join(
+        f"memory {name} {{\n    store {store}\n}}\n" for name, store in (("a", "collection"), ("b", "records"))
+    )
+    _, diagnostics = dslc.compile([Source("w.symbiont", text)], Catalog.installed())
+    assert [(each.code, each.message) for each in diagnostics] == [("R302", "`memory b` is never used")]
