@@ -65,6 +65,21 @@ async def usable(connection: Any, graph: Graph) -> bool:
     return bool(await connection.fetchval(sql, graph.name))
 
 
+async def settled(connection: Any, graph: Graph | None) -> bool:
+    """Whether there is nothing to make or to drop."""
+    return await _graphs(connection) == ({} if graph is None else {graph.name: True})
+
+
+async def _graphs(connection: Any) -> dict[str, bool]:
+    """The HNSW indexes that are there by name, and whether each is whole."""
+    return dict(
+        await connection.fetch(
+            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indrelid = to_regclass('vectors') AND c.relname LIKE 'hnsw%'"
+        )
+    )
+
+
 async def build(connection: Any, schema: str, graph: Graph | None) -> bool:
     """Make the index on a connection outside of transactions, and drop those made otherwise; whether it was made.
 
@@ -74,14 +89,11 @@ async def build(connection: Any, schema: str, graph: Graph | None) -> bool:
     if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", lock):
         return False
     try:
-        names = await connection.fetch(
-            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE i.indrelid = to_regclass('vectors') AND c.relname LIKE 'hnsw%'"
-        )
-        for name, valid in names:
+        there = await _graphs(connection)
+        for name, valid in there.items():
             if graph is None or name != graph.name or not valid:
                 await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(schema)}.{quoted(name)}")
-        if graph is None or any(name == graph.name and valid for name, valid in names):
+        if graph is None or there.get(graph.name):
             return False
         await connection.execute(graph.statement)
         await connection.execute("ANALYZE entries, places, words, vectors, totals, waiting")

@@ -205,10 +205,8 @@ class PostgresIndex(Index):
             if stats.dimension is None or stats.embedded < hnsw.FROM_VECTORS:
                 return
             graph = hnsw.graph_of(self._options, stats.dimension, self.server.made)
-            async with self.server.alone() as connection:
-                made = await hnsw.build(connection, self.server.schema, graph)
-            if made and graph is not None:
-                _log.info("an HNSW index was made", index=self.server.shown, vectors=stats.embedded, named=graph.name)
+            if not await self.server.look(lambda connection: hnsw.settled(connection, graph)):
+                await self._make(graph, stats.embedded)
             self._problem = None
         except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
             reason = error.line() if isinstance(error, IndexFailed) else self.server.failed(error).line()
@@ -216,6 +214,12 @@ class PostgresIndex(Index):
             _log.warning("no HNSW index could be made: every vector is compared", reason=reason)
         finally:
             self._building = None
+
+    async def _make(self, graph: hnsw.Graph | None, vectors: int) -> None:
+        async with self.server.alone() as connection:
+            made = await hnsw.build(connection, self.server.schema, graph)
+        if made and graph is not None:
+            _log.info("an HNSW index was made", index=self.server.shown, vectors=vectors, named=graph.name)
 
 
 def _differs(found: tuple[str, int] | None, model: str, dimension: int | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -259,6 +260,32 @@ async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_se
         nearest = await index.nearest(vector("a question"), EVERYTHING, 1)
         assert await ids(index, nearest) == ["new"]
         assert "hnsw" in plans[-1]
+    finally:
+        await index.close()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("exact", [False, True])
+async def test_a_graph_that_is_as_it_should_be_costs_no_connection(
+    options: Options, monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    index = await opened_with(options, exact=exact)
+    try:
+        await index.use_model("m", DIMENSION)
+        await index.put("log", "reviewer", "1", many(220))
+        await built(index)
+        alone: list[object] = []
+
+        @asynccontextmanager
+        async def noted() -> AsyncIterator[Any]:
+            alone.append(None)
+            raise IndexFailed("a connection was made")
+            yield
+
+        monkeypatch.setattr(index.server, "alone", noted)
+        await index.put("more", "reviewer", "1", [entry("new", "a question", part="more")])
+        await built(index)
+        assert (alone, index.problem) == ([], None)
     finally:
         await index.close()
 
