@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, distinct, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, String, and_, any_, distinct, func, literal, or_, select, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from runtime.crypto import Unsealable
-from runtime.database import Database
+from runtime.database import Database, bulk
 from runtime.database.schema import item_parts, items
 from runtime.memory.agent_name import legal
 from runtime.memory.answers import Part, Problem, Scan, StoreStats
@@ -63,6 +65,8 @@ class Reading:
     async def _of_agent(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
         """What SQL finds, a page at a time; a few too many, as it does not tell `A` from `a` in a tag."""
         query = select(*items.c[*COLUMNS]).where(*_conditions(self._memory, agent, wanted))
+        if wanted.memory_ids:
+            query = query.where(self._among(wanted.memory_ids))
         # A source has few items: SQLite must not walk through all of them just because they are in order.
         order = (items.c.timestamp + 0 if wanted.source_uri is not None else items.c.timestamp, items.c.id)
         query = query.order_by(*(column.desc() if wanted.newest_first else column for column in order))
@@ -120,9 +124,18 @@ class Reading:
         """The names of all collections; of those alone that have these items, if any are named."""
         if not memory_ids:
             return await self.agents()
-        having = items.c.id.in_(sorted(memory_ids))
-        query = select(items.c.agent_id).where(items.c.memory == self._memory, having).distinct()
+        query = select(items.c.agent_id).where(items.c.memory == self._memory, self._among(memory_ids)).distinct()
         return tuple(sorted(row.agent_id for row in await self._rows(query)))
+
+    def _among(self, memory_ids: Set[str]) -> ColumnElement[bool]:
+        """Whether an item is one of these, which may be more than a statement takes parameters."""
+        wanted = sorted(memory_ids)
+        if self._database.kind == "postgresql":
+            return items.c.id == any_(literal(wanted, ARRAY(String)))
+        if len(wanted) <= bulk.PARAMETERS:
+            return items.c.id.in_(wanted)
+        # Not for a few: SQLite takes this for no reason to look by id.
+        return items.c.id.in_(select(func.json_each(json.dumps(wanted)).table_valued("value").c.value))
 
     async def counts(self, agent: str | None, user: str | None) -> tuple[Counts, ...]:
         """Every collection with how much is in it, empty ones too; of a user those that it made or has something in."""
@@ -199,8 +212,6 @@ def _owned(table: Any, memory: str, agent: str | None, user: str | None = None) 
 def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[bool]]:
     column = items.c
     found = _owned(items, memory, agent, wanted.user_id)
-    if wanted.memory_ids:
-        found.append(column.id.in_(sorted(wanted.memory_ids)))
     if wanted.project_id is not None:
         found.append(column.project_id == written(wanted.project_id))
     if wanted.memory_type is not None:

@@ -272,6 +272,12 @@ async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collect
     assert len(asked) == 3
 
 
+async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store: CollectionStore) -> None:
+    (one, _) = await store.append([fact(), fact("Two")])
+    ids = frozenset({one.memory_id, *map(str, range(40_000))})
+    assert [each async for each in store.scan(Scan(memory_ids=ids))] == [one]
+
+
 async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
