@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -25,15 +25,20 @@ from runtime.memory.progress import Progress, Reading, SyncReport
 from runtime.memory.store import Growth, Part, Place, Store
 from runtime.search.entry import Entry
 from runtime.search.errors import IndexFailed
-from runtime.search.index.index import Index
+from runtime.search.index.index import Grown, Index
 
 log = structlog.get_logger("symbiont.memory")
 
 Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Runs a background task under a name."""
 
+_Growth = tuple[str | None, Part, list[Item]]
+"""The revision before, the part after, the items."""
+
 ON_THE_LOOP: Final = 500
 """Items that are made entries of without a thread of their own."""
+PUT_AT_ONCE: Final = 1024
+"""Items that were handed over and are put into the index at once, unless one part grew by more."""
 DROPPED_AT_ONCE: Final = 500
 LOOKS: Final = 5
 """How often a part that grows just now is looked at again before it is read whole."""
@@ -173,12 +178,16 @@ class Indexer:
         if not growth:
             return
         try:
-            for before, part, items in growth:
-                placed = [(item, None) for item in items]
-                entries = await _entries(part, placed, first=self._next_order(len(items)))
-                if await self.index.grow(part.name, agent, before, part.revision, entries):
+            for some in _together(growth):
+                grown = []
+                for before, part, items in some:
+                    placed = [(item, None) for item in items]
+                    entries = await _entries(part, placed, first=self._next_order(len(items)))
+                    grown.append(Grown(part.name, agent, before, part.revision, entries))
+                done = await self.index.grow_each(grown)
+                if any(done):
                     self.queue.more()
-                else:
+                if not all(done):
                     self._touched.add(agent)
             self._recovered()
         except IndexFailed as error:
@@ -318,6 +327,19 @@ class Indexer:
         if self._failure is not None:
             log.info("the index is kept in step again", store=self.store.identity)
             self._failure = None
+
+
+def _together(growth: Sequence[_Growth]) -> Iterator[list[_Growth]]:
+    """What is put at once."""
+    some: list[_Growth] = []
+    count = 0
+    for each in growth:
+        if some and count + len(each[2]) > PUT_AT_ONCE:
+            yield some
+            some, count = [], 0
+        some.append(each)
+        count += len(each[2])
+    yield some
 
 
 async def _entries(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:

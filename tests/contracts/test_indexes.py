@@ -19,6 +19,7 @@ from runtime.rows import by_name
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, Change, Index, IndexRow, IndexStats, Pending, open_index
+from runtime.search.index.index import Grown
 from tests.runtime.search.index import postgres_server, qdrant_server
 from tests.runtime.search.index.entries import (
     DIMENSION,
@@ -180,6 +181,24 @@ async def test_a_part_grows_only_from_the_revision_it_has(index: Index) -> None:
     assert await index.grow("log", "reviewer", "1", "2", [*second, *third])
     assert await index.parts() == {"log": "2"}
     assert await said(index, "two") == ["e1", "e0", "e2"]
+
+
+async def test_parts_that_grow_together_each_grow_from_the_revision_they_have(index: Index) -> None:
+    one, two, three, four = talk("one", "two", "three", "four")
+    assert await index.grow("log", "reviewer", None, "1", [one])
+    more = replace(two, part="more"), replace(four, part="more")
+    grown = [
+        Grown("more", "reviewer", None, "1", [more[0]]),
+        Grown("log", "reviewer", "0", "9", [replace(two, id="not put")]),
+        Grown("log", "reviewer", "1", "2", [three]),
+        Grown("more", "reviewer", "1", "2", [more[1]]),
+    ]
+    assert await index.grow_each(grown) == [True, False, True, True]
+    assert await index.parts() == {"log": "2", "more": "2"}
+    assert sorted(await said(index, "one two three four")) == ["e0", "e1", "e2", "e3"]
+    assert await index.drop(["more"]) == 2
+    assert sorted(await said(index, "one two three four")) == ["e0", "e2"]
+    assert await index.grow_each([]) == []
 
 
 async def test_parts_are_listed_by_agent(index: Index) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import writing
 from runtime.search.index.access import Access, Apply
-from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Grown, Index, IndexPlace, IndexStats, Pending, Scored
 from runtime.search.index.loaded import Loaded
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ class EmbeddedIndex(Index):
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
         def work(loaded: Loaded) -> tuple[bool, Apply]:
             done, delta = writing.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
+            return done, lambda loaded: loaded.apply(delta)
+
+        return await self._access.write(work)
+
+    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
+        def work(loaded: Loaded) -> tuple[list[bool], Apply]:
+            done, delta = writing.grow_each(loaded.file.writing, loaded.rows, grown)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)

@@ -49,6 +49,16 @@ class Pending(NamedTuple):
     text: str
 
 
+class Grown(NamedTuple):
+    """What was added at the end of a part: see `Index.grow`."""
+
+    part: str
+    agent: str
+    before: str | None
+    after: str
+    entries: Sequence[Entry]
+
+
 class Scored(NamedTuple):
     """Entries by key with their scores, best first, at most as many as were asked for. A key is the index's own number
     for an entry, above 0, good for the time of a search: one whose entry is gone is nobody's from then on."""
@@ -111,6 +121,10 @@ class Index(ABC):
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
         """Add entries at the end of a part whose revision is `before` (None: that is not there), which then is `after`;
         False, and nothing done, if it is another one."""
+
+    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
+        """`grow` for each of these in turn; what was done when it raises IndexFailed is not known."""
+        return [await self.grow(*each) for each in grown]
 
     @abstractmethod
     async def drop(self, parts: Sequence[str]) -> int:

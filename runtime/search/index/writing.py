@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from runtime.search.entry import Entry
-from runtime.search.index.index import Change, Pending
+from runtime.search.index.index import Change, Grown, Pending
 from runtime.search.index.matrix import unit
 from runtime.search.index.rows import Rows, asks
 from runtime.search.index.schema import (
@@ -97,13 +97,22 @@ def grow(
     entries: Sequence[Entry],
 ) -> tuple[bool, Delta]:
     """Add entries to the part if its revision is `before`."""
+    (done,), delta = grow_each(connection, rows, [Grown(part, agent, before, after, entries)])
+    return done, delta
+
+
+def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[Grown]) -> tuple[list[bool], Delta]:
+    """Add entries to each part whose revision is `before`, and say to which; all entries are written together."""
+    done: list[bool] = []
+    fresh: dict[str, Fresh] = {}
+    for part, agent, before, after, entries in grown:
+        found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
+        done.append(before == (None if found is None else found[0]))
+        if done[-1]:
+            fresh |= _fresh(entries, _part(connection, part, agent, after))
     delta = Delta()
-    found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
-    if before != (None if found is None else found[0]):
-        return False, delta
-    key = _part(connection, part, agent, after)
-    _merge(connection, rows, _fresh(entries, key), {}, delta)
-    return True, delta
+    _merge(connection, rows, fresh, {}, delta)
+    return done, delta
 
 
 def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tuple[int, Delta]:

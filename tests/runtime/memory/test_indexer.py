@@ -22,6 +22,7 @@ from runtime.memory.watching import Watch
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import Change, Index, open_index
+from runtime.search.index.index import Grown
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.texts import fact, item, items
 
@@ -274,6 +275,10 @@ class Broken:
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
         self._check()
         return await self._index.grow(part, agent, before, after, entries)
+
+    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
+        self._check()
+        return await self._index.grow_each(grown)
 
 
 @pytest.fixture
