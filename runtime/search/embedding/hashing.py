@@ -24,9 +24,7 @@ _ASCII = bytes(ord(chr(code).lower()) if _WORD.match(chr(code)) else 0 for code 
 _WORDS = 512
 """Words that are read of a text."""
 _LONGEST = 16 * 1024
-"""Characters that are read of a text, and bytes of texts that are read before others have their turn."""
-_AT_ONCE = 6
-"""Texts that are read before others have their turn, at most."""
+"""Characters that are read of a text, and bytes of texts that are read in one go."""
 _FACTOR = 0x9E3779B1
 """Odd, so that there is a number by which it is 1 modulo 2^32."""
 
@@ -54,6 +52,11 @@ class HashingEmbedder(Embedder):
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(texts) == 1 and len(texts[0]) <= _LONGEST:
+            return self._rows(texts)  # A way to another thread and back takes longer.
+        return await asyncio.to_thread(self._rows, texts)
+
+    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
         rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
@@ -62,10 +65,9 @@ class HashingEmbedder(Embedder):
         for number, text in enumerate(texts, 1):
             some.append(_read(text))
             size += len(some[-1]) + 1
-            if size >= _LONGEST or len(some) == _AT_ONCE or number == len(texts):
+            if size >= _LONGEST or number == len(texts):
                 rows[number - len(some) : number] = _added(some, self._dimension)
                 some, size = [], 0
-                await asyncio.sleep(0)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1.0)
         return rows
