@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
+from runtime.daemon.asgi import left
 from runtime.errors import SymbiontError
 from runtime.memory.progress import Progress
 from runtime.tools import Tool
@@ -43,10 +44,10 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
     news: list[tuple[str, int, int]] = []
     task = asyncio.ensure_future(work(lambda *said: news.append(said)))
     try:
-        await _tell(response, task, news, (lambda: _left(request)) if ABANDON in request.headers else lambda: False)
+        await _tell(response, task, news, (lambda: left(request)) if ABANDON in request.headers else lambda: False)
         last = {"result": await task}
     except asyncio.CancelledError:
-        if not task.cancelled() or not _left(request):
+        if not task.cancelled() or not left(request):
             raise
         last = {}
     except SymbiontError as error:
@@ -61,17 +62,13 @@ async def streamed(request: web.Request, work: Work, tool: Tool) -> web.StreamRe
     return response
 
 
-def _left(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
-
-
 async def _tell(
     response: web.StreamResponse,
     task: asyncio.Future[Any],
     news: list[tuple[str, int, int]],
-    left: Callable[[], bool],
+    has_left: Callable[[], bool],
 ) -> None:
-    """Say the newest of the news for as long as the task goes on; cancel it when who asked has `left`."""
+    """Say the newest of the news for as long as the task goes on; cancel it when who asked `has_left`."""
     loop = asyncio.get_running_loop()
     last = loop.time()
     cancelled = False
@@ -80,7 +77,7 @@ async def _tell(
             await _write(response, {"progress": news[-1]} if news else {})
             news.clear()
             last = loop.time()
-        if not cancelled and left():
+        if not cancelled and has_left():
             # Once: what it does to end, such as rolling back, is not cut off too.
             cancelled = task.cancel()
     if news:
