@@ -33,6 +33,15 @@ _AROUND = "header, footer, aside"
 """What stands around the text, where it is not a part of it: an article has a header of its own."""
 _BLANKS = re.compile(r"\n{3,}")
 
+# Python's parser looks through all that follows for the end of each tag or comment that has none.
+MOST_UNENDED = 20
+"""Tags and comments without an end that a page of any size may have."""
+MOST_LOOKED_THROUGH = 20_000_000
+"""Characters that may be looked through for the ends of more of them: about a second."""
+_UNENDED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
+_NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
+"""Comments, and code, in which a `<` begins no tag."""
+
 
 def read_html(data: bytes, encoding: str | None) -> Document:
     """The page's `main` part, else its only `article`, else its body, as Markdown; links are their texts, images what
@@ -45,7 +54,9 @@ def read_html(data: bytes, encoding: str | None) -> Document:
     text = decoded(data, encoding, declared)
     if text.count("<") > MOST_TAGS:
         raise Unreadable(f"it has more than {MOST_TAGS:,} tags", hint="split it")
+    _must_end(text)
     from bs4 import BeautifulSoup
+    from bs4.exceptions import ParserRejectedMarkup
 
     try:
         with warnings.catch_warnings():
@@ -56,6 +67,20 @@ def read_html(data: bytes, encoding: str | None) -> Document:
             return whole(_markdown(_content(page)), title)
     except RecursionError:
         raise Unreadable("its elements are nested too deep") from None
+    except ParserRejectedMarkup:
+        raise Unreadable("it is no HTML that can be read", hint="a `<![` in it begins nothing that is known") from None
+
+
+def _must_end(text: str) -> None:
+    """Raises Unreadable where too many tags and comments have no end."""
+    comments = text.count("<!--", text.rfind("-->") + 1)
+    _are_few(comments, text)
+    _are_few(comments + sum(1 for _ in _UNENDED.finditer(_NO_TAGS.sub("", text))), text)
+
+
+def _are_few(unended: int, text: str) -> None:
+    if unended > MOST_UNENDED and unended * len(text) > MOST_LOOKED_THROUGH:
+        raise Unreadable(f"{unended:,} of its tags and comments have no end", hint="is it HTML?")
 
 
 def _title(page: BeautifulSoup) -> str | None:

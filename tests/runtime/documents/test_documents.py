@@ -92,6 +92,22 @@ def test_a_page_of_too_many_tags_is_refused() -> None:
     refused(b"<html><body>" + b"<p>" * 200_000, "more than 200,000 tags", "split it")
 
 
+@pytest.mark.parametrize("before", ["", "<!-- <script> -->", "<!--", "<script>'<!--'</script>"])
+@pytest.mark.parametrize("tag", ["<a ", "<a b='x' ", '<a b="', "<!--", "<!--x>", "</a", "<!DOCTYPE "])
+def test_a_page_of_many_tags_without_an_end_is_refused(before: str, tag: str) -> None:
+    refused(f"<html>{before}{tag * 100_000}".encode(), "have no end")
+
+
+def test_a_page_that_the_parser_gives_up_is_refused() -> None:
+    refused(b"<html><![foo [ x", "no HTML that can be read")
+
+
+def test_a_page_with_some_tags_without_an_end_is_read() -> None:
+    code = "<script>" + "if (a<b) c<d; " * 10_000 + "</script>"
+    page = f"<html><body><p>one</p>{code}<p>two <b three</p></body></html>"
+    assert read(page.encode()).text.startswith("one\n\ntwo")
+
+
 def test_text_and_markdown_stay_as_they_stand() -> None:
     text = "# Not *this*\r\n\r\n\tcode  \rlast"
     assert read(text.encode(), name="a.md").text == "# Not *this*\n\n\tcode  \nlast"
