@@ -6,11 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.memory.item import Item, Provenance
+from runtime.memory.item import NOTHING_KNOWN, Item
 from runtime.memory.store import Part, Place
 from runtime.search.entry import Entry
-
-_ABOUT_NOTHING = Provenance()
 
 
 def entries_of(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
@@ -80,7 +78,7 @@ def _rest(item: Item, place: Place | None) -> str:
     more: dict[str, Any] = {}
     if item.source_memory_ids:
         more["source_memory_ids"] = item.source_memory_ids
-    if item.provenance != _ABOUT_NOTHING:
+    if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:
         known = item.provenance.__dict__.items()
         more["provenance"] = {name: value for name, value in known if value is not None and value != ()}
     if more:

@@ -64,6 +64,10 @@ class Provenance(BaseModel):
     sources: tuple[Text, ...] = ()
 
 
+NOTHING_KNOWN = Provenance()
+"""What is known of how most items came to be remembered."""
+
+
 class Item(BaseModel):
     """One thing remembered. Frozen; `with_text` makes a changed copy. As JSON (`model_dump(mode="json")`, times as RFC
     3339 in UTC) it says everything, and `model_validate` of that is the same item.
@@ -86,7 +90,7 @@ class Item(BaseModel):
     tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
     text: Text
     source_memory_ids: tuple[Text, ...] = ()
-    provenance: Provenance = Provenance()
+    provenance: Provenance = NOTHING_KNOWN
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from datetime import date
 from typing import Any, Literal, final
 
@@ -23,7 +23,7 @@ from runtime.memory.answers import (
     Upserted,
 )
 from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
-from runtime.memory.item import Item
+from runtime.memory.item import NOTHING_KNOWN, Item
 from runtime.memory.redact import redact
 
 __all__ = [
@@ -267,7 +267,7 @@ async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
     """The items without secrets. Raises RefusedItem for one that is too large or cannot be redacted."""
     characters = 0
     for item in items:
-        about = sum(map(len, _texts(item)))
+        about = sum([len(text) for text in _texts(item)])
         for what, size in (("an item", len(item.text)), ("what is said about an item, its tags and sources,", about)):
             if size > LARGEST_TEXT:
                 raise RefusedItem(
@@ -280,12 +280,15 @@ async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
     return _redacted(items)
 
 
-def _texts(item: Item) -> Iterator[str]:
+def _texts(item: Item) -> list[str]:
     """Every text of an item but its own: whatever else someone may have put a secret into."""
     about = item.provenance
-    single = (item.source_uri, item.project_id, item.user_id, about.author, about.session_id, about.task)
-    yield from (text for text in (*single, about.git_commit) if text is not None)
-    yield from (*item.tags, *item.source_memory_ids, *about.sources)
+    single = [item.source_uri, item.project_id, item.user_id]
+    more = (*item.tags, *item.source_memory_ids)
+    if about is not NOTHING_KNOWN:
+        single += about.author, about.session_id, about.task, about.git_commit
+        more += about.sources
+    return [text for text in single if text is not None] + [*more]
 
 
 def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:

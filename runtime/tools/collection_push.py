@@ -16,6 +16,7 @@ from runtime.errors import SymbiontError
 from runtime.memory import Item, NoSuchItem, Provenance, RefusedItem, Scan, redact
 from runtime.memory.chunks import chunks
 from runtime.memory.collection.store import BATCH
+from runtime.memory.item import NOTHING_KNOWN
 from runtime.memory.store import LARGEST_TEXT, redacted_item
 from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_notes, find_collection
@@ -89,9 +90,6 @@ async def push(
     return await work.answer()
 
 
-_ALONE: Final = Provenance()
-
-
 class _Chunk(NamedTuple):
     """A chunk as an item, and which fields an item that is there keeps."""
 
@@ -162,7 +160,7 @@ class _Push:
 
     def _items(self, given: PushedItem) -> list[Item]:
         parts = chunks(given.text, self.size, self.overlap)
-        about = _ALONE
+        about = NOTHING_KNOWN
         if len(parts) > 1:
             whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
             about = Provenance(session_id=given.source_uri or f"text:{whole}")

@@ -17,7 +17,7 @@ from runtime.crypto import MasterKey, SealedBytes
 from runtime.database import Database
 from runtime.database.schema import item_parts, items
 from runtime.database.sealed import Seal
-from runtime.memory.item import Item, Provenance
+from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 
 META: Final = (
     "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
@@ -28,7 +28,6 @@ COLUMNS: Final = (*META, "content")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
-_ABOUT_NOTHING: Final = Provenance()
 _ESCAPED: Final = re.compile("[\x00\x1b]")
 _ESCAPE: Final = re.compile("\x1b(.)")
 
@@ -83,7 +82,7 @@ class Codec:
         content: dict[str, Any] = {"text": item.text}
         if item.source_memory_ids:
             content["of"] = item.source_memory_ids
-        if item.provenance != _ABOUT_NOTHING:
+        if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:
             known = item.provenance.__dict__.items()
             content["about"] = {name: value for name, value in known if value is not None and value != ()}
         return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
@@ -107,7 +106,7 @@ class Codec:
             tags=tags_of(tags),
             text=opened["text"],
             source_memory_ids=tuple(opened.get("of", ())),
-            provenance=_ABOUT_NOTHING if about is None else Provenance.model_validate(about),
+            provenance=NOTHING_KNOWN if about is None else Provenance.model_validate(about),
         )
 
     def _place(self, memory_id: str) -> str:
