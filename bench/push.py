@@ -29,6 +29,7 @@ from runtime.daemon.settings import Settings
 from runtime.database.schema import OWNER
 from runtime.identity import Caller
 from runtime.memory.collection.store import BATCH
+from runtime.memory.indexer import PUT_AT_ONCE
 from runtime.memory.opened import OpenMemory
 from runtime.search.index import schema
 from runtime.tools.collection_push import push
@@ -116,8 +117,9 @@ def bare(folder: Path, source: Path) -> tuple[float, float]:
         words.execute("COMMIT")
         begin, before = time.perf_counter(), time.process_time()
         _insert(database, tables.values())
+        entries = indexed.pop("entries")
         _insert(words, indexed.values())
-        _index_words(words)
+        _insert_entries(words, entries)
         return time.perf_counter() - begin, time.process_time() - before
 
 
@@ -150,12 +152,14 @@ def _insert(connection: sqlite3.Connection, tables: Any) -> None:
             connection.execute("COMMIT")
 
 
-def _index_words(connection: sqlite3.Connection) -> None:
-    (last,) = connection.execute("SELECT max(key) FROM entries").fetchone()
-    for begin in range(0, last, BATCH):
+def _insert_entries(connection: sqlite3.Connection, entries: Copied) -> None:
+    """Entries and their words, as many in one transaction as the product puts of what was handed over."""
+    index = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM entries WHERE key BETWEEN ? AND ?"
+    for begin in range(0, len(entries.rows), PUT_AT_ONCE):
+        some = entries.rows[begin : begin + PUT_AT_ONCE]
         connection.execute("BEGIN IMMEDIATE")
-        sql = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM entries WHERE key > ? AND key <= ?"
-        connection.execute(sql, (begin, begin + BATCH))
+        connection.executemany(entries.insert, some)
+        connection.execute(index, (some[0][0], some[-1][0]))
         connection.execute("COMMIT")
 
 
