@@ -19,6 +19,8 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """Byte-order marks, and the codec that reads what stands behind one (Unicode Standard, section 23.8)."""
+_NO_FILES = frozenset({"idna", "punycode"})
+"""Codecs of the names of hosts. The second takes time with the square of the text."""
 
 
 def encoding_named(name: str) -> str:
@@ -42,7 +44,8 @@ def decoded(data: bytes, encoding: str | None = None, declared: str | None = Non
         raise Unreadable("it is binary, and no text")
     if declared is not None:
         try:
-            return _clean(data.decode(declared))
+            if codecs.lookup(declared).name not in _NO_FILES:
+                return _clean(data.decode(declared))
         except (LookupError, ValueError):
             pass  # What it declares is not so; it may be UTF-8 all the same.
     try:

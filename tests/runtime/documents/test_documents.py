@@ -84,6 +84,11 @@ def test_a_page_is_read_in_the_encoding_it_declares() -> None:
     assert read('<meta charset="nothing"><p>café'.encode(), name="a.html").text == "café"
 
 
+def test_a_page_in_the_encoding_of_a_hosts_name_is_read_in_utf_8() -> None:
+    text = "über-" + "aB3x" * 250_000
+    assert read(f"<html><meta charset=Punycode><p>{text}".encode()).text == text
+
+
 def test_a_page_nested_too_deep_is_refused() -> None:
     refused(b"<html><body>" + b"<div>" * 50_000, "nested too deep")
 
