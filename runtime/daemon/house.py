@@ -190,7 +190,7 @@ class House:
         """
         self._searching = searching
         recorded = self.root.read("program.json").get("paths")
-        if recorded == [] and not files.find([self.root.folder]):
+        if not recorded and not files.find([self.root.folder]):
             await self.load_nothing()
             return
         compiled = await self.load([Path(path) for path in recorded or [str(self.root.folder)]])

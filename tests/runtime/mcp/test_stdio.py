@@ -128,6 +128,14 @@ def test_input_that_ends_at_once_ends_it_well(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_a_root_whose_client_left_without_asking_has_a_collection(tmp_path: Path) -> None:
+    command = [BIN / "symbi", "mcp", "--root", tmp_path / "memory"]
+    assert subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
+    listed = [BIN / "symbi", "collection", "list", "--root", tmp_path / "memory"]
+    done = subprocess.run(listed, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_a_root_and_without_a_name_it_says_how_to_name_one(tmp_path: Path) -> None:
     done = symbi("mcp", root=tmp_path, HOME=str(tmp_path))
     assert done.returncode == 2
