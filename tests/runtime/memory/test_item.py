@@ -126,3 +126,8 @@ def test_a_delivery_and_its_parts_are_different_keys_and_nothing_else_is_one() -
     assert len(keys) == 5
     assert all(delivery_key(key) == key and key.isascii() for key in keys)
     assert delivery_key("https://example.com/") is None
+
+
+def test_a_plain_text_is_normalised_as_any_other() -> None:
+    for text in ("", " ", "one two", " one two  ", "one  two", "one\ttwo", "one\x1ftwo", "one\ntwo ", "one\x7f two"):
+        assert normalised(text) == " ".join(text.split())
