@@ -19,7 +19,10 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 
@@ -28,6 +31,9 @@ from runtime.mcp.aside import Aside
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one message; what is longer is read over and refused."""
 
+ANSWER_SECONDS: Final = 30.0
+"""How long what was asked before the input ended may take to be answered."""
+
 _CHUNK: Final = 256 * 1024
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
@@ -35,7 +41,8 @@ Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve the client at the other end of standard input and output until it closes the input or reads no more.
+    """Serve the client at the other end of standard input and output until it closes the input, and has the answers to
+    what it asked before, or reads no more.
 
     The SDK's own transport keeps silent about a line that is no message, reads one of any length, and cannot be
     stopped while it waits for one.
@@ -44,14 +51,49 @@ async def serve_stdio(server: Server[Any]) -> None:
         to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            refused = outgoing.clone()
-            tasks.start_soon(_write, to_client, sink, tasks.cancel_scope.cancel)
-            tasks.start_soon(_read, source, to_server, refused)
+            refused, asked = outgoing.clone(), _Asked()
+            tasks.start_soon(_write, to_client, sink, asked, tasks.cancel_scope.cancel)
+            tasks.start_soon(_read, source, to_server, refused, asked)
             await server.run(incoming, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
 
-async def _read(source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage]) -> None:
+class _Asked:
+    """The requests that were not answered yet."""
+
+    def __init__(self) -> None:
+        self._open: set[str | int] = set()
+        self._none = anyio.Event()
+
+    def taken(self, message: JSONRPCMessage) -> None:
+        """A message of the client's: a request, or word that it wants no answer any more."""
+        if isinstance(message, JSONRPCRequest):
+            self._open.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._done((message.params or {}).get("requestId"))
+
+    def told(self, message: JSONRPCMessage) -> None:
+        """A message to the client."""
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            self._done(message.id)
+
+    def _done(self, asked: Any) -> None:
+        if isinstance(asked, (str, int)):
+            self._open.discard(asked)
+        if not self._open:
+            self._none.set()
+
+    async def answered(self) -> None:
+        """Wait until nothing is open, `ANSWER_SECONDS` at most; no more is asked meanwhile."""
+        if self._open:
+            self._none = anyio.Event()
+            with anyio.move_on_after(ANSWER_SECONDS):
+                await self._none.wait()
+
+
+async def _read(
+    source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], asked: _Asked
+) -> None:
     async with to_server, refused:
         async for line in _lines(source):
             try:
@@ -65,7 +107,9 @@ async def _read(source: int, to_server: Incoming, refused: MemoryObjectSendStrea
                 await refused.send(SessionMessage(_no_message(line, error)))
                 continue
             with suppress(anyio.BrokenResourceError):
+                asked.taken(message)
                 await to_server.send(SessionMessage(message))
+        await asked.answered()
 
 
 def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
@@ -126,7 +170,7 @@ async def _lines(source: int) -> AsyncIterator[bytes | None]:
         yield None if size > LONGEST_LINE else b"".join(parts)
 
 
-async def _write(to_client: Outgoing, sink: int, end: Callable[[], None]) -> None:
+async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[], None]) -> None:
     writing = Aside("standard output")
     async with to_client:
         async for each in to_client:
@@ -136,6 +180,7 @@ async def _write(to_client: Outgoing, sink: int, end: Callable[[], None]) -> Non
             except OSError:
                 # Nobody reads any more, so nobody asks any more.
                 end()
+            asked.told(each.message)
 
 
 def _write_all(sink: int, data: bytes) -> None:

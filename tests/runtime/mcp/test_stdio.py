@@ -128,10 +128,26 @@ def test_input_that_ends_at_once_ends_it_well(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_what_was_asked_before_the_input_ended_is_answered(tmp_path: Path) -> None:
+    call = {"name": "push", "arguments": {"text": "Piped in."}}
+    asked = [
+        {"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": HANDSHAKE},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": call},
+    ]
+    given = b"".join(json.dumps(each).encode() + b"\n" for each in asked)
+    done = subprocess.run(
+        [BIN / "symbi", "mcp", "--root", tmp_path / "r"], input=given, capture_output=True,
+        env=environment(), timeout=120, check=False,
+    )  # fmt: skip
+    *_, last = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, last["id"], last["result"]["structuredContent"]["inserted"]) == (0, "last", 1)
+
+
 def test_a_root_whose_client_left_without_asking_has_a_collection(tmp_path: Path) -> None:
-    command = [BIN / "symbi", "mcp", "--root", tmp_path / "memory"]
+    command: list[str | Path] = [BIN / "symbi", "mcp", "--root", tmp_path / "memory"]
     assert subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
-    listed = [BIN / "symbi", "collection", "list", "--root", tmp_path / "memory"]
+    listed: list[str | Path] = [BIN / "symbi", "collection", "list", "--root", tmp_path / "memory"]
     done = subprocess.run(listed, env=environment(), capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
