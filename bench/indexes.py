@@ -244,7 +244,8 @@ class Run:
             for ef_search, graph in graphs.items():
                 for limit in (10, CANDIDATES):
                     found = [await _ten(graph, self.vectors[question], wanted, limit) for question in self.questions]
-                    shares = [len(ten & there) / len(ten) if ten else 1.0 for ten, there in zip(best, found, strict=True)]
+                    pairs = zip(best, found, strict=True)
+                    shares = [len(ten & there) / len(ten) if ten else 1.0 for ten, there in pairs]
                     row = told.setdefault(f"ef_search {ef_search}, {limit} asked for", {})
                     row[name] = round(statistics.mean(shares), 4)
         return told

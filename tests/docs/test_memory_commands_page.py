@@ -20,7 +20,8 @@ COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)
 def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
     (program,) = re.findall(r"^```symbiont\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     # The page's own embedding may be a model: here it is the one for tests.
-    write_program(tmp_path, re.sub(r"^( +path .*| +store collection)$", r"\1\n    embedding hashing", program, flags=re.MULTILINE))
+    hashed = re.sub(r"^( +path .*| +store collection)$", r"\1\n    embedding hashing", program, flags=re.MULTILINE)
+    write_program(tmp_path, hashed)
     (tmp_path / "notes.txt").write_text("Stand-up\nNothing new.\n")
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     assert len(COMMANDS) > 20
