@@ -76,12 +76,16 @@ PARAMETERS = {
     "deliveries.replay": ("ids", "states", "fresh"),
     "deliveries.select": ("name", "status", "since", "until", "after"),
     "deliveries.show": ("id",),
+    "forget": ("memory_id", "collection"),
+    "get": ("memory_id", "collection"),
+    "get-collections": ("collection",),
     "filters.explain": ("name", "body", "event", "headers"),
     "memory_compact": ("agent", "memory"),
     "memory_export": ("agent", "user", "cursor"),
     "memory_import": ("items", "agent"),
     "memory_inspect": ("agent", "day", "memory"),
     "memory_list": ("limit", "agent", "all_tags", "since", "cursor"),
+    "memory_move": ("source", "target", "agent"),
     "memory_purge": ("agent", "memory", "dry_run"),
     "memory_reindex": ("agent", "memory"),
     "memory_search": ("agent", "query", "tag", "type", "until", "user"),
@@ -89,11 +93,18 @@ PARAMETERS = {
     "memory_stats": ("agent", "memory"),
     "memory_verify": ("agent", "memory"),
     "memory_write": ("agent", "text", "type", "source_uri", "gates", "confidence"),
+    "metrics": ("collection",),
+    "new-collection": ("name", "dimension"),
+    "push": ("text", "items", "project_id", "tags", "source_uri", "replace", "collection"),
     "readiness": ("name",),
+    "resource_read": ("uri",),
+    "search": ("query_text", "project_id", "memory_type", "tags", "time_range", "source_uri", "collection"),
     "secrets.show": ("name",),
+    "summarize": ("time_range", "project_id", "tags", "model", "collection"),
     "tokens.create": ("user", "label", "scopes", "expires"),
     "tokens.list": ("user",),
     "tokens.revoke": ("id",),
+    "update": ("memory_id", "text", "tags", "project_id", "source_uri"),
     "users.add": ("name",),
     "users.list": ("name",),
     "users.remove": ("name",),
@@ -114,7 +125,9 @@ PARAMETERS = {
 ID = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "x", "ids": ["0"], "webhook_id": ID} | {
     "query": "x",
+    "query_text": "x",
     "text": "x",
+    "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "memory_id": ID,
     "items": [],
 }
@@ -123,6 +136,7 @@ REAL = {"name": "github-events", "agent": "reviewer", "body": "e30=", "title": "
 def structure(daemon: Daemon) -> dict[str, int]:
     """What no question may change: how much is in each table, but for what a question may make."""
     changing = {"meta", "attempts", "tokens", "webhooks", "deliveries", "bodies", "runs", "steps", "users", "secrets"}
+    changing |= {"items", "item_parts"}
     return {name: len(rows) for name, rows in tables(daemon).items() if name not in changing}
 
 
