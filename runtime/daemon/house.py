@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,10 +37,6 @@ from runtime.webhooks.refusal import REASONS
 from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
-
-SWITCH_SECONDS = 0.0005
-"""How long a thread goes on before another one that waits for the interpreter has its turn. A thread whose database has
-answered would wait ten times as long by Python's own setting, and its database with it."""
 
 
 class House:
@@ -83,7 +78,6 @@ class House:
     @asynccontextmanager
     async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[House]:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
-        sys.setswitchinterval(SWITCH_SECONDS)
         key = master_key.load(root, settings.master_key, os.environ)
         database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
         house = cls(root, settings, database, key, clock)
