@@ -7,8 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import NoneType
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -123,14 +122,6 @@ class Tool:
         }
 
     @cached_property
-    def _defaulted(self) -> tuple[str, ...]:
-        """The parameters that need not be given, and are never null."""
-        fields = self.parameters.model_fields.items()
-        return tuple(
-            name for name, field in fields if not field.is_required() and NoneType not in get_args(field.annotation)
-        )
-
-    @cached_property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the parameters, in one piece, with every name that one may have."""
         schema = inlined(self.parameters.model_json_schema())
@@ -162,13 +153,13 @@ class Tool:
         counts.calls += 1
         try:
             context.caller.need(self.scope)
-            read = self.read(given)
+            read = self._read(given)
             return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
         except BaseException:
             counts.failures += 1
             raise
 
-    def read(self, given: Mapping[str, Any]) -> BaseModel:
+    def _read(self, given: Mapping[str, Any]) -> BaseModel:
         """The parameters, each under its full name. Raises WrongParameters."""
         said: dict[str, str] = {}
         full: dict[str, Any] = {}
@@ -178,10 +169,6 @@ class Tool:
                 what = f"it is another name for {said[name]}, which is given with another value"
                 raise WrongParameters(self.name, (((each,), what),))
             said[name], full[name] = each, value
-        for name in self._defaulted:
-            # Language models say null of what they leave out.
-            if name in full and full[name] is None:
-                del full[name]
         try:
             return self.parameters.model_validate_json(json.dumps(full))
         except ValidationError as error:

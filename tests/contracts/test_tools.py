@@ -124,15 +124,6 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
         assert "marked" not in failure.message
 
 
-@ROWS
-def test_null_stands_for_what_is_not_given(tool: Tool) -> None:
-    fields = tool.parameters.model_fields.items()
-    nothing = {name: None for name, field in fields if not field.is_required()}
-    # Language models say null of what they leave out.
-    read = tool.read({**nothing, **(tool.example or {})})
-    assert read == tool.read(tool.example or {})
-
-
 def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of some of the parameters."""
     return {key: value for key, value in schema.items() if key != "required"}
