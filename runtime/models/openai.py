@@ -19,7 +19,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.models.model import ModelRefused, NoSuchModel
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
-from runtime.outbound.bearer import bearer, taken_key
+from runtime.outbound.bearer import bearer, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.secrets.secret import Secret
 
@@ -109,9 +109,7 @@ class OpenAIModel(RemoteModel):
             case 401 | 403:
                 return ModelRefused(
                     f"{self._host} does not accept the key of the model openai (it answered {failure.status})",
-                    hint="write `api_key` with a reference to a key that is good"
-                    if self._key is None
-                    else f"the key is that of {self._key.origin}: is it still good, and may it use {self.model}?",
+                    hint=not_accepted(self._key, self.model),
                 )
             case 404:
                 said = f": {failure.detail}" if failure.detail else ""

@@ -23,6 +23,13 @@ def bearer(key: Secret | None, whose: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {text.decode('ascii')}"}
 
 
+def not_accepted(key: Secret | None, model: str) -> str:
+    """What to do when a service does not accept `key`, or wants one (401, 403)."""
+    if key is None:
+        return "write `api_key` with a reference to a key that is good"
+    return f"the key is that of {key.origin}: is it still good, and may it use {model}?"
+
+
 def taken_key(options: Mapping[str, object], whose: str) -> tuple[dict[str, object], Secret | None]:
     """Options whose `api_key` is a resolved secret or one that the program says itself, as their model takes them, and
     the key. Raises UsageError for a reference that nobody could resolve."""

@@ -21,7 +21,7 @@ from dslc.blocks.block import Group
 from dslc.blocks.values import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
-from runtime.outbound.bearer import bearer, taken_key
+from runtime.outbound.bearer import bearer, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.search.embedding.remote import RemoteEmbedder, Service
 from runtime.search.errors import EmbeddingMismatch
@@ -125,9 +125,7 @@ class OpenAIEmbedder(RemoteEmbedder):
             case 401 | 403:
                 return EmbeddingMismatch(
                     f"{host} does not accept the key of the embedding openai (it answered {failure.status})",
-                    hint="write `api_key` with a reference to a key that is good"
-                    if self._key is None
-                    else f"the key is that of {self._key.origin}: is it still good, and may it use {self.model}?",
+                    hint=not_accepted(self._key, self.model),
                 )
             case 404:
                 said = f": {failure.detail}" if failure.detail else ""
