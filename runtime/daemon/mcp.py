@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -132,8 +132,10 @@ class OverHttp:
 
         headers = [(_SESSION.encode(), session.encode("latin-1", errors="replace"))]
         scope = {"type": "http", "method": "DELETE", "path": PATH, "headers": headers, "query_string": b"", **user}
-        with suppress(Exception):
+        try:
             await manager.handle_request(scope, nothing, unread)
+        except Exception:
+            log.exception("a session of /mcp could not be ended")
 
     async def _manager(self) -> StreamableHTTPSessionManager:
         if self._starting is None or (self._running is not None and self._running.done()):
