@@ -67,9 +67,9 @@ class Findings:
         end = len(self.text.encode())
         return [Label(message, "", Span(end, end + len(word))) for word in head.split()[:1]]
 
-    def fix(self, message: str, *edits: tuple[int, int, str]) -> Fix:
-        """A fix out of edits (start, end, new text), by indexes into the text."""
-        return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits))
+    def fix(self, message: str, *edits: tuple[int, int, str], safe: bool = False) -> Fix:
+        """A fix out of edits (start, end, new text), by indexes into the text. `safe`: see `Fix`."""
+        return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits), safe)
 
 
 def placed(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
@@ -87,5 +87,5 @@ def placed(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
         moved(diagnostic.span),
         tuple(Label(label.message, file, moved(label.span)) for label in diagnostic.labels),
         diagnostic.hint,
-        fix and Fix(fix.message, tuple(Edit(moved(edit.span), edit.text) for edit in fix.edits)),
+        fix and fix._replace(edits=tuple(Edit(moved(edit.span), edit.text) for edit in fix.edits)),
     )

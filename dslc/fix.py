@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -46,40 +46,59 @@ class Fixed:
     refused: list[Refused] = field(default_factory=list)
 
 
-def fix(compilation: Compilation, analyse: Analyse) -> Fixed:
-    """Apply the fixes of a compilation, and those that come up then, until none is left.
+def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> Fixed:
+    """Apply the safe fixes of a compilation, and those that come up then, until none is left; `unsafe`: all fixes.
 
     A fix is refused when what it wrote cannot be read, or was given there already: the word is spelt right then, and
     something else was meant. Other errors that it brings to light are none of its doing. Fixes that overlap are made
     one after the other. `analyse` compiles sources; it is called once when no fix is refused and none overlap.
     """
-    work = _Work(compilation, analyse)
+    work = _Work(compilation, analyse, unsafe=unsafe)
     while work.tries < _TRIES and (batch := work.batch()):
         work.settle(batch)
     return work.done
 
 
+def apart(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Those diagnostics of one file whose fixes can be made together, in the order of places.
+
+    No edit overlaps or touches one of an earlier fix: two that touch might want one blank.
+    """
+    taken: list[tuple[int, int]] = []
+    kept = []
+    for diagnostic in sorted(found, key=lambda each: min((edit.span.start for edit in _edits(each)), default=0)):
+        spans = [(edit.span.start, edit.span.end) for edit in _edits(diagnostic)]
+        if spans and all(_is_free(taken, start, end) for start, end in spans):
+            kept.append(diagnostic)
+            for span in spans:
+                insort(taken, span)
+    return kept
+
+
+def _is_free(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    at = bisect_right(taken, (start, -1))
+    return (at == 0 or taken[at - 1][1] < start) and (at == len(taken) or end < taken[at][0])
+
+
 class _Work:
-    def __init__(self, compilation: Compilation, analyse: Analyse) -> None:
+    def __init__(self, compilation: Compilation, analyse: Analyse, *, unsafe: bool) -> None:
         self.done = Fixed(compilation)
         self.analyse = analyse
+        self.unsafe = unsafe
         self.tries = 0
         self._refused: set[tuple[str, str, str]] = set()
 
     def batch(self) -> list[Diagnostic]:
         """Fixes that can be made together, in the order of files and places."""
-        found = [diagnostic for diagnostic in self.done.compilation.diagnostics if self._open(diagnostic)]
-        ends: Counter[str] = Counter()
-        batch = []
-        for diagnostic in sorted(found, key=lambda diagnostic: (diagnostic.file, _hull(diagnostic).start)):
-            hull = _hull(diagnostic)
-            if hull.start >= ends[diagnostic.file]:
-                batch.append(diagnostic)
-                ends[diagnostic.file] = hull.end + 1  # two that touch might want one blank
-        return batch
+        found: dict[str, list[Diagnostic]] = defaultdict(list)
+        for diagnostic in self.done.compilation.diagnostics:
+            if self._open(diagnostic):
+                found[diagnostic.file].append(diagnostic)
+        return [diagnostic for file in sorted(found) for diagnostic in apart(found[file])]
 
     def _open(self, diagnostic: Diagnostic) -> bool:
-        return diagnostic.fix is not None and _identity(diagnostic) not in self._refused
+        wanted = diagnostic.fix is not None and (diagnostic.fix.safe or self.unsafe)
+        return wanted and _identity(diagnostic) not in self._refused
 
     def settle(self, batch: Sequence[Diagnostic]) -> None:
         """Make these fixes without those that go wrong; when all do, make the first alone, or refuse it."""
@@ -109,11 +128,6 @@ def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
 
 def _edits(diagnostic: Diagnostic) -> tuple[Edit, ...]:
     return diagnostic.fix.edits if diagnostic.fix is not None else ()
-
-
-def _hull(diagnostic: Diagnostic) -> Span:
-    edits = _edits(diagnostic)
-    return Span(min(edit.span.start for edit in edits), max(edit.span.end for edit in edits))
 
 
 def _applied(diagnostic: Diagnostic, source: Source) -> Applied:

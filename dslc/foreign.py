@@ -13,7 +13,7 @@ from dslc.marks import COMMENT, FOREIGN_MARK, NAME, STRING, WHITE, Late
 from dslc.segment import Fault, Segment
 
 _OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
-_HEAD = Late(rf'(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*+')
+_HEAD = Late(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
 _PARENTHESIS = Late(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
 _NEXT_LINE = Late(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
 _EQUALS = Late(rf"{STRING}|{COMMENT}|[()=]")

@@ -14,8 +14,8 @@ from typing import TypeAlias
 _TOKEN = re.compile(
     r"[ \t\r]*+(?:(?P<line>\n[ \t\r\n]*+)"
     r"|(?P<comment>(?:#|//)[^\n]*+)"
-    r'|(?P<long>"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+""")'
-    r'|(?P<string>"(?:[^"\\\n]++|\\[^\n])*+")'
+    r'|(?P<long>"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)""")'
+    r'|(?P<string>"(?>(?:[^"\\\n]++|\\[^\n])*)")'
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)"
     r"|(?P<number>-?[0-9][A-Za-z0-9_.]*+)"
     r"|(?P<mark>[{}\[\],])"

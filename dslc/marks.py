@@ -25,13 +25,13 @@ class Late:
         return self.compiled.finditer(text, at, end)
 
 
-STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
-LONG = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
+STRING = r'"(?>(?:[^"\\\n]++|\\[^\n])*)"'
+LONG = r'"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)"""'
 COMMENT = r"(?:#|//)[^\n]*+"
-NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?:[^"\\\n]++|\\[^\n])*+")'
+NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?>(?:[^"\\\n]++|\\[^\n])*)")'
 
 WHITE = " \t\r\n"
-GAP = re.compile(rf"(?:[ \t\r\n]++|{COMMENT})*+")
+GAP = re.compile(rf"(?>(?:[ \t\r\n]++|{COMMENT})*)")
 """What may stand between two pieces."""
 MARK = re.compile(
     rf'{LONG}|(?P<endless>"""[\s\S]*+)|{STRING}|(?P<unclosed>"[^\n]*+)|{COMMENT}|\{{++|\}}++|\[++|\]++'
@@ -40,7 +40,7 @@ MARK = re.compile(
 """In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
 FOREIGN_MARK = Late(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """The same in a block of the wider language, in which a lone quote is no string."""
-_WITHIN_LINE = Late(rf'(?:{LONG}|{STRING}|{COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*+')
+_WITHIN_LINE = Late(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*)')
 
 
 def closers(rest: str) -> int:

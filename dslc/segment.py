@@ -22,7 +22,7 @@ class Fault(Enum):
 class Segment(NamedTuple):
     """`text[start:end]`, for the parser; when `foreign`, a block of the wider language whose head ends at `head_end`.
 
-    `deepest`: how many levels of braces and brackets it has.
+    `deepest`: how many levels of braces and brackets it has. `glued`: something stands right behind one of its strings.
     """
 
     start: int
@@ -31,3 +31,4 @@ class Segment(NamedTuple):
     foreign: bool = False
     head_end: int = 0
     deepest: int = 0
+    glued: bool = False

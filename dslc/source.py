@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -87,6 +88,14 @@ class Source:
     def offset(self, index: int) -> int:
         """The byte at which the character `index` of the text stands."""
         return self._offsets.offset(index) + self._skipped
+
+    def indexes(self, offsets: Iterable[int]) -> Iterator[int]:
+        """The characters of the text that stand at the bytes `offsets`, which ascend; what `offset` undoes."""
+        at, index = self._skipped, 0
+        for offset in offsets:
+            index += len(self.data[at:offset].decode(errors="replace"))
+            at = max(offset, at)
+            yield index
 
     @cached_property
     def _offsets(self) -> Text:

@@ -59,7 +59,7 @@ def _escapes_are_good(token: Token, findings: Findings) -> bool:
                 findings,
                 base,
                 match,
-                f"no escape is written `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
+                f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
             )
             good = False
     return good

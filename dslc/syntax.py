@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,7 @@ from lark import UnexpectedInput
 from dslc.cutter import cut
 from dslc.diagnostic import CODES, Diagnostic
 from dslc.findings import Findings, Place, placed
+from dslc.invisible import cleaned, reported
 from dslc.parser import parse as read
 from dslc.parser import tokens
 from dslc.segment import DEEPEST, Fault, Segment
@@ -81,7 +83,7 @@ class File(NamedTuple):
         """What was found while reading, in source order."""
         name = self.source.name
         inner = (placed(found, name, piece.offset) for piece in self.pieces for found in piece.reading.diagnostics)
-        return (*self.faults, *inner)
+        return tuple(sorted((*self.faults, *inner), key=lambda found: found.span.start) if self.faults else inner)
 
 
 def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] = MappingProxyType({})) -> File:
@@ -93,27 +95,33 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, Reading] =
     if wrong:
         return File(source, (), tuple(wrong), complete=False)
     pieces, errors, complete = [], 0, True
-    for segment in cut(text, vocabulary.kinds):
+    clean, invisible = cleaned(text)
+    for segment in cut(clean, vocabulary.kinds):
         if errors >= MOST or segment.fault is Fault.UNREAD:
             complete = False
             break
         content = text[segment.start : segment.end]
         reading = known.get(content) if segment.fault is None else None
         if reading is None:
-            reading = _read(content, segment, text, vocabulary)
+            reading = _read(content, segment, clean, vocabulary)
+        if segment.foreign:  # it may hold what it likes
+            invisible = tuple(place for place in invisible if not segment.start <= place < segment.end)
         errors += len(reading.diagnostics)
         pieces.append(Piece(segment.start, source.offset(segment.start), reading))
-    return File(source, tuple(pieces), (), complete)
+    return File(source, tuple(pieces), tuple(reported(source, invisible)), complete)
 
 
 def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> Reading:
+    """The reading of a piece whose text is `content`; `text`: the whole text, without invisible characters."""
+    clean = text[segment.start : segment.end]
     if segment.foreign and segment.fault is None:
         return Reading(content, (_foreign(content, segment.head_end - segment.start),))
+    plain = None
     if segment.fault is None and segment.deepest <= DEEPEST:
-        try:
-            return Reading(content, read(content))
-        except UnexpectedInput:
-            pass
+        with suppress(UnexpectedInput):
+            plain = Reading(content, read(clean))
+    if plain is not None and not segment.glued:
+        return plain
     findings = Findings(content)
     line = text.count("\n", 0, segment.start) + 1 if segment.fault else 1
     following = ""
@@ -121,11 +129,14 @@ def _read(content: str, segment: Segment, text: str, vocabulary: Vocabulary) -> 
         head = re.compile(r"\w[^\n{]*").match(text, segment.end)
         following = head[0] if head else ""
     if segment.foreign:
-        node = _unclosed_foreign(content, segment, findings, line, following)
+        node = _unclosed_foreign(clean, segment, findings, line, following)
         return Reading(content, (node,), tuple(findings.found), readable=False, reusable=False)
     from dslc.recovery import mend  # most texts have nothing to mend
 
-    mended = mend(findings, vocabulary, line, following, segment.fault is Fault.HEADLESS)
+    mended = mend(findings, clean, vocabulary, line, following, segment.fault is Fault.HEADLESS)
+    if plain is not None and not any(found.code.startswith("S") for found in findings.found):
+        # Nothing is wrong with its syntax; the check judges what its words mean.
+        return plain
     return _mended(mended, findings, reusable=segment.fault is None)
 
 
@@ -179,6 +190,6 @@ def faults(source: Source) -> list[Diagnostic]:
     text = source.text or ""
     bare = re.search(r"\r(?!\n)", text)
     if bare is not None:
-        return fault("S109", "a carriage return alone ends no line", *bare.span(), "lines end in LF or CRLF")
+        return fault("S115", "carriage return without a line feed", *bare.span(), "lines end in LF or CRLF")
     nul = text.find("\0")
-    return fault("S109", "a NUL character cannot stand in a program", nul, nul + 1, "remove it") if nul >= 0 else []
+    return fault("S115", "invisible character U+0000 (NUL)", nul, nul + 1, "remove it") if nul >= 0 else []

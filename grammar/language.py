@@ -28,8 +28,8 @@ def language() -> Language:
     except ImportError as error:
         raise LanguageNotBuilt(
             f"the tree-sitter parser of Symbiont was not built: {error}. It is compiled when the package is installed: "
-            "install a C compiler (gcc or clang), then the package again (`pip install --force-reinstall "
-            "--no-cache-dir symbiont`, or in a checkout `pip install --editable .`)"
+            "install a C compiler (gcc or clang), then the package again from its checkout "
+            "(`pip install --force-reinstall --no-cache-dir --editable .`)"
         ) from error
     return Language(built.language())
 

@@ -25,15 +25,16 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
+    strings.closed_by_next, texts.doubled_quotes, strings.inner_quotes,
     bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
     bodies.stands_for_brace, heads.word_before_kind, heads.name_below, heads.torn_name, braces.head_twice,
     habits.comment, habits.conflict, habits.dashes, habits.no_name,
     braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
     braces.other_brace, braces.closes_too_early, braces.opens_nothing, bodies.brace_is_missing,
     lines.word_before_key, lines.no_setting,
-    strings.closed_by_next, strings.not_opened,
+    strings.not_opened,
     lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word,
-    texts.other_quotes, texts.doubled_quotes, values.parentheses, values.sign, values.instead_of_braces,
+    texts.other_quotes, values.parentheses, values.sign, values.instead_of_braces,
     habits.text_below, texts.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
@@ -46,13 +47,14 @@ _EXPLANATIONS: tuple[_Rule, ...] = (
 """What is wrong with a token that lark did not take."""
 
 
-def mend(findings: Findings, vocabulary: Vocabulary, line: int, following: str, headless: bool) -> Mended:
+def mend(findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str, headless: bool) -> Mended:
     """Read a piece that has a syntax error; what is wrong goes into `findings`.
 
+    `text`: the piece as it is read, with blanks for what cannot be seen.
     `line`: the number of its first line. `following`: the first word of the next piece, when that begins where a body
     of this one was still open. `headless`: it is a body without the head of its block.
     """
-    mender = Mender(findings, vocabulary, line, following)
+    mender = Mender(findings, text, vocabulary, line, following)
     if headless:
         heads.no_head(mender)
     elif not heads.is_foreign(mender):

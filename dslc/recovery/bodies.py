@@ -51,7 +51,8 @@ def with_signs(mender: Mender, token: Token) -> bool:
         place = Place(start(token), end(after))
     else:
         return False
-    mender.findings.add("S109", "a body stands in `{` and `}` alone", place, hint=f"remove `{token[:8]}` on both sides")
+    hint = f"remove `{token[:8]}` on both sides"
+    mender.findings.add("S112", f"unexpected `{token[:8]}` at a brace", place, hint=hint)
     mender.halves.add(half)
     mender.advance()
     return True
@@ -69,7 +70,7 @@ def brace_is_missing(mender: Mender, token: Token) -> bool:
         return False
     beside = 1 if closer >= 0 else beside
     last = scene.head[-1].end_pos or 0
-    head, code = mender.shown_head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S109"
+    head, code = mender.shown_head(scene.head), "S101" if len(scene.head) == 1 and scene.frames else "S111"
     what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
     place = Place(start(token), end(mender.peek(beside - 1))) if beside else Place(last, last + 1)
     if not mender.is_indented:

@@ -13,7 +13,7 @@ from dslc.scene import Frame
 from dslc.segment import DEEPEST
 from dslc.tree import start
 
-_FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?:[ \t\r]*+\n)*+(?P<blank>[ \t]*+)(?=[^\s#/])")
+_FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
 _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 
 
@@ -43,8 +43,13 @@ def brace_on_next_line(mender: Mender, token: Token) -> bool:
         return False
     head = mender.shown_head(scene.head)
     shown = f"{head} … {{" if scene.frames and len(scene.head) > 1 else f"{head} {{"
-    message = "`{` does not stand on the line of its head"
-    mender.findings.add("S109", message, mender.peek(1), hint=f"write `{shown}`")
+    last, brace = scene.head[-1].end_pos or 0, start(mender.peek(1))
+    if scene.last is not None and scene.last.type == "RSQB":
+        last = scene.last.end_pos or 0
+    blank = not mender.text[last:brace].strip()  # no comment
+    fix = mender.findings.fix("write `{` behind its head", (last, brace, " "), safe=True) if blank else None
+    message = "`{` is not on the line of its head"
+    mender.findings.add("S111", message, mender.peek(1), hint=f"write `{shown}`", fix=fix)
     mender.drop()
     return True
 
@@ -120,7 +125,7 @@ def closed_and_opened(mender: Mender, token: Token) -> bool:
         mender.excess = excess  # it is one of a pair
     elif scene.frames and not mender.missing:
         place = Place(start(token), opened.end_pos or 0)
-        mender.findings.add("S109", "a body is closed and opened again", place, hint="remove `}` and `{`")
+        mender.findings.add("S112", "unexpected `}` and `{` inside a body", place, hint="remove both")
         mender.advance()
         mender.advance()
     else:
@@ -139,7 +144,7 @@ def opens_nothing(mender: Mender, token: Token) -> bool:
         after = mender.after_break(1)
         if after not in scene.legal() or after in scene.inside(scene.head):
             return False
-    mender.findings.add("S109", "this `{` opens nothing", token, hint="remove it")
+    mender.findings.add("S112", "this `{` opens nothing", token, hint="remove it")
     while mender.missing and mender.after_break().type == "LBRACE":
         mender.advance()
         mender.missing -= token.type == "LBRACE"
@@ -158,7 +163,7 @@ def other_brace(mender: Mender, token: Token) -> bool:
     ends = after.type in {"_NL", "$END", "RBRACE"} or (column is None and after in scene.legal(1))
     if not ends or (column is not None and column > (frame.column or 0)):
         return False
-    mender.findings.add("S109", f"a body ends with `}}`, not with `{token}`", token, hint="write `}`")
+    mender.findings.add("S114", f"unexpected `{token}` where a body ends", token, hint="write `}`")
     mender.advance()
     mender.missing -= 1
     mender.feed("RBRACE", start(token))

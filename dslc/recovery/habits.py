@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from lark import Token
 
-from dslc.blocks.names import is_name
+from dslc.blocks.names import NAME_RULE, is_name
 from dslc.findings import Place
 from dslc.marks import balance
 from dslc.recovery.mender import Mender, words
 from dslc.tree import start
 
-_DASHED = re.compile(r"(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)++")
+_DASHED = re.compile(r"(?>(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)+)")
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
+_QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
 _COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
 _BLANK = re.compile(r"\s*+")
@@ -39,8 +41,8 @@ def comment(mender: Mender, token: Token) -> bool:
         return False
     elif _goes_on(text, at, line) and _first_below(text, line) != text[at]:
         return False  # it goes before a body or a text, which stands
-    message = "comments begin with `#` or `//`"
-    mender.findings.add("S109", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    message = f"`{text[at : at + 4].split()[0]}` begins no comment"
+    mender.findings.add("S114", message, Place(at, min(behind, line)), hint="begin each line with `#`")
     mender.damage()
     mender.seek(behind)
     return True
@@ -66,7 +68,7 @@ def conflict(mender: Mender, token: Token) -> bool:
     line = text.find("\n", last + 1 if last >= 0 else at)
     behind = len(text) if line < 0 else line
     hint = "keep one of its sides, without the marks"
-    mender.findings.add("S109", "a merge conflict is not resolved", Place(at, at + 7), hint=hint)
+    mender.findings.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
     mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
     if mender.scene.awaits_value:
         mender.value_is_lost()
@@ -113,8 +115,8 @@ def text_below(mender: Mender, token: Token) -> bool:
         behind = below.end() if below else -1
     if behind < 0:
         return False
-    message = 'a text over several lines stands in `"""`'
-    mender.findings.add("S109", message, Place(at, behind), hint='write it as `"""…"""`')
+    message = 'this text over several lines needs `"""`'
+    mender.findings.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
     mender.done.mentions |= words(text[at:behind])
     mender.value_is_lost()
     mender.seek(behind)
@@ -122,25 +124,36 @@ def text_below(mender: Mender, token: Token) -> bool:
 
 
 def no_name(mender: Mender, token: Token) -> bool:
-    """`memory team/mem {`, `agent a.b {`: a name that is none, or needs quotes."""
+    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is none, or needs quotes."""
     scene = mender.scene
     if scene.frames or len(scene.head) != 1 or scene.head[0] not in mender.vocabulary.kinds:
         return False
     found = _NAME.match(mender.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
+    if token.type == "STRING" and mender.peek(1).start_pos == token.end_pos:
+        found = _QUOTES_IN_NAME.match(mender.text, start(token))
     if found is None or _WORD.fullmatch(found["name"]):
         return False
     name, (at, behind) = found["name"], found.span("name")
     quoted = is_name(name)
-    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")
-    hint = f'write `"{name}"`' if quoted else f"such as `{other}`" if _WORD.fullmatch(other) else None
-    fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"')) if quoted else None
-    message = "this name stands in quotes" if quoted else "not a legal name"
-    hint = hint or "a name has 1 to 64 letters, digits, `_`, `-` or `.`"
+    other = _in_ascii(name)
+    hint = f'write `{scene.head[0]} "{name}" {{`' if quoted else f"such as `{other}`" if other else None
+    fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
+    message = "this name needs quotes" if quoted else "not a legal name"
+    hint = hint or f"a name has {NAME_RULE}"
     mender.findings.add("N206", message, Place(at, behind), hint=hint, fix=fix)
     mender.seek(behind)
     if quoted:
         mender.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
     else:
-        mender.done.mentions |= {*words(name), other}
+        mender.done.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
         mender.feed("WORD", at)
     return True
+
+
+def _in_ascii(name: str) -> str | None:
+    """A legal name like this one, without accents and with `-` for other signs; None when a letter has no like."""
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    if any(sign.isalnum() and not sign.isascii() for sign in plain):
+        return None
+    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-.")
+    return other if _WORD.fullmatch(other) and is_name(other) else None

@@ -27,11 +27,11 @@ _SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(
 
 def no_head(mender: Mender) -> None:
     """Settings and a `}`, and no head of a block before them."""
-    message = "these settings stand in no block: its head is missing"
+    code, message = "S111", "these settings are in no block: its head is missing"
     if mender.peek().type != "WORD" or (mender.peek(1).type == "SIGN" and mender.peek(2).type == "_NL"):
-        message = "this is no block, but another language's"
+        code, message = "S114", "this is another language"
     hint = f"a block is `kind name {{ … }}`; kinds are {listing(mender.vocabulary.kinds)}"
-    mender.findings.add("S109", message, mender.peek(), hint=hint)
+    mender.findings.add(code, message, mender.peek(), hint=hint)
     mender.done.mentions |= words(mender.text[:100_000])
     mender.done.nameless |= set(mender.vocabulary.kinds)
 
@@ -42,7 +42,7 @@ def is_foreign(mender: Mender) -> bool:
     if word in ELSEWHERE or _takes_arguments(mender):
         message = f"the head of this `{word}` does not end in `{{` on its line"
         hint = "only parentheses that close may go over lines"
-        mender.findings.add("S109", message, word, hint=hint)
+        mender.findings.add("S111", message, word, hint=hint)
         mender.done.mentions |= words(mender.text[:100_000])
         return True
     if word.type != "WORD" or word in mender.vocabulary.kinds or "{" not in mender.text:
@@ -72,7 +72,9 @@ def before_kind(mender: Mender, token: Token) -> bool:
         return False
     if kind not in mender.vocabulary.kinds or mender.peek(3).type != "LBRACE":
         return False
-    mender.findings.add("S109", f"{shown(token)} cannot stand before a block", token, hint="remove it")
+    fix = mender.findings.fix("remove it", (start(token), start(kind), ""), safe=True)
+    message, hint = f"unexpected {shown(token)} before `{kind}`", f"write `{kind} {mender.peek(2)[:80]} {{`"
+    mender.findings.add("S112", message, token, hint=hint, fix=fix)
     mender.advance()
     return True
 
@@ -107,7 +109,7 @@ def word_before_kind(mender: Mender, token: Token) -> bool:
     word = kind.strip('"')
     hint = f"a block is `{word} {mender.peek(2)[:80]} {{ … }}`"
     fix = fix if kind.type == "WORD" else None
-    mender.findings.add("S109", f"a word stands before `{word}`", token, hint=hint, fix=fix)
+    mender.findings.add("S109", f"unexpected word before `{word}`", token, hint=hint, fix=fix)
     mender.done.mentions.add(str(mender.advance()))
     mender.replace(Token("WORD", word, start_pos=kind.start_pos, end_pos=kind.end_pos))
     return True
@@ -121,7 +123,7 @@ def name_below(mender: Mender, token: Token) -> bool:
     if name in mender.vocabulary.kinds or mender.after_break(2).type != "LBRACE":
         return False
     hint = f"write `{scene.head[0][:80]} {name[:80]} {{`"
-    mender.findings.add("S109", "the name does not stand on the line of its head", name, hint=hint)
+    mender.findings.add("S111", f"the name of this `{scene.head[0][:80]}` is on another line", name, hint=hint)
     mender.advance()
     mender.state.feed_token(mender.advance())
     scene.take(name)
@@ -140,8 +142,10 @@ def torn_name(mender: Mender, token: Token) -> bool:
     if found is None or (found["open"] == found["close"] and not found["key"]):
         return False
     (start, end), (first, last) = found.span("name"), (found.start(), found.end("close"))
-    fix = mender.findings.fix("write the name", (first, last, f'"{found["name"]}"'))
-    code, message = ("S109", "a name stands alone") if found["key"] else ("S102", 'this name has no pair of `"`')
+    fix = mender.findings.fix("write the name", (first, last, f'"{found["name"]}"'), safe=not found["key"])
+    code, message = "S102", 'this name has only one `"`'
+    if found["key"]:
+        code, message = "S112", f"unexpected `{found['key'].strip()}` before the name"
     hint = f'write `{scene.head[0][:80]} "{found["name"]}" {{`'
     mender.findings.add(code, message, Place(first, last), hint=hint, fix=fix)
     mender.reread(found.end())
@@ -180,7 +184,7 @@ def _add_incomplete_head(mender: Mender, token: Token) -> None:
     if word not in mender.vocabulary.kinds:
         hint = f"blocks are {listing(mender.vocabulary.kinds)}"
         if owner:
-            hint = f"`{word}` is a setting of `{owner}` and stands in its braces"
+            hint = f"`{word}` is a setting of `{owner}`: write it inside its braces"
         else:  # it may be the lost value of a secret
             what = "this word"
-    mender.findings.add("S109", f"`{{` is missing after {what}", place, hint=hint)
+    mender.findings.add("S111", f"`{{` is missing after {what}", place, hint=hint)

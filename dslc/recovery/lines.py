@@ -21,14 +21,14 @@ def word_before_key(mender: Mender, token: Token) -> bool:
     if joined is not None:
         fix = mender.findings.fix(f"write `{joined}`", (start(token), end(after), joined))
         place = Place(start(token), end(after))
-        mender.findings.add("S109", f"`{joined}` is one word", place, hint=f"write `{joined}`", fix=fix)
+        mender.findings.add("S109", f"`{joined}` is written in two words", place, hint=f"write `{joined}`", fix=fix)
         mender.advance()
         mender.replace(Token("WORD", joined, start_pos=start(token), end_pos=end(after)))
         return True
     if after not in legal:
         return False
     fix = mender.findings.fix("remove it", (start(token), start(after), ""))
-    message = f"a word stands before `{after}`"
+    message = f"unexpected word before `{after}`"
     mender.findings.add("S109", message, token, hint="remove it: a setting is `key value`", fix=fix)
     mender.done.mentions.add(str(mender.advance()))
     return True

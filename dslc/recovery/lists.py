@@ -15,7 +15,7 @@ from dslc.segment import DEEPEST
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 
 # Further items of a list up to its `]`, on lines below.
-_REST = re.compile(r"(?=\r?\n)(?P<words>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|(?:#|//)[^\n]*)*+)\]")
+_REST = re.compile(r"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|(?:#|//)[^\n]*)*))\]")
 _FIRST = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def bracket_is_missing(mender: Mender, token: Token) -> bool:
         return False
     end = mender.scene.head[0].end_pos or 0
     place = token if token.type != "_NL" else Place(end, end + 1)
-    mender.findings.add("S109", "`[` is missing before this list", place, hint="add `[`")
+    mender.findings.add("S113", "`[` is missing before this list", place, hint="add `[`")
     mender.feed("LSQB", token.start_pos or 0)
     return True
 
@@ -94,21 +94,21 @@ def _bad_list(mender: Mender, opened: Token, number: int) -> None:
     if bad.type == "LBRACE" and _holds_groups(mender, opened):
         return
     if bad.type == "RBRACE" and mender.excess > 0 and mender.brackets > 0:
-        mender.findings.add("S109", "a list ends with `]`, not with `}`", bad, hint="write `]`", labels=label)
+        mender.findings.add("S113", "unexpected `}` where a list ends", bad, hint="write `]`", labels=label)
         mender.excess -= 1
         _leave_out(mender, opened, bad, bad.end_pos or 0)
         return
     if bad.type in {"LBRACE", "RBRACE", "$END", "_NL"}:
-        mender.findings.add("S109", "the list is not closed", opened, hint="add `]`")
+        mender.findings.add("S113", "the list is not closed", opened, hint="add `]`")
     elif bad.type in {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING"}:
         add_unclosed(mender, bad)
     elif bad.type == "SINGLE_QUOTED":
         add_single_quotes(mender, bad)
     elif bad.type == "_COMMA":
-        mender.findings.add("S109", "two commas in a row", bad, hint="remove one", labels=label)
+        mender.findings.add("S113", "unexpected second comma", bad, hint="remove one", labels=label)
     else:
-        hint = 'words, numbers and strings can; other text stands in `"`'
-        mender.findings.add("S109", f"{shown(bad)} cannot stand in a list", bad, hint=hint, labels=label)
+        hint = 'a list holds words, numbers and strings; other text needs `"`'
+        mender.findings.add("S113", f"unexpected {shown(bad)} in a list", bad, hint=hint, labels=label)
     if bad.type == "UNCLOSED_STRING":
         _leave_out(mender, opened, bad, bad.end_pos or 0)
         rest = _REST.match(mender.text, bad.end_pos or 0, (bad.end_pos or 0) + 10_000)
@@ -143,7 +143,7 @@ def _holds_groups(mender: Mender, opened: Token) -> bool:
     setting = mender.scene.setting()
     many = setting is not None and setting.many and setting.type == "group"
     hint = f"give `{setting.name}` once for each: `{setting.name} {{ … }}`" if setting and many else None
-    mender.findings.add("S109", "a list holds no groups", opened, hint=hint or "remove the brackets")
+    mender.findings.add("S113", "unexpected groups in a list", opened, hint=hint or "remove the brackets")
     mender.done.mentions |= words(mender.text[opened.start_pos or 0 : min(behind, (opened.start_pos or 0) + 100_000)])
     mender.damage()
     if mender.scene.awaits_value:

@@ -8,6 +8,8 @@ from typing import Any
 
 from lark import Token
 
+from dslc.check.context import Context, Missing
+from dslc.check.value import read
 from dslc.findings import Findings
 from dslc.marks import balance, entry_end, list_end
 from dslc.parser import parser, tokens
@@ -19,6 +21,8 @@ VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
 """Tokens that can only be a value."""
 ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
 """Tokens that end an entry."""
+
+_LONGEST_SHOWN = 60  # characters of a value in a hint
 
 
 @dataclass
@@ -35,9 +39,9 @@ class Mender:
     """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of. `brackets`: how many
     more `[` than `]` it holds."""
 
-    def __init__(self, findings: Findings, vocabulary: Vocabulary, line: int, following: str) -> None:
+    def __init__(self, findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str) -> None:
         self.findings = findings
-        self.text = findings.text
+        self.text = text
         self.vocabulary = vocabulary
         self.first_line = line
         self.following = following
@@ -190,6 +194,28 @@ class Mender:
         named = not inside and head[0] in self.vocabulary.kinds
         return " ".join(token[:80] for token in head) if named else str(head[0][:80])
 
+    def shown_entry(self) -> str | None:
+        """The current entry or head as it would be right, with the next token behind it; None when that token is no
+        value of it, or the value may be a secret."""
+        scene, token, setting = self.scene, self.peek(), self.scene.setting()
+        head = " ".join(word[:80] for word in scene.head)
+        if not scene.frames:
+            opened = token.type == "LBRACE" and len(scene.head) == 2
+            named = token.type in {"WORD", "STRING"} and len(scene.head) == 1
+            known = scene.head[0] in self.vocabulary.kinds
+            return f"{head} {token[:80]}{'' if opened else ' {'}" if known and (opened or named) else None
+        if setting is None or setting.type == "secret":
+            return None
+        if token.type == "LBRACE":
+            return f"{head} {{" if setting.type == ("group", "variant")[len(scene.head) - 1] else None
+        if token.type == "LSQB" and setting.many:
+            return f"{head} […]"
+        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _LONGEST_SHOWN:
+            return None
+        context = Context(Findings(self.text), self.vocabulary)
+        is_wrong = isinstance(read(context, setting, token), Missing) or context.findings.found
+        return None if is_wrong else f"{head} {token}"
+
 
 def words(text: str) -> set[str]:
     """What could be a name in a text."""
@@ -200,17 +226,17 @@ def shown(token: Token) -> str:
     """What a token is, without showing a value: it may be a secret."""
     match token.type:
         case "STRING" | "LONG_STRING":
-            return "a string"
+            return "string"
         case "NUMBER":
-            return "a number"
+            return "number"
         case "WORD":
-            return "a word"
+            return "word"
         case "_NL":
-            return "the end of the line"
+            return "end of the line"
         case "$END":
-            return "the end of the file"
+            return "end of the file"
         case "JUNK" if token[0].isprintable():
             return f"`{token[0]}`"
         case _ if token.isprintable():
             return f"`{token[:8]}`"
-    return f"the character U+{ord(token[0]):04X}"
+    return f"character U+{ord(token[0]):04X}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lark import Token
 
 from dslc.findings import Place
-from dslc.marks import closers
+from dslc.marks import closers, entry_end
 from dslc.recovery.mender import Mender, words
 
 TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
@@ -27,6 +28,13 @@ def may_end(mender: Mender, at: int) -> bool:
     return after is not None and (after["word"] is None or after["word"] in mender.scene.legal())
 
 
+_GOES_ON = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
+"""What may go on with a text behind a quote inside of it."""
+_ESCAPE_OR_QUOTE = re.compile(r"\\[^\n]|\"")
+_ESCAPE_OR_QUOTES = re.compile(r'\\[\s\S]|"""')
+_AFTER_TEXT = re.compile(
+    r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|#|//|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)(?=[ \t]*[\"\[{0-9]|[ \t]+[\w-]))"
+)
 _QUOTE = re.compile(r"\\[^\n]|\"|\n")
 _TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
 _INNER_WORD = re.compile(r"(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*(?=[ \t])")
@@ -59,6 +67,51 @@ def closed_by_next(mender: Mender, token: Token) -> bool:
     return True
 
 
+def inner_quotes(mender: Mender, token: Token) -> bool:
+    """`"Say "hi" to them"`: a quote inside of a text ends it, and something stands right behind."""
+    scene, after = mender.scene, mender.peek(1)
+    setting = scene.setting() if scene.awaits_value else None
+    if setting is None or setting.type not in TEXTS or token.type not in {"STRING", "LONG_STRING"}:
+        return False
+    if after.start_pos != token.end_pos or after.type not in _GOES_ON or after in scene.legal():
+        return False
+    if after.type == "JUNK" and not after[0].isalnum():
+        return False
+    quote = '"' if token.type == "STRING" else '"""'
+    first, start = (token.end_pos or 0) - len(quote), token.start_pos or 0
+    behind = _end_of_text(mender, token.end_pos or 0, quote)
+    inner = [first, *(at for at in _quotes(mender.text, first + len(quote), behind - len(quote), quote))]
+    fix = mender.findings.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
+    hint = 'write `\\"` inside of a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside of a text'
+    place = Place(first, first + len(quote))
+    mender.findings.add("S116", f"this `{quote}` inside the text ends it", place, hint=hint, fix=fix)
+    behind = behind or entry_end(mender.text, token.end_pos or 0)
+    mender.done.mentions |= words(mender.text[start : min(behind, start + 100_000)])
+    mender.value_is_lost()
+    mender.reread(behind)
+    return True
+
+
+def _quotes(text: str, start: int, end: int, quote: str) -> Iterator[int]:
+    """Where that quote stands between two places, without a backslash before it."""
+    pattern = _ESCAPE_OR_QUOTE if quote == '"' else _ESCAPE_OR_QUOTES
+    return (found.start() for found in pattern.finditer(text, start, max(start, end)) if found[0] == quote)
+
+
+def _end_of_text(mender: Mender, at: int, quote: str) -> int:
+    """Behind the last quote of a text that goes on at `at`: the first one after which nothing but another setting or
+    the end of the line follows, with the others in pairs. 0 when there is none."""
+    text, legal = mender.text, mender.scene.legal()
+    limit = text.find("\n", at) if quote == '"' else len(text)
+    limit = min(len(text) if limit < 0 else limit, at + _LONGEST)
+    quotes = list(_quotes(text, at, limit, quote))
+    for number, start in enumerate(quotes):
+        after = _AFTER_TEXT.match(text, start + len(quote))
+        if after and (after["word"] is None or after["word"] in legal) and (len(quotes) - number) % 2 == 1:
+            return start + len(quote)
+    return 0
+
+
 def not_opened(mender: Mender, token: Token) -> bool:
     """`path /hooks"`: a text with a quote at its end alone."""
     setting = mender.scene.setting() if mender.scene.awaits_value else None
@@ -68,10 +121,10 @@ def not_opened(mender: Mender, token: Token) -> bool:
     found = _TO_QUOTE.match(mender.text, start)
     if found is None or not may_end(mender, found.end()) or not _is_odd(mender, start):
         return False
-    fix = mender.findings.fix('add `"`', (start, start, '"'))
+    fix = mender.findings.fix('add `"`', (start, start, '"'), safe=True)
     mender.findings.add(
-        "S109",
-        'a text stands in quotes: this has only its last `"`',
+        "S110",
+        'this text has only its last `"`',
         Place(*found.span()),
         hint='add `"` before it',
         fix=fix,
@@ -135,7 +188,7 @@ def add_unclosed(mender: Mender, token: Token) -> None:
     if token.type == "UNCLOSED_LONG_STRING":
         mender.findings.add("S102", 'the long string is not closed by `"""`', place, hint='add `"""`')
     else:
-        hint = 'add `"` at its end; a text over several lines stands in `"""`'
+        hint = 'add `"` at its end; a text over several lines needs `"""`'
         mender.findings.add("S102", "the string is not closed", place, hint=hint)
 
 
@@ -169,10 +222,11 @@ def single_quotes(mender: Mender, token: Token) -> bool:
     return True
 
 
-def add_single_quotes(mender: Mender, token: Token) -> bool:
+def add_single_quotes(mender: Mender, token: Token, hint: str | None = None) -> bool:
     """Note the quotes; whether double ones can simply take their place."""
     start, end = token.start_pos or 0, token.end_pos or 0
+    edits = ((start, start + 1, '"'), (end - 1, end, '"'))
     plain = len(token) > 1 and token.endswith("'") and not set('"\\') & set(token)
-    fix = mender.findings.fix("use double quotes", (start, start + 1, '"'), (end - 1, end, '"')) if plain else None
-    mender.findings.add("S106", "a string stands in double quotes", token, hint='use `"`', fix=fix)
+    fix = mender.findings.fix("use double quotes", *edits, safe=True) if plain else None
+    mender.findings.add("S106", """strings use `"`, not `'`""", token, hint=hint or 'use `"`', fix=fix)
     return plain

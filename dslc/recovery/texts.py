@@ -7,6 +7,7 @@ import re
 from lark import Token
 
 from dslc.blocks.duration import LENGTHS
+from dslc.blocks.names import NAME_RULE, is_name
 from dslc.blocks.size import UNITS
 from dslc.example import example
 from dslc.findings import Place
@@ -17,6 +18,8 @@ from dslc.setting import Setting
 from dslc.tree import end, start
 
 _FURTHEST = 200  # tokens of a text that are looked at
+_LONGEST_LINE = 80  # characters of a line in a hint
+_NAMES = {"reference", "name", "variant", "word"}
 _NUMBERS = {"number", "integer"}
 _UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
 # Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.
@@ -66,14 +69,19 @@ def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
     inner = mender.text[at + width : behind - width]
     plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
     edits = ((at, at + width, quotes), (behind - width, behind, quotes))
-    fix = mender.findings.fix("use double quotes", *edits) if plain else None
-    message = "a string stands in double quotes" if width == 1 else 'a long string stands in `"""`'
-    mender.findings.add("S106", message, Place(at, behind), hint=f"use `{quotes}`", fix=fix)
+    fix = mender.findings.fix("use double quotes", *edits, safe=True) if plain else None
     mender.reread(behind)
+    hint = f"use `{quotes}`"
     if plain:
         kind = "STRING" if width == 1 else "LONG_STRING"
         mender.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
-    else:
+        line = mender.shown_entry()
+        hint = f"write `{line}`" if line else hint
+    what = "strings" if width == 1 else "long strings"
+    other = mender.text[at : at + width]
+    message = f"{what} use `{quotes}`, not {'backquotes' if '`' in other else f'`{other}`'}"
+    mender.findings.add("S106", message, Place(at, behind), hint=hint, fix=fix)
+    if not plain:
         mender.done.mentions |= words(inner[:100_000])
         mender.value_is_lost()
 
@@ -88,10 +96,12 @@ def doubled_quotes(mender: Mender, token: Token) -> bool:
     if found is None:
         return False
     at, behind = found.span()
-    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""))
-    mender.findings.add("S109", "the quotes are doubled", Place(at, behind), hint='use one `"` on each side', fix=fix)
+    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
     mender.seek(behind)
     mender.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    line = mender.shown_entry()
+    hint = f"write `{line}`" if line else 'use one `"` on each side'
+    mender.findings.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
     return True
 
 
@@ -119,7 +129,7 @@ def without_quotes(mender: Mender, token: Token) -> bool:
     behind = max(glued, end(mender.peek(last)))
     if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
         return False
-    _add_text(mender, setting, Place(start(token), behind))
+    _add_text(mender, setting, Place(start(token), behind), one=last < number)
     mender.done.mentions |= words(mender.text[start(token) : behind])
     mender.value_is_lost()
     mender.reread(behind)
@@ -171,7 +181,8 @@ def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -
     return False
 
 
-def _add_text(mender: Mender, setting: Setting | None, place: Place) -> None:
+def _add_text(mender: Mender, setting: Setting | None, place: Place, *, one: bool) -> None:
+    """Note a value without quotes; `one`: it has no blank, so that nobody doubts where it ends."""
     add = mender.findings.add
     shown = mender.text[place.start_pos : place.end_pos]
     kind = setting.type if setting else ""
@@ -190,8 +201,19 @@ def _add_text(mender: Mender, setting: Setting | None, place: Place) -> None:
         items = re.findall(r"[A-Za-z0-9_.-]+", shown)
         add("T401", f"`{setting.name}` takes a list", place, hint=f"`{setting.name} [{', '.join(items[:8])}]`")
     elif re.fullmatch(r"[\w-]+(?:[ \t]+[\w-]+)+", shown) and kind in {"reference", "name"}:
-        add("S109", "a name is one word", place, hint="join its words by `-`")
+        add("S109", "this name has a blank in it", place, hint="join its words by `-`")
+    elif kind in _NAMES:
+        message, hint = (
+            ("this name needs quotes", f'write `"{shown}"`')
+            if is_name(shown)
+            else ("not a legal name", f"a name has {NAME_RULE}")
+        )
+        add("N206", message, place, hint=hint)
     else:
-        spaced = re.search(r"[ \t]", shown)
-        message = "a text stands in quotes" if spaced else "a text with such characters stands in quotes"
-        add("S109", message, place, hint='write it as `"…"`')
+        at, behind = place.start_pos, place.end_pos
+        quotable = setting is not None and kind in TEXTS and not set('"\\') & set(shown)
+        edits = ((at, at, '"'), (behind, behind, '"'))
+        fix = mender.findings.fix("put it in quotes", *edits, safe=one) if quotable else None
+        line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None
+        hint = f"write `{line}`" if line and len(line) < _LONGEST_LINE else 'write it as `"…"`'
+        add("S110", "this text needs quotes", place, hint=hint, fix=fix)

@@ -53,9 +53,13 @@ def key_twice(mender: Mender, token: Token) -> bool:
         return False
     if after.type not in VALUES and (after.type != "WORD" or after in scene.legal()):
         return False
-    fix = mender.findings.fix(f"remove the second `{token}`", (token.start_pos or 0, after.start_pos or 0, ""))
-    mender.findings.add("S109", f"`{token}` is written twice", token, hint="remove one", fix=fix)
+    fix = mender.findings.fix(
+        f"remove the second `{token}`", (token.start_pos or 0, after.start_pos or 0, ""), safe=True
+    )
     mender.advance()
+    line = mender.shown_entry()
+    hint = f"write `{line}`" if line else "remove one"
+    mender.findings.add("S109", f"`{token}` is written twice", token, hint=hint, fix=fix)
     return True
 
 
@@ -100,7 +104,7 @@ def no_value(mender: Mender, *, lost: bool = True) -> None:
     setting = mender.scene.setting()
     # A word that is no setting is not shown: it may be the lost value of one.
     what = f"`{setting.name}`" if setting else "this word"
-    hint = f"such as `{example(setting)}`" if setting else "a setting's value stands on its line: `key value`"
+    hint = f"such as `{example(setting)}`" if setting else "write `key value` on one line"
     end = key.end_pos or 0
     mender.findings.add("S101", f"{what} has no value", Place(end, end + 1), hint=hint)
     if setting is None:
@@ -131,8 +135,6 @@ def sign(mender: Mender, token: Token) -> bool:
         mender.seek(end)
         no_value(mender)
         return True
-    legal = scene.legal()
-    known = not unknown or not legal or nearest(scene.head[0], legal) is not None  # else the word is the mistake
     key = "this word" if unknown else f"`{mender.shown_head(scene.head)}`"  # it may be a part of a secret
     after = (
         end + len(mender.text[end : end + 80]) - len(mender.text[end : end + 80].lstrip(" \t"))
@@ -140,19 +142,16 @@ def sign(mender: Mender, token: Token) -> bool:
         else end
     )
     spaced = mender.text[start - 1 : start].isspace()
-    fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "))
-    meant = known if scene.frames else _opens(mender, scene.head[0])
-    if not mender.is_indented and meant:  # else its lines are another language's
-        mender.findings.add("S105", f"no `{shown}` stands after {key}", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
+    opens = "LBRACE" in {mender.peek().type, mender.peek(1).type}
+    if not mender.is_indented and (scene.frames or opens):  # else that the line is another language's is reported
+        fix = mender.findings.fix(f"remove `{shown}`", (start, after, "" if spaced else " "), safe=True)
+        line = mender.shown_entry()
+        message, hint = f"unexpected `{shown}` after {key}", f"write `{line}`" if line else "remove it"
+        mender.findings.add("S105", message, Place(start, end), hint=hint, fix=fix)
     if scene.awaits_value and mender.peek().type in ENDS:
         mender.value_is_lost()
     return True
-
-
-def _opens(mender: Mender, word: Token) -> bool:
-    """Whether a word is meant to open a block."""
-    return word in mender.vocabulary.kinds or nearest(word, mender.vocabulary.kinds) is not None
 
 
 def sign_word(mender: Mender, token: Token) -> bool:
@@ -167,10 +166,12 @@ def sign_word(mender: Mender, token: Token) -> bool:
     if not (named and ends) and (mender.peek(1).type not in VALUES or setting.type == "variant"):
         return False
     start, end = token.start_pos or 0, mender.peek(1).start_pos or 0
-    fix = mender.findings.fix(f"remove `{token}`", (start, end, ""))
+    fix = mender.findings.fix(f"remove `{token}`", (start, end, ""), safe=True)
     key = mender.shown_head(mender.scene.head)
-    mender.findings.add("S105", f"no `{token}` stands after `{key}`", token, hint="remove it", fix=fix)
     mender.advance()
+    line = mender.shown_entry()
+    message, hint = f"unexpected `{token}` after `{key}`", f"write `{line}`" if line else "remove it"
+    mender.findings.add("S105", message, token, hint=hint, fix=fix)
     return True
 
 
@@ -180,19 +181,21 @@ def parentheses(mender: Mender, token: Token) -> bool:
         return False
     found = _BRACKETS.match(mender.text, token.start_pos or 0)
     setting = mender.scene.setting()
-    if found is None or (token.type == "LBRACE" and (setting is None or setting.type == "group")):
+    is_group = setting is not None and setting.type == "group"
+    if found is None or is_group or (token.type == "LBRACE" and setting is None):
         return False
     start, end = found.span()
-    many = setting is not None and setting.many and setting.type != "group"
-    hint = "remove them; a list stands in `[…]`" if many else "remove them"
+    many = setting is not None and setting.many
+    hint = "write the list in `[` and `]`" if many else "remove them"
     pair = ("[", "]") if many else ("", "")
     if not mender.text[start - 1 : start].isspace():
         pair = (f" {pair[0]}", pair[1])
-    fix = mender.findings.fix("remove them", (start, start + 1, pair[0]), (end - 1, end, pair[1]))
+    edits = ((start, start + 1, pair[0]), (end - 1, end, pair[1]))
+    fix = mender.findings.fix("write `[` and `]`" if many else "remove them", *edits, safe=True)
     one = re.fullmatch(r'.[ \t]*(?:"[^"\\]*"|[\w.-]+)[ \t]*.', found[0])
-    safe = found[0][1] != "{" and not (many and "[" in found[0]) and (many or one is not None)
-    message = f"no {_BRACKET_NAMES[found[0][0]]} stand around a value"
-    mender.findings.add("S109", message, Place(start, end), hint=hint, fix=fix if safe else None)
+    known = found[0][1] != "{" and not (many and "[" in found[0]) and (many or one is not None)
+    message = f"unexpected {_BRACKET_NAMES[found[0][0]]} around a value"
+    mender.findings.add("S112", message, Place(start, end), hint=hint, fix=fix if known else None)
     mender.done.mentions |= words(found[0])
     mender.value_is_lost()
     mender.seek(end)
@@ -228,22 +231,25 @@ def semicolon(mender: Mender, token: Token) -> bool:
     start = token.start_pos or 0
     end = start + len(token) - len(token.lstrip(";"))
     glued = not mender.text[end : end + 1].isspace() and mender.text[end : end + 1] not in {"", "}"}
-    fix = mender.findings.fix("remove `;`", (start, end, " " if glued else ""))
+    fix = mender.findings.fix("remove `;`", (start, end, " " if glued else ""), safe=True)
     after = mender.scene.last.type if mender.scene.last else ""
-    what = "after `}`" if after == "RBRACE" else "after a value" if mender.scene.frames else "here"
-    mender.findings.add("S109", f"no `;` stands {what}", Place(start, end), hint="remove it", fix=fix)
+    what = " after `}`" if after == "RBRACE" else " after a value" if mender.scene.frames else ""
+    mender.findings.add("S112", f"unexpected `;`{what}", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
     return True
 
 
 def comma(mender: Mender, token: Token) -> bool:
-    """A comma where none stands."""
+    """A comma where none may be."""
     if token.type != "_COMMA":
         return False
     after = mender.scene.last.type if mender.scene.last else ""
-    where = {"RBRACE": "after `}`", "_COMMA": "after another comma", "_NL": "at the beginning of a line"}
+    where = {"RBRACE": " after `}`", "_COMMA": " after another comma", "_NL": " at the beginning of a line"}
+    start, end = token.start_pos or 0, token.end_pos or 0
+    glued = not mender.text[start - 1 : start].isspace() and not mender.text[end : end + 1].isspace()
+    fix = mender.findings.fix("remove the comma", (start, end, " " if glued else ""), safe=True)
     hint = "remove it; one comma may follow a value, on its line"
-    mender.findings.add("S109", f"no comma stands {where.get(after, 'here')}", token, hint=hint)
+    mender.findings.add("S112", f"unexpected comma{where.get(after, '')}", token, hint=hint, fix=fix)
     mender.advance()
     return True
 
@@ -255,13 +261,16 @@ def quoted_key(mender: Mender, token: Token) -> bool:
         return False
     if mender.peek(1).type not in {"SIGN", *VALUES, "WORD"}:
         return False
-    fix = mender.findings.fix(f"write `{word}`", (token.start_pos or 0, token.end_pos or 0, word))
-    mender.findings.add("S109", "a setting's name stands without quotes", token, hint=f"write `{word}`", fix=fix)
+    start, end = token.start_pos or 0, token.end_pos or 0
     signed = mender.peek(1).type == "SIGN"
+    behind = (mender.peek(1).end_pos or 0) if signed else end
+    glued = signed and not mender.text[behind : behind + 1].isspace()
+    fix = mender.findings.fix(f"write `{word}`", (start, behind, f"{word} " if glued else word), safe=True)
+    mender.findings.add("S112", f"unexpected quotes around `{word}`", token, hint=f"write `{word}`", fix=fix)
     mender.advance()
     if signed:
         mender.advance()
-    mender.put(Token("WORD", word, start_pos=token.start_pos, end_pos=token.end_pos))
+    mender.put(Token("WORD", word, start_pos=start, end_pos=end))
     return True
 
 
@@ -269,11 +278,12 @@ def anything_else(mender: Mender, token: Token) -> bool:
     """A token of which nothing better can be said."""
     if mender.scene.frames:
         settings = mender.scene.legal()
-        hint = "a setting's name or `}` could stand here"
+        hint = "expected a setting or `}`"
         if settings:
-            hint = f"a setting's name could stand here, or `}}`: {listing(settings)}"
+            hint = f"expected a setting or `}}`; settings here are {listing(settings)}"
     else:
-        hint = f"a block could stand here: {listing(mender.vocabulary.kinds)}"
-    mender.findings.add("S109", f"{shown(token)} cannot stand here", token, hint=hint)
+        hint = f"expected a block: {listing(mender.vocabulary.kinds)}"
+    code = "S112" if token.type in {"JUNK", "SIGN", "LSQB", "RSQB", "LBRACE"} else "S109"
+    mender.findings.add(code, f"unexpected {shown(token)}", token, hint=hint)
     mender.skip()
     return True

@@ -17,6 +17,7 @@ from lark import Token
 
 from dslc.catalog import Catalog
 from dslc.extract import read
+from dslc.invisible import cleaned
 from dslc.recovery import Mended
 from dslc.source import Source
 from dslc.syntax import File, parse
@@ -63,8 +64,8 @@ def disagreement(text: str) -> str | None:
     source = Source("file", text)
     tree = language.parse(text)
     file = parse(source, VOCABULARY)
-    if file.faults:
-        return None  # a lone carriage return, a NUL: no matter of grammar
+    if file.faults or cleaned(text).places:
+        return None  # a lone carriage return, a NUL, what nobody sees and the compiler reads as a blank
     if not tree.root_node.has_error and INNER_HEAD.search(text):
         return None  # the grammar takes it; the compiler takes it for a missing brace
     if file.readable == tree.root_node.has_error:
