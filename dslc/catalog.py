@@ -17,7 +17,8 @@ class Row(NamedTuple):
     parts, that decides instead; one without a default is no template, and signs the body when it is given. `event`:
     where a provider's event stands, `header:NAME` or a JSONPath; `event_by`: the option that names a header instead.
     `extra`: the optional dependency it needs. `keyless`: a webhook of it has no secret, as keys are fetched;
-    `keyless_by`: the option that makes it so. `files`: of a store, whether its memories are files under their path.
+    `keyless_by`: the option that makes it so. `files`: of a store, whether its memories are files under their path;
+    `expires`: whether what is past their retention is deleted.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     keyless: bool = False
     keyless_by: str | None = None
     files: bool = True
+    expires: bool = True
     options: tuple[Setting, ...] = ()
 
     @classmethod

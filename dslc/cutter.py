@@ -20,17 +20,18 @@ MOST_BROKEN = 1000
 
 _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 
+_GLUED = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
 _OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
 
 _HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
 _ENTRY = Late(r"(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)(?P<group>[ \t]*+\{)?")
 _OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
-_LINE = Late(rf'(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*+')
+_LINE = Late(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*)')
 
 # A head without `{` and the lines below it that are indented.
 _INDENTED_LINE = r"[ \t]++\S[^\n]*+"
 _INDENTED = Late(
-    rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?:(?:[ \t\r]*+\n)++{_INDENTED_LINE})*+'
+    rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?>(?:(?>(?:[ \t\r]*+\n)+){_INDENTED_LINE})*)'
 )
 # Two settings or more, each on a line of its own.
 _SETTING = (
@@ -45,7 +46,7 @@ _ROW = (
 )
 _ROWS = Late(
     rf"(?:{_TABLE}|-[ \t][^\n{{}}]*+|[\w.-]++:[ \t\r]*+(?=\n))"
-    rf"(?:(?:\n[ \t\r]*+(?=\n))*+\n{_TABLE}|\n(?:{_ROW}))++"
+    rf"(?>(?:(?>(?:\n[ \t\r]*+(?=\n))*)\n{_TABLE}|\n(?:{_ROW}))+)"
 )
 # A head that ends in what other languages write for `{`, and what they write for `}`.
 _OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
@@ -54,8 +55,8 @@ _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
 _TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
 _SPLIT_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
 _SPLIT_NAME = Late(r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]++\"[^\"\n{}]{0,64}\n[^\"\n{}]{0,64}\"[ \t]*+\{")
-_SETTINGS = Late(rf"{_SETTING}(?:\n[ \t]*+{_SETTING}(?=\n|\Z))++")
-_FIRST_LINE = Late(r"[^\n]*+\n(?:[ \t\r]*+\n)*+(?P<blank>[ \t]*+)")  # of a body
+_SETTINGS = Late(rf"{_SETTING}(?>(?:\n[ \t]*+{_SETTING}(?=\n|\Z))+)")
+_FIRST_LINE = Late(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
 _REST_OF_LINE = Late(r"[^\r\n]*+")
 
 
@@ -194,6 +195,7 @@ class _Cutter:
     def _braces(self, at: int, brace: int) -> Segment:
         """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
         depth = lists = deepest = 0
+        glued = False
         for mark in MARK.finditer(self.text, brace, self._heads.limit(brace)):
             sign, count = mark[0][0], mark.end() - mark.start()
             if sign == "{":
@@ -203,15 +205,16 @@ class _Cutter:
                 if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
                     end = mark.start() + depth
                     end += self.text[end : end + 1] == ")" and self.text[brace - 1 : brace] == "("
-                    return Segment(at, end, deepest=deepest)
+                    return Segment(at, end, deepest=deepest, glued=glued)
                 depth, lists = max(depth - count, 0), 0
             elif sign == "[":
                 lists += count
                 deepest = max(deepest, depth + lists)
             elif sign == "]":
                 lists -= min(count, lists)
-            elif sign == '"' and mark.lastgroup == "unclosed":
-                depth -= min(closers(mark[0]), depth)
+            elif sign == '"':
+                glued = glued or _GLUED.match(self.text, mark.end()) is not None
+                depth -= min(closers(mark[0]), depth) if mark.lastgroup == "unclosed" else 0
                 if depth == 0:
                     return Segment(at, mark.end(), deepest=deepest)
         self._heads.strict = True

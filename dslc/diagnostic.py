@@ -23,11 +23,18 @@ CODES: dict[str, tuple[Severity, str]] = {
     "S102": (_ERROR, "string is not closed"),
     "S103": (_ERROR, "block is not closed"),
     "S104": (_ERROR, "`}` closes nothing"),
-    "S105": (_ERROR, "no `=` or `:` between key and value"),
-    "S106": (_ERROR, "single quotes"),
+    "S105": (_ERROR, "sign between key and value"),
+    "S106": (_ERROR, 'quotes other than `"`'),
     "S107": (_ERROR, "unknown escape"),
     "S108": (_ERROR, "not UTF-8, too large or nested too deep"),
     "S109": (_ERROR, "cannot be read"),
+    "S110": (_ERROR, "text without quotes"),
+    "S111": (_ERROR, "head of a block or `{` missing"),
+    "S112": (_ERROR, "stray sign"),
+    "S113": (_ERROR, "list that cannot be read"),
+    "S114": (_ERROR, "not this language"),
+    "S115": (_ERROR, "invisible character"),
+    "S116": (_ERROR, "quote inside a text"),
     "N201": (_ERROR, "unknown block"),
     "N202": (_ERROR, "unknown setting or nested block"),
     "N203": (_ERROR, "setting given twice"),
@@ -36,8 +43,10 @@ CODES: dict[str, tuple[Severity, str]] = {
     "N206": (_ERROR, "not a legal name"),
     "N207": (_NOTE, "a block that is not compiled here"),
     "N208": (_ERROR, "two memories on the same or nested paths"),
+    "N209": (_ERROR, "no such tool"),
     "R301": (_ERROR, "no such block"),
     "R302": (_NOTE, "declared and never used"),
+    "R303": (_WARNING, "setting without effect"),
     "T401": (_ERROR, "not the type that belongs here"),
     "T402": (_ERROR, "outside its bounds"),
     "T403": (_ERROR, "not one of the choices"),
@@ -69,10 +78,15 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """Edits of the diagnostic's own file that may be applied without asking. Their texts hold nothing secret."""
+    """Edits of the diagnostic's own file. Their texts hold nothing secret.
+
+    `safe`: the program means the same afterwards, or what alone could be meant; such a fix may be applied without
+    asking. Any other is a guess that a person must confirm: a name that is nearly right may be another block's.
+    """
 
     message: str
     edits: tuple[Edit, ...]
+    safe: bool = False
 
 
 class Diagnostic(NamedTuple):

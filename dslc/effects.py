@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType
 
 from dslc.blocks import Memory, Webhook, is_reference
+from dslc.blocks.duration import write_duration
 from dslc.program import Program
 
 _DEFAULT_MEMORY = "default"
@@ -67,6 +69,10 @@ class Reload:
                 yield "the index is built again from the store, in the background"
             if _model(before) != _model(after):
                 yield "everything is embedded again in the background; until then it is found by keyword"
+            kept, keeps = self._old.keeps(before), self._new.keeps(after)
+            if keeps is not None and (kept is None or keeps < kept):
+                what = self._new.expiring(after)
+                yield f"{what} older than {write_duration(keeps)} are deleted within a day"
             return
         if after is not None:
             yield f"opens the {self._new.shown(after)}"
@@ -110,6 +116,15 @@ class _Side:
         where = memory.name if memory.store.name in self._fileless else posixpath.normpath(memory.path)
         return memory.store.name, where
 
+    def keeps(self, memory: Memory) -> timedelta | None:
+        """How long logs are kept; None without end, as in a collection whose block says nothing of it."""
+        declared = "retention" in memory.model_fields_set
+        return memory.retention if declared or memory.store.name not in self._fileless else None
+
+    def expiring(self, memory: Memory) -> str:
+        """What a store deletes when its time has passed."""
+        return "episodic items" if memory.store.name in self._fileless else "logs of days"
+
     def shown(self, memory: Memory, kind: str = "") -> str:
         """The store as a person knows it."""
         if memory.store.name in self._fileless:
@@ -138,7 +153,11 @@ class _Side:
     def implied_memory(self) -> str:
         """The memory of whoever names none."""
         memories = self.program.memories
-        return next(iter(memories)) if len(memories) == 1 else _DEFAULT_MEMORY
+        if len(memories) == 1:
+            return next(iter(memories))
+        default = Memory(name=_DEFAULT_MEMORY)
+        there = self.memories_by_place.get(self.place(default), _DEFAULT_MEMORY)
+        return _DEFAULT_MEMORY if _DEFAULT_MEMORY in memories else there
 
     @cached_property
     def relying(self) -> frozenset[str]:

@@ -26,10 +26,11 @@ _BY_TYPE = {
     "header_name": '"X-Environment"',
     "pattern": '"^release-"',
     "event": '"pull_request"',
+    "template": '"{body}"',
     "network": '"192.0.2.0/24"',
     "secret": '"secret://env/WEBHOOK_SECRET"',
 }
-_NAMES = {"word", "variant", "name", "reference"}
+_NAMES = {"word", "variant", "name", "reference", "tool"}
 
 
 class Line(NamedTuple):
@@ -92,6 +93,9 @@ def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[
         more = [name for name in here.needs if name in known and name not in chosen]
         if here.needs_one and chosen.isdisjoint(here.needs_one):
             more.append(here.needs_one[0])
+        if here.type == "template":  # what says where its parts come from
+            more += [each.name for each in settings if each.fills and f"{{{each.fills}}}" in str(here.example)]
+            more = [name for name in more if name not in chosen]
         chosen.update(more)
         waiting += more
     return [setting for setting in settings if setting.name in chosen]

@@ -14,12 +14,13 @@ from dslc.source import LARGEST
 SUFFIX = ".symbiont"
 
 
-def find(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+def find(paths: Iterable[str | os.PathLike[str]], *, left_out: list[Path] | None = None) -> list[Path]:
     """The program files that `paths` mean, each once, in the order of the paths and sorted within each.
 
-    A file means itself, whatever it is called. A folder means every regular file below it whose name ends in
-    `.symbiont`; a link to a regular file counts as one, links to folders are not followed, hidden files and folders
-    (`.git`, `.symbi`) are left out. A file that is reached twice is taken where it is met first.
+    A file means itself, whatever it is called, and a link that is named what it leads to. A folder means every regular
+    file below it whose name ends in `.symbiont`; a link to a regular file that `stays_inside` counts as one, links to
+    folders are not followed, hidden files and folders (`.git`, `.symbi`) are left out. A file that is reached twice is
+    taken where it is met first. Links to files that are not taken are added to `left_out`.
 
     Raises FileNotFoundError for a path that is not there, OSError for a folder that cannot be read or a path that is
     neither folder nor regular file.
@@ -29,7 +30,7 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         path = Path(given)
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            below = _below(path)
+            below = _below(path, left_out)
         elif stat.S_ISREG(mode):
             below = [path]
         else:
@@ -39,13 +40,30 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return list(found.values())
 
 
-def _below(folder: Path) -> list[Path]:
-    files = []
+def _below(folder: Path, left_out: list[Path] | None) -> list[Path]:
+    files, inside = [], folder.resolve()
     for here, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         candidates = (Path(here) / name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
-        files += [path for path in candidates if path.is_file()]
+        for path in (path for path in candidates if path.is_file()):
+            if not path.is_symlink() or stays_inside(path, inside):
+                files.append(path)
+            elif left_out is not None:
+                left_out.append(path)
     return sorted(files, key=lambda path: path.parts)
+
+
+def stays_inside(link: Path, folder: Path) -> bool:
+    """Whether a link below a folder (an absolute path without links) leads to a file below it that is not hidden.
+
+    Whoever wrote the folder, a stranger whose branch is checked in a build perhaps, wrote the link too: it must not
+    show or change what stands elsewhere, nor the credentials that `.git/config` or `.env` may hold. Names that begin
+    with two dots are not hidden in this sense: Kubernetes mounts a ConfigMap as links through `..data`.
+    """
+    target = link.resolve()
+    if not target.is_relative_to(folder):
+        return False
+    return not any(part.startswith(".") and not part.startswith("..") for part in target.relative_to(folder).parts)
 
 
 def _refuse(error: OSError) -> None:

@@ -14,6 +14,7 @@ from dslc.blocks import TABLE, Setting
 from dslc.blocks.header import TOKEN
 from dslc.blocks.names import NAME_RULE
 from dslc.blocks.size import LARGEST, read_size
+from dslc.blocks.tool import FORM as TOOL
 from dslc.blocks.url import RESERVED
 from dslc.program import HOMES
 from dslc.report.program import LITERAL, VERSION
@@ -48,6 +49,7 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "header_name": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": f"^{TOKEN}+$"},
         "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "event": {"type": "string", "minLength": 1, "maxLength": 255},
+        "template": {"type": "string", "pattern": r"\{body\}"},
         "network": {"type": "string", "pattern": r"^[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?$"},
         "reference": {"$ref": "#/$defs/name"},
     }
@@ -194,6 +196,9 @@ def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     if setting.type == "name":
         rows = vocabulary.rows(setting.family or "")
         return {"enum": list(rows)} if rows and not setting.open else {"$ref": "#/$defs/name"}
+    if setting.type == "tool":
+        pattern = {"type": "string", "pattern": rf"^(?=.*\*){TOOL}$"}
+        return {"anyOf": [{"enum": list(vocabulary.rows(setting.family or ""))}, pattern]}
     if setting.type == "secret":
         return {"$ref": "#/$defs/secret"}
     return {**_PLAIN[setting.type], **_bounds(setting)}

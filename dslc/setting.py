@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple
 
 Written = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
-    "url_path", "url", "json_path", "header_name", "pattern", "event", "network",
+    "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "tool",
     "secret", "name", "reference", "variant", "group",
 ]  # fmt: skip
-"""How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name."""
+"""How a value is written. `scalar`: string, number or truth. `word`: one of `choices`. `reference`: a block's name.
+`template`: a string with `choices` in braces. `tool`: a tool's name, or a pattern over them."""
 
 
 class Setting(NamedTuple):
@@ -24,6 +25,11 @@ class Setting(NamedTuple):
     `0.7`); bounds are inclusive. `example`: a value worth showing where the default is not. `many`: a list of values
     (one will do when `single`), or a group that may be given several times. `min_length`, `max_length`: characters of
     a string, or items of a list. `settings`: those of a group.
+
+    `form`: the pattern that a whole text must match, and `form_says` what such a text is. `families`: all items of the
+    list are of one of these. `refuses`: values that other settings cannot have beside it. `distinct`: the texts of all
+    such settings differ. `fills`: the part of a template that it says the place of; `signed_only`: it is of no use
+    unless a template has that part.
     """
 
     name: str
@@ -46,6 +52,13 @@ class Setting(NamedTuple):
     needs_one: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
+    form: str | None = None
+    form_says: str | None = None
+    families: tuple[tuple[str, ...], ...] = ()
+    refuses: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    distinct: bool = False
+    fills: str | None = None
+    signed_only: bool = False
     settings: tuple[Setting, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -59,9 +72,13 @@ class Setting(NamedTuple):
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Setting:
         """What `to_json` wrote. Raises TypeError for anything else."""
-        lists = {key: tuple(value) for key, value in given.items() if key in _LISTS and value is not None}
+        lists = {key: _tuples(value) for key, value in given.items() if key in _LISTS}
         inner = tuple(cls.from_json(setting) for setting in given.get("settings", ()))
         return cls(**{**given, **lists, "settings": inner})
 
 
-_LISTS = {"choices", "needs", "needs_one", "excludes", "one_of"}
+_LISTS = {"choices", "needs", "needs_one", "excludes", "one_of", "families", "refuses"}
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -34,6 +34,11 @@ class Vocabulary:
         """The stores whose memories are no files: their path means nothing."""
         return frozenset(name for name, row in self.rows("store").items() if not row.files)
 
+    @property
+    def append_only(self) -> frozenset[str]:
+        """The stores that delete nothing: a retention means nothing to them."""
+        return frozenset(name for name, row in self.rows("store").items() if not row.expires)
+
     def at(self, path: Sequence[tuple[str, str | None]]) -> Settings | None:
         """The settings of the body under `path`: kind and name first, then each key with its value, if it has one.
 

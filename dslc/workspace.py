@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
+from dslc.check.declarations import Contribution, Declaration, Order, Site
 from dslc.check.piece import CheckedPiece, check_piece
-from dslc.check.references import Contribution, Declaration, Order, References, Site
+from dslc.check.references import References
 from dslc.diagnostic import Diagnostic
 from dslc.findings import placed
 from dslc.source import Source

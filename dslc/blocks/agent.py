@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import As, Name
+from dslc.blocks.values import As, Name, Tool
 
 
 class Context(Group):
@@ -27,9 +27,10 @@ class Context(Group):
 
 
 class Agent(Block):
-    """Who is woken: it reads what arrives, acts with its tools and remembers.
+    """Who is woken: it remembers what arrives.
 
-    Without a model it is a recorder, which writes every delivery into its memory.
+    It is a recorder, which writes every delivery into its memory. Nothing runs a language model yet: what an agent says
+    of its model, tools, steps and context is checked, and has no effect.
 
     An agent that a webhook names need not be declared: then it records with the defaults below, and the checker warns
     in case the name was mistyped.
@@ -49,7 +50,8 @@ class Agent(Block):
     )
     model: Annotated[Choice | None, As("variant", family="model", open=True)] = Field(
         default=None,
-        description="The language model, with its own options; none makes it a recorder.",
+        description="The language model, with its own options. Without effect until something runs a model: every "
+        "agent is a recorder.",
         examples=["ollama"],
     )
     instruction: str = Field(
@@ -57,11 +59,20 @@ class Agent(Block):
         description="What it is told before every run.",
         examples=["Remember what the team prefers."],
     )
-    tools: tuple[Annotated[Name, As("name", family="tool")], ...] = Field(
-        default=(), description="The tools it may use."
+    tools: tuple[Tool, ...] = Field(
+        default=(),
+        description='The tools it may use: names, and patterns such as `"memory_*"`. Without effect until something '
+        "runs a model.",
     )
-    max_steps: int = Field(default=10, ge=1, le=1000, description="Steps of one run at most.")
-    context: Context = Field(default=Context(), description="How much it reads at once.")
+    max_steps: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Steps of one run at most. Without effect until something runs a model.",
+    )
+    context: Context = Field(
+        default=Context(), description="How much it reads at once. Without effect until something runs a model."
+    )
     enabled: bool = Field(
         default=True,
         description="Whether it runs. What arrives for a disabled agent is kept, and can be sent again later.",

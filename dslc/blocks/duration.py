@@ -30,14 +30,15 @@ _MILLISECONDS = {spelling: length for length, spellings in LENGTHS for spelling 
 UNITS = ("ms", "s", "m", "h", "d", "w", "months", "y")
 """The short spelling of every unit, shortest unit first."""
 
-_PART = re.compile(r"([0-9](?:_?[0-9])*)([A-Za-z]+) *")
+_PART = re.compile(r"([0-9](?:_?[0-9])*) *([A-Za-z]+) *")
 _LONGEST = timedelta.max // timedelta(milliseconds=1)
 _MOST_DIGITS = 18  # of a part that can still be inside the bounds; int() refuses to read very long numbers
 _HINT = "such as `90d`, `1h30m` or `250ms`"
 
 
 def read_duration(text: str) -> timedelta:
-    """The duration that `text` spells: whole numbers, each with a unit, units descending and not repeated.
+    """The duration that `text` spells: whole numbers, each with a unit, units descending and not repeated; as in
+    humantime, blanks may stand in front of each unit and behind it (`90 days`, in quotes).
 
     Raises Invalid: "type" for what is not a duration (no unit, an unknown unit, a negative one), "bounds" for one
     longer than a `timedelta` can be.

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import As, Duration
+from dslc.blocks.values import As, Duration, Form
 
 
 class Search(Group):
@@ -32,8 +32,9 @@ class Summarize(Group):
 
     model: Annotated[Choice | None, As("variant", family="model")] = Field(
         default=None,
-        description="The language model that writes summaries, with its own options; `none` turns it off. Without it, "
-        "Ollama on this machine where that answers. What is summarised is sent there, redacted.",
+        description="The language model that writes summaries, with its own options; `none` turns it off. Without it "
+        "none is asked, unless a call asks for one: then it is Ollama on this machine. What is summarised is sent "
+        "there, redacted.",
         examples=["ollama"],
     )
     max_words: int | None = Field(
@@ -49,7 +50,8 @@ class Memory(Block):
     """Where agents keep what they learn, for how long, and how it is searched.
 
     An agent that names no memory uses the only one; where there are several, or none, it uses the one called
-    `default`, which need not be declared. No memory that is files lies inside another.
+    `default`. That one need not be declared: unless a Markdown memory has the folder `data/agents` already, it is one
+    there, opened only when an agent needs it. No memory that is files lies inside another.
 
     Everything that is remembered can be searched at once, and what a person edits in its files is seen within seconds.
     Once a day, between three and four o'clock UTC, what daily logs hold for the long term is put where it stays, and
@@ -71,7 +73,13 @@ class Memory(Block):
     store: Annotated[Choice, As("variant", family="store")] = Field(
         default=Choice(name="markdown"), description="The kind of store, with its own options."
     )
-    path: str = Field(
+    path: Annotated[
+        str,
+        Form(
+            r"(?s:(?!~)(?!(?:.*/)?\.symbi(?:/|\Z)).*)",
+            "a folder for memories: `~` is no home here, and `.symbi` is the root's own state",
+        ),
+    ] = Field(
         default="data/agents",
         min_length=1,
         max_length=1024,
@@ -80,8 +88,8 @@ class Memory(Block):
     )
     retention: Duration = Field(
         default=timedelta(days=90),
-        description="How long daily logs are kept before they are compacted and deleted. Records and collections have "
-        "none, and keep everything.",
+        description="How long daily logs are kept before they are compacted and deleted. Of a collection, its episodic "
+        "items are, and only where its block says so; records keep everything, and have none.",
     )
     search: Search = Field(
         default=Search(),

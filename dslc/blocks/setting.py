@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import types
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cache
 from keyword import iskeyword
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.duration import write_duration
 from dslc.blocks.size import write_size
-from dslc.blocks.values import HEAD, SINGLE, As, Relation
+from dslc.blocks.values import HEAD, SINGLE, As, Form, Relation
 from dslc.setting import Setting, Written
 
 _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -80,10 +81,13 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
 
 def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
     ways = [item for item in metadata if isinstance(item, As)]
+    if not ways and any(isinstance(item, AfterValidator) or _has_pattern(item) for item in metadata):
+        raise TypeError("a check would not know what this validator refuses: say it as a `Form`")
     found: dict[str, Any]
     if ways:
         way = ways[-1]  # the outermost: `Annotated[Name, As("reference", …)]`
         found = {"type": way.written, "block": way.block, "family": way.family, "open": way.open}
+        found |= {"choices": way.choices} if way.choices else {}
     elif get_origin(annotation) is Literal:
         found = {"type": "word", "choices": get_args(annotation)}
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation is not Choice:
@@ -93,6 +97,11 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
     else:
         raise TypeError(f"a value of this type cannot be written in a program: {annotation}")
     return {**found, **_bounds(metadata, found["type"])}
+
+
+def _has_pattern(item: Any) -> bool:
+    """Whether it is what pydantic makes of `Field(pattern=…)`."""
+    return not isinstance(item, Form) and getattr(item, "pattern", None) is not None
 
 
 def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
@@ -107,13 +116,10 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
                 found["min_length"] = length
             case MaxLen(max_length=length):
                 found["max_length"] = length
+            case Form():
+                found |= {"form": item.pattern, "form_says": item.says}
             case Relation():
-                found |= {
-                    "needs": item.needs,
-                    "needs_one": item.needs_one,
-                    "excludes": item.excludes,
-                    "one_of": item.one_of,
-                }
+                found |= asdict(item)
             case _ if item is SINGLE:
                 found["single"] = True
     return found

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from dslc.blocks.duration import read_duration
 from dslc.blocks.event import valid_event
+from dslc.blocks.form import valid_form
 from dslc.blocks.header import valid_header_name
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
@@ -22,6 +25,7 @@ from dslc.blocks.network import valid_network
 from dslc.blocks.pattern import valid_pattern
 from dslc.blocks.secret import valid_secret
 from dslc.blocks.size import read_size
+from dslc.blocks.tool import valid_tool
 from dslc.blocks.url import valid_url, valid_url_path
 from dslc.setting import Written
 
@@ -31,13 +35,27 @@ class As:
     """How a field is written in a program.
 
     `block`: the kind of block a reference names. `family`: the catalogue's family a variant's or name's rows come from.
-    `open`: a name the family does not list is taken as it is.
+    `open`: a name the family does not list is taken as it is. `choices`: the parts of a template.
     """
 
     written: Written
     block: str | None = None
     family: str | None = None
     open: bool = False
+    choices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """The pattern that a whole text must match, and what such a text is, in words."""
+
+    pattern: str
+    says: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(
+            lambda text: text if text is None else valid_form(text, self.pattern, self.says), handler(source)
+        )
 
 
 @dataclass(frozen=True)
@@ -45,12 +63,18 @@ class Relation:
     """How a setting stands to its siblings.
 
     It `needs` each, and one of `needs_one`; it `excludes` each. One of `one_of` must be given, whether it is or not.
+    The others are as in `dslc.setting.Setting`.
     """
 
     needs: tuple[str, ...] = ()
     needs_one: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
+    families: tuple[tuple[str, ...], ...] = ()
+    refuses: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    distinct: bool = False
+    fills: str | None = None
+    signed_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,7 @@ UrlPath = Annotated[str, AfterValidator(valid_url_path), As("url_path")]
 Url = Annotated[str, AfterValidator(valid_url), As("url")]
 JsonPath = Annotated[str, AfterValidator(valid_json_path), As("json_path")]
 HeaderName = Annotated[str, AfterValidator(valid_header_name), As("header_name")]
+Tool = Annotated[str, AfterValidator(valid_tool), As("tool", family="tool")]
 Pattern = Annotated[str, AfterValidator(valid_pattern), As("pattern")]
 Event = Annotated[str, AfterValidator(valid_event), As("event")]
 Network = Annotated[str, AfterValidator(valid_network), As("network")]

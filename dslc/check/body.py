@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from lark import Token
@@ -12,11 +13,13 @@ from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
 from dslc.check.value import read
 from dslc.example import example
 from dslc.nearest import nearest, suggestion
+from dslc.relations import misfits
 from dslc.setting import Setting
 from dslc.tree import Absent, Body, Entry
 from dslc.vocabulary import Settings, by_name
 
-_TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
+_LONGEST_KEY = 64
+_TEXTS = {"string", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "secret"}
 
 
 def read_body(context: Context, settings: Sequence[Setting], body: Body | None, head: Head) -> Given:
@@ -93,7 +96,8 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
         context.findings.add("N202", f"`{head.name}` has no {what} `{entry.key[:64]}`", entry.key)
         return None
     repeats = {name for name, setting in known.items() if _repeats(setting)}
-    near = nearest(entry.key, [name for name in known if name not in present or name in repeats])
+    free = [name for name in known if name not in present or name in repeats]
+    near = nearest(entry.key, free) or _part_of(entry.key, free)
     if near is None and entry.body is not None and entry.body.start_pos in context.damaged:  # that was reported
         context.mention(entry.value, entry.body)
         return None
@@ -108,16 +112,30 @@ def _unknown(context: Context, entry: Entry, known: Settings, present: Collectio
     return near
 
 
+def _part_of(key: str, names: Iterable[str]) -> str | None:
+    """The only one of these that is a part of a compound key: `secret` of `webhook_secret`."""
+    parts = {*re.split(r"[_-]", key.casefold()[:_LONGEST_KEY])}
+    found = [name for name in names if name in parts]
+    return found[0] if len(found) == 1 else None
+
+
 def _twice(context: Context, entry: Entry, first: Entry) -> None:
     findings = context.findings
+    # With two values, the second may be the new one: of a secret that is replaced, for example.
+    same = _said(findings.text, entry) == _said(findings.text, first)
     findings.add(
         "N203",
         f"`{entry.key}` is given twice",
         entry.key,
         hint="remove one",
         labels=[findings.label("first given here", first.key)],
-        fix=findings.fix(f"remove the second `{entry.key}`", _removal(findings.text, entry)),
+        fix=findings.fix(f"remove the second `{entry.key}`", _removal(findings.text, entry), safe=same),
     )
+
+
+def _said(text: str, entry: Entry) -> str:
+    """What an entry says behind its key, as it is written."""
+    return text[entry.key.end_pos : entry.end_pos].strip(" \t")
 
 
 def _removal(text: str, entry: Entry) -> tuple[int, int, str]:
@@ -149,7 +167,7 @@ def _value(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
         return MISSING
     if setting.type == "reference" and entry.body is not None:
         message, hint = (
-            "blocks do not stand in one another",
+            "a block inside of another",
             f"put this `{setting.name}` at the top level; its name remains here",
         )
         context.findings.add("N202", message, entry.key, hint=hint)
@@ -209,6 +227,18 @@ def _complete(context: Context, settings: Sequence[Setting], given: Given, head:
                 _accompanied(context, setting, by_name(settings), entry, given)
         elif setting.type == "variant" and setting.default is not None:
             _default_variant(context, setting, given, head)
+    if given.good:
+        _agree(context, settings, given)
+
+
+def _agree(context: Context, settings: Sequence[Setting], given: Given) -> None:
+    """What is right by itself goes together."""
+    for misfit in misfits(settings, given.values):
+        entry, other = given.entry(misfit.name), given.entry(misfit.other or "")
+        labels = [context.findings.label(f"`{misfit.other}` is given here", other.key)] if other else []
+        assert entry is not None  # only what is given is a misfit
+        context.findings.add("T405", misfit.message, entry.key, hint=misfit.hint, labels=labels)
+        given.good = False
 
 
 def _accompanied(context: Context, setting: Setting, known: Settings, entry: Entry, given: Given) -> None:

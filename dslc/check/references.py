@@ -9,101 +9,15 @@ from __future__ import annotations
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
 
-from dslc.check.context import LOST_USE, Checked
-from dslc.check.piece import CheckedPiece
+from dslc.check.context import LOST_USE
+from dslc.check.declarations import Contribution, Declaration, Site, Subject
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.findings import Placed
-from dslc.literal import named
-from dslc.nearest import nearest, suggestion
-from dslc.source import Span, Text
+from dslc.literal import named, quoted
+from dslc.nearest import Names, suggestion
 
+_MOST_COMPARISONS = 20_000  # of missing names with declared ones, in one program
 _PLURALS = {"memory": "memories", "agent": "agents"}
-Subject: TypeAlias = tuple[str, str, str]
-"""What is said of one thing: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""
-
-
-Order: TypeAlias = tuple[int, tuple[str, ...]]
-"""A file's place among the others: by when it came, or by its path where files come in any order."""
-
-
-class Site(NamedTuple):
-    """A place in a piece of a file. `order`: the file's rank in the program. `offset`: bytes before the piece."""
-
-    file: str
-    order: Order
-    offset: int
-    text: Text
-    node: Placed
-
-    @property
-    def span(self) -> Span:
-        span = self.text.span(self.node.start_pos or 0, self.node.end_pos or 0)
-        return Span(span.start + self.offset, span.end + self.offset)
-
-    @property
-    def rank(self) -> tuple[Order, int]:
-        """Where it stands in the program, for telling the first from the second."""
-        return (self.order, self.offset + (self.node.start_pos or 0))
-
-
-class Declaration(NamedTuple):
-    """A block at its place. `checked` is None for one of the wider language, of which the name is known only."""
-
-    kind: str
-    name: str
-    site: Site
-    checked: Checked | None
-
-    def at(self, node: Placed) -> Site:
-        """A place in the same piece."""
-        site = self.site
-        return Site(site.file, site.order, site.offset, site.text, node)
-
-    def setting(self, name: str) -> Site:
-        """The value of a setting where it is given, else the block's name."""
-        entry = self.checked.given.entry(name) if self.checked else None
-        if entry is None:
-            return self.site
-        return self.at(entry.value if entry.value is not None else entry.key)
-
-
-class Contribution:
-    """What one file says that concerns other files. `complete`: all of it was read."""
-
-    def __init__(self, file: str, order: Order, complete: bool = True) -> None:
-        self.file = file
-        self.order = order
-        self.complete = complete
-        self.declarations: list[Declaration] = []
-        self.uses: list[tuple[str, str, Site]] = []
-        self.mentions: set[str] = set()
-        self.nameless: set[str] = set()
-
-    def add(self, piece: CheckedPiece, offset: int) -> None:
-        """Take in one piece, which begins `offset` bytes after the file's beginning."""
-        text = Text(piece.reading.text)
-
-        def site(node: Placed) -> Site:
-            return Site(self.file, self.order, offset, text, node)
-
-        for block in piece.blocks:
-            place = site(block.node.name if block.node.name is not None else block.node)
-            self.declarations.append(Declaration(block.kind, block.name, place, block))
-        for kind, name in piece.foreign:
-            foreign = piece.reading.blocks[0]
-            self.declarations.append(Declaration(kind, name, site(foreign.name or foreign), None))
-        self.uses += [(use.kind, use.name, site(use.token)) for use in piece.uses]
-        self.mentions |= piece.mentions
-        self.nameless |= piece.nameless
-
-    def subjects(self) -> Iterator[Subject]:
-        """What the file says something about."""
-        for declaration in self.declarations:
-            yield ("name", declaration.kind, declaration.name)
-        for kind, name, _ in self.uses:
-            yield ("name", kind, name)
 
 
 class References:
@@ -117,6 +31,12 @@ class References:
         self._declared: dict[Subject, dict[str, list[Declaration]]] = defaultdict(dict)
         self._used: dict[Subject, dict[str, list[Site]]] = defaultdict(dict)
         self._below: dict[str, set[str]] = defaultdict(set)  # folders of memories by each folder above them
+        self._ordered: dict[Subject, list[Declaration]] = {}  # what `_declared` says, in the order of the program
+        self._firsts: dict[Subject, list[Declaration]] = {}  # of a path; until the next file is replaced
+        self._known: dict[str, Names] = {}  # the declared names of a kind, as long as they stay the same
+        self._missing: dict[str, set[Subject]] = defaultdict(set)  # names of a kind that are used and not declared
+        self._meant: dict[Subject, Subject] = {}  # the declared ones that these were probably to be
+        self._typos: Counter[Subject] = Counter()  # how many were to be a declared one
         self._mentions: Counter[str] = Counter()
         self._nameless: Counter[str] = Counter()
         self._incomplete: set[str] = set()
@@ -131,8 +51,7 @@ class References:
 
     def declarations(self, kind: str, name: str) -> list[Declaration]:
         """The blocks of one kind and name, in the order of the program."""
-        found = self._declared.get(("name", kind, name), {}).values()
-        return sorted((each for some in found for each in some), key=lambda each: each.site.rank)
+        return [*self._in_order(("name", kind, name))]
 
     def uses(self, kind: str, name: str) -> list[Site]:
         """Where a block is named."""
@@ -140,26 +59,49 @@ class References:
 
     def names(self, kind: str) -> list[str]:
         """The declared names of one kind, sorted: what is said must not depend on which file came when."""
-        found = self._declared.items()
-        return sorted(subject[2] for subject, places in found if subject[:2] == ("name", kind) and places)
+        return [*self._names_of(kind).all]
 
     def settle(self) -> set[str]:
         """Judge what has changed since this was last called. Returns the files of which something new may be said."""
-        dirty, self._dirty = self._dirty, set()
-        return {file for subject in dirty for file in self._judge(subject)}
+        files: set[str] = set()
+        while self._dirty:  # what an undeclared name was to be decides what is said of that one
+            dirty, self._dirty = self._dirty, set()
+            files |= {file for subject in dirty for file in self._judge(subject)}
+        return files
+
+    def _names_of(self, kind: str) -> Names:
+        if kind not in self._known:
+            found = (subject[2] for subject in self._declared if subject[:2] == ("name", kind))
+            self._known[kind] = Names(sorted(found))
+        return self._known[kind]
+
+    def _in_order(self, subject: Subject) -> list[Declaration]:
+        """The declarations of a subject, the first of the program first."""
+        if subject not in self._ordered:
+            found = (block for some in self._declared.get(subject, {}).values() for block in some)
+            self._ordered[subject] = sorted(found, key=lambda block: block.site.rank)
+        return self._ordered[subject]
 
     def replace(self, file: str, new: Contribution | None) -> None:
         """Take what a file says now in place of what it said before."""
         old = self._files.pop(file, None)
+        self._firsts.clear()
         dirty: set[Subject] = set()
         for contribution in filter(None, (old, new)):
             dirty.update(contribution.subjects())
         dirty |= self._flags(old, new) | self._unresolved(old, new)
+        dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows where that is
+        crowded = {kind: self._is_crowded(kind) for kind in _PLURALS}
         if old is not None:
             self._remove(old)
         if new is not None:
             self._files[file] = new
             self._insert(new)
+        for subject in {subject for each in (old, new) if each for subject in each.subjects()}:
+            is_missing = subject in self._used and subject not in self._declared
+            (self._missing[subject[1]].add if is_missing else self._missing[subject[1]].discard)(subject)
+        for kind, was in crowded.items():
+            dirty |= self._missing[kind] if self._is_crowded(kind) != was else set()
         dirty |= self._sole_memory()
         before = [subject for subject in dirty if subject[0] == "name"]
         self._dirty |= dirty | self._paths(old, new, before)
@@ -173,14 +115,20 @@ class References:
     def _insert(self, new: Contribution) -> None:
         for declaration in new.declarations:
             subject = ("name", declaration.kind, declaration.name)
-            self._declared[subject].setdefault(new.file, []).append(declaration)
+            self._declare(subject, declaration)
             for path in self._paths_of(declaration):
-                self._declared[path].setdefault(new.file, []).append(declaration)
+                self._declare(path, declaration)
                 if path[1] == "memory":
                     for above in _parents(path[2]):
                         self._below[above].add(path[2])
         for kind, name, site in new.uses:
             self._used["name", kind, name].setdefault(new.file, []).append(site)
+
+    def _declare(self, subject: Subject, declaration: Declaration) -> None:
+        if subject not in self._declared:
+            self._known.pop(subject[1], None)
+        self._declared[subject].setdefault(declaration.site.file, []).append(declaration)
+        self._ordered.pop(subject, None)
 
     def _remove(self, old: Contribution) -> None:
         for declaration in old.declarations:
@@ -189,8 +137,10 @@ class References:
                 *self._paths_of(declaration),
             ]:
                 self._declared[subject].pop(old.file, None)
+                self._ordered.pop(subject, None)
                 if not self._declared[subject]:
                     del self._declared[subject]
+                    self._known.pop(subject[1], None)
                     if subject[:2] == ("path", "memory"):
                         for above in _parents(subject[2]):
                             self._below[above].discard(subject[2])
@@ -276,7 +226,7 @@ class References:
     def _names(self, subject: Subject) -> Iterator[Diagnostic]:
         """Every name that is used is declared (R301), every name that is declared is used (R302), once (N204)."""
         _, kind, name = subject
-        declared = self.declarations(kind, name)
+        declared = self._in_order(subject)
         for second in [block for block in declared if block.checked][1:]:
             first = declared[0].site
             yield _said(
@@ -286,27 +236,53 @@ class References:
                 hint="rename one of them",
                 labels=[("the first is here", first)],
             )
-        if self._incomplete or kind not in _PLURALS or self._mentions[name] > 0:
-            return
+        quiet = self._incomplete or kind not in _PLURALS or self._mentions[name] > 0
         uses = self.uses(kind, name)
+        missing = not quiet and bool(uses) and not declared and self._nameless[kind] <= 0
+        near = self._resolve(subject, missing=missing)
+        if quiet:
+            return
         lost = self._nameless[f"{LOST_USE}{kind}"] > 0
-        if uses and not declared and self._nameless[kind] <= 0:
-            yield from self._undeclared(kind, name, uses)
+        if missing:
+            yield from self._undeclared(kind, name, near, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
-        implied = implied or any(map(self._is_fileless, declared[:1]))
+        implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = "name it in a webhook" if kind == "agent" else "name it in a webhook or an agent"
             yield _said("R302", f"`{kind} {name}` is never used", declared[0].site, hint=hint)
 
-    def _undeclared(self, kind: str, name: str, uses: list[Site]) -> Iterator[Diagnostic]:
-        names = self.names(kind)
-        near, hint = nearest(name, names), suggestion(name, names, what=f"declared {_PLURALS[kind]}")
+    def _resolve(self, subject: Subject, *, missing: bool) -> str | None:
+        """The declared name that a missing one was probably to be, which then is not said to be unused."""
+        _, kind, name = subject
+        near = self._names_of(kind).nearest(name) if missing and not self._is_crowded(kind) else None
+        meant: Subject | None = ("name", kind, near) if near else None
+        before = self._meant.pop(subject, None)
+        if meant:
+            self._meant[subject] = meant
+        if meant != before:
+            for each, count in ((before, -1), (meant, 1)):
+                if each:
+                    self._typos[each] += count
+                    self._dirty.add(each)
+        return near
+
+    def _is_crowded(self, kind: str) -> bool:
+        """Whether so many names are missing that no time goes into looking for the nearest of each."""
+        return len(self._missing[kind]) * self._names_of(kind).comparisons > _MOST_COMPARISONS
+
+    def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Site]) -> Iterator[Diagnostic]:
         message, severity = f"no {kind} is called `{name}`", Severity.ERROR
         if kind == "agent":
             message, severity = f"{message}: it will only record", Severity.WARNING
+        hint, labels = None, []
+        if near is not None:  # which of the two is misspelt, nobody can tell
+            hint = f"`{kind} {named(near)}` is declared: give both one name"
+            labels = [("declared here", self._in_order(("name", kind, near))[0].site)]
+        elif not self._is_crowded(kind):
+            hint = suggestion("", self._names_of(kind).all, what=f"declared {_PLURALS[kind]}")
         for site in uses:
             fix = Fix(f"write `{near}`", (Edit(site.span, named(near)),)) if near else None
-            yield _said("R301", message, site, hint=hint, severity=severity, fix=fix)
+            yield _said("R301", message, site, hint=hint, severity=severity, labels=labels, fix=fix)
 
     def _shared(self, subject: Subject) -> Iterator[Diagnostic]:
         """Two webhooks cannot answer on one path (N205).
@@ -324,29 +300,41 @@ class References:
             return
         if not here:
             return
-        near = [*here]
-        for folder in {*_parents(path), *self._below.get(path, ())}:
-            near += self._first_ones(("path", "memory", folder))
-        for block in here:
-            earlier = [other for other in near if other.site.rank < block.site.rank]
-            if earlier:
-                first = min(earlier, key=lambda other: (other not in here, other.site.rank))
-                yield _nested(first, block, same=first in here)
+        beside = ({*_parents(path)} | self._below.get(path, set())) - {path}
+        firsts = [(self._first_ones(("path", "memory", folder))[:1], folder) for folder in beside]
+        earlier = [(some[0], folder) for some, folder in firsts if some and some[0].site.rank < here[0].site.rank]
+        if earlier:
+            first, folder = min(earlier, key=lambda each: each[0].site.rank)
+            yield _nested(first, folder, here[0], path)
+        yield from (_nested(here[0], path, block, path) for block in here[1:])
 
     def _first_ones(self, subject: Subject) -> list[Declaration]:
         """The blocks on a path, without those whose name is taken already, in the order of the program."""
-        found = [block for some in self._declared.get(subject, {}).values() for block in some]
-        found = [block for block in found if self.declarations(block.kind, block.name)[0] is block]
-        return sorted(found, key=lambda block: block.site.rank)
+        if subject not in self._firsts:
+            self._firsts[subject] = [
+                block
+                for block in self._in_order(subject)
+                if self._in_order(("name", block.kind, block.name))[0] is block
+            ]
+        return self._firsts[subject]
 
 
-def _nested(first: Declaration, block: Declaration, *, same: bool) -> Diagnostic:
-    message = f"the memories `{first.name}` and `{block.name}` lie in one another"
-    if same:
-        message = f"the memories `{first.name}` and `{block.name}` have one path"
-    hint = f'give it a path of its own, such as `path "data/{block.name}"`'
-    labels = [(f"`{first.name}` is here", first.setting("path"))]
-    return _said("N208", message, block.setting("path"), hint=hint, labels=labels)
+def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:
+    """N208 at `block`, whose folder is `path`, for `first` has the folder `taken`."""
+    verb = "have one path" if taken == path else "lie in one another"
+    free = [
+        folder
+        for folder in (f"data/{block.name}", block.name)
+        if not {folder, *_parents(folder)} & {taken, path} and folder not in {*_parents(taken), *_parents(path)}
+    ]
+    example = f", such as `path {quoted(free[0])}`" if free else ""
+    return _said(
+        "N208",
+        f"the memories `{first.name}` and `{block.name}` {verb}",
+        block.setting("path"),
+        hint=f"give it a path of its own{example}",
+        labels=[(f"`{first.name}` is here", first.setting("path"))],
+    )
 
 
 def _parents(path: str) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dslc.check.context import Context, Given, Head
-from dslc.check.signed import known_event, signed_filters
+from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostic import Severity
+from dslc.nearest import listing
 from dslc.tree import Entry, Value
 
 
@@ -17,7 +18,7 @@ def check_rules(context: Context, kind: str, given: Given, head: Head) -> None:
 
 
 def _weights(context: Context, given: Given, _: Head) -> None:
-    """Weights that do not add up to 1; looked at only when both are in their bounds."""
+    """Weights that do not add up to 1, or are both 0; looked at only when both are in their bounds."""
     search, entry = given.values.get("search"), given.entry("search")
     if not isinstance(search, dict) or entry is None or entry.body is None:
         return
@@ -30,6 +31,11 @@ def _weights(context: Context, given: Given, _: Head) -> None:
     place = last[-1].value if last else entry.key
     message = f"`vector_weight` and `keyword_weight` add up to {total:.6g}, not to 1"
     hint = "the other one has its default" if len(last) == 1 else "such as 0.7 and 0.3"
+    if total == 0:
+        message = "`vector_weight` and `keyword_weight` are both 0, so that nothing can be found"
+        context.findings.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
+        given.good = False
+        return
     context.findings.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
 
@@ -40,6 +46,16 @@ def _pathless(context: Context, given: Given, _: Head) -> None:
         label = context.findings.label(f"`{store.value}` is given here", store.key)
         message = f"a `{store.value}` is kept in the database: `path` means nothing here"
         context.findings.add("T405", message, path.key, hint="remove it", labels=[label])
+        given.good = False
+
+
+def _without_retention(context: Context, given: Given, _: Head) -> None:
+    """A memory that is only added to has no retention."""
+    store, retention = given.entry("store"), given.entry("retention")
+    if store is not None and retention is not None and str(store.value) in context.vocabulary.append_only:
+        label = context.findings.label(f"`{store.value}` is given here", store.key)
+        message = f"`{store.value}` are only added to and never deleted: `retention` means nothing here"
+        context.findings.add("T405", message, retention.key, hint="remove it", labels=[label])
         given.good = False
 
 
@@ -74,6 +90,20 @@ def _verified(context: Context, given: Given, head: Head) -> None:
         given.good = False
 
 
+def _without_effect(context: Context, given: Given, _: Head) -> None:
+    """An agent with a model is a recorder like any other as long as nothing runs one: one warning, at the first."""
+    entries = [entry for name in ("model", "tools", "max_steps", "context") for entry in given.entries.get(name, ())]
+    meant = [entry for entry in entries if not (entry.key == "model" and entry.value == "none")]
+    if not meant or not given.good:  # one mistake, one diagnostic
+        return
+    first, *others = sorted(meant, key=lambda entry: entry.start_pos)
+    names = listing(str(entry.key) for entry in (first, *others))
+    labels = [context.findings.label("nor has this", entry.key) for entry in others]
+    message = f"{names} of an agent {'have' if others else 'has'} no effect yet: it records what arrives"
+    hint = "nothing runs a model yet; remove it, or say `# dslc: allow R303`"
+    context.findings.add("R303", message, first.key, hint=hint, labels=labels)
+
+
 def _keyless(context: Context, given: Given) -> bool:
     """Whether the provider, with the options given, verifies by keys that it fetches."""
     entry = given.entry("provider")
@@ -106,6 +136,7 @@ def _compared(context: Context, given: Given, _: Head) -> None:
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
-    "memory": (_weights, _pathless),
-    "webhook": (_verified, _compared, signed_filters, known_event),
+    "memory": (_weights, _pathless, _without_retention),
+    "agent": (_without_effect,),
+    "webhook": (_verified, _compared, signed_filters, known_address, known_event),
 }

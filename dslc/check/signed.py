@@ -51,6 +51,23 @@ def signed_filters(context: Context, given: Given, _: Head) -> None:
                 break  # one filter, one warning
 
 
+def known_address(context: Context, given: Given, _: Head) -> None:
+    """A sender that signs the URL it calls can be verified only by one who knows that URL.
+
+    It is asked for here and nowhere else: what the process is told of its own address (SYMBIONT_PUBLIC_URL) is not what
+    was given to this sender, and a program that is right on one machine is right on another.
+    """
+    signer = _signer(context, given)
+    if signer is None or signer.parts is None or "url" not in signer.parts or given.perhaps("public_url"):
+        return
+    provider = given.entry("provider")
+    if provider is not None and given.values.get("insecure_allow_unverified") is not True:
+        message = f"`{signer.name}` signs the URL that it calls: `public_url` must say which"
+        hint = 'add `public_url "https://…"`, exactly the address that was given to the sender'
+        context.findings.add("T405", message, provider, hint=hint)
+        given.good = False
+
+
 def known_event(context: Context, given: Given, _: Head) -> None:
     """`event` needs a sender that names its events.
 

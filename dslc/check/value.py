@@ -10,6 +10,7 @@ from lark import Token
 
 from dslc.blocks.duration import read_duration
 from dslc.blocks.event import valid_event
+from dslc.blocks.form import valid_form
 from dslc.blocks.header import valid_header_name
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.json_path import valid_json_path
@@ -18,9 +19,12 @@ from dslc.blocks.network import valid_network
 from dslc.blocks.pattern import valid_pattern
 from dslc.blocks.secret import backend_of, is_reference, valid_secret
 from dslc.blocks.size import read_size
+from dslc.blocks.template import read_template
+from dslc.blocks.tool import matches, valid_tool
 from dslc.blocks.url import valid_url, valid_url_path
 from dslc.check.context import MISSING, Context, Missing, Use
 from dslc.check.number import read_integer, read_number, read_scalar
+from dslc.diagnostic import Fix
 from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest, suggestion
@@ -30,11 +34,12 @@ from dslc.tree import Absent, ListValue, Value
 
 _CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
 _TRUTHS = {"true": True, "false": False}
-_FREE = {"string", "scalar", "event", "header_name", "pattern"}
-_NAMES = {"name", "reference", "word", "variant"}
+_FREE = {"string", "scalar", "event", "header_name", "pattern", "template"}
+_NAMES = {"name", "reference", "word", "variant", "tool"}
 
 _WORD = re.compile(r"\w+")
 _LONGEST_WORD = 64
+_LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
 def read(context: Context, setting: Setting, value: Value) -> Any | Missing:
@@ -76,12 +81,28 @@ def _one(context: Context, setting: Setting, value: Value) -> Any | Missing:
     try:
         found = _READERS[setting.type](context, setting, value, text)
         _check_bounds(setting, found)
+        if setting.form is not None and isinstance(found, str):
+            valid_form(found, setting.form, setting.form_says or "what belongs here")
     except Invalid as invalid:
         code = "N206" if invalid.fault == "form" and setting.type in _NAMES else _CODES[invalid.fault]
         hint = invalid.hint or f"such as `{example(setting)}`"
-        context.findings.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint)
+        fix = _quoted(context, setting, value) if code == "T401" else None
+        if fix is not None:
+            hint = f"write `{setting.name} {fix.edits[0].text}`"
+        elif code == "T401" and setting.type in _FREE and value.type == "WORD":
+            hint = "put the whole text in quotes"
+        context.findings.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
         return MISSING
     return found
+
+
+def _quoted(context: Context, setting: Setting, value: Token) -> Fix | None:
+    """Quotes around a word, where it can be nothing but the whole text of the setting."""
+    start, end = value.start_pos or 0, value.end_pos or 0
+    ends = _LAST_ON_LINE.match(context.findings.text, end) is not None
+    if value.type != "WORD" or setting.type not in _FREE or not ends or len(value) > _LONGEST_WORD:
+        return None
+    return context.findings.fix("put it in quotes", (start, end, f'"{value}"'), safe=True)
 
 
 def _part(value: Token, text: str, invalid: Invalid) -> Place | Token:
@@ -126,6 +147,11 @@ def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
         same = setting.type in _FREE  # else it would not do in quotes either
         hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
         raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
+    return text
+
+
+def _template(context: Context, setting: Setting, token: Token, text: str) -> str:
+    read_template(_string(context, setting, token, text), setting.choices or ())
     return text
 
 
@@ -195,6 +221,27 @@ def _name(context: Context, setting: Setting, token: Token, text: str) -> str | 
     if rows and not setting.open and name not in rows:
         return _no_choice(context, setting, token, name, list(rows))
     return name
+
+
+def _tool(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+    if token.type in {"NUMBER", "LONG_STRING"}:
+        raise Invalid("a tool's name belongs here", hint="a word, or a pattern in quotes", fault="type")
+    valid_tool(text)
+    known = context.vocabulary.rows(setting.family or "")
+    if text in known or any(matches(text, name) for name in known):
+        return text
+    near = None if context.findings.crowded else nearest(text.rstrip("*"), known)
+    hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")
+    message, fix = f"no tool is called `{text}`", None
+    if "*" in text:
+        message = f"no tool matches `{text}`"
+        hint = f"the nearest is `{near}`" if near else hint
+    elif "." in text:
+        hint = "a name with a dot is a tool of another server, and no block declares one yet"
+    elif near:
+        fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
+    context.findings.add("N209", message, token, hint=hint, fix=fix)
+    return MISSING
 
 
 def _reference(context: Context, setting: Setting, token: Token, text: str) -> str:
@@ -269,9 +316,11 @@ _READERS: dict[str, Callable[[Context, Setting, Token, str], Any]] = {
     "pattern": _form(valid_pattern),
     "event": _form(valid_event),
     "network": _form(valid_network),
+    "template": _template,
     "secret": _secret,
     "name": _name,
     "reference": _reference,
+    "tool": _tool,
     "variant": _variant,
     "group": _group,
 }

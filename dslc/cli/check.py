@@ -34,16 +34,19 @@ _DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 when there ar
 @_PATHS
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to report.")
 @click.option("--fix", "fixing", is_flag=True, help="Correct what can be corrected safely, then report what remains.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Like --fix, also with corrections that are guesses.")
 @_DENY
-def check(paths: tuple[str, ...], form: str, *, fixing: bool, deny_warnings: bool) -> int:
+def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny_warnings: bool) -> int:
     """Report every mistake in the files at PATH (of a folder: every .symbiont file below it; `-`: standard input).
 
-    With --fix, standard input comes out corrected on standard output, and the report on standard error.
+    --fix makes the corrections after which the program means what it meant, or what alone could be meant; a name that
+    is nearly right is not among them. Standard input then comes out corrected on standard output, and the report on
+    standard error.
     """
     given = sources(paths)
     done, applied, text_goes_out = _compile(given), None, False
-    if fixing:
-        fixed = _fixed(done)
+    if fixing or unsafe:
+        fixed = _fixed(done, unsafe=unsafe)
         done, applied, text_goes_out = fixed.compilation, fixed.applied, STDIN in paths
         _write(given, fixed, to_stderr=text_goes_out or FORMATS[form].document)
     shown = colour(sys.stderr if text_goes_out else sys.stdout)
@@ -93,10 +96,10 @@ def _summary(done: Compilation) -> str:
     return f"{summary(done)}\n"
 
 
-def _fixed(done: Compilation) -> Fixed:
+def _fixed(done: Compilation, *, unsafe: bool) -> Fixed:
     from dslc.fix import fix
 
-    return fix(done, _compile)
+    return fix(done, _compile, unsafe=unsafe)
 
 
 def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:

@@ -66,7 +66,7 @@ def _format(given: Sequence[Source]) -> _Outcome:
     for source in given:
         file = parse(source, vocabulary)
         errors = file.diagnostics or _unknown_escapes(source, vocabulary.catalog)
-        if errors:
+        if errors or not file.readable:
             outcome.refused.append(source)
             outcome.faults += errors
             continue

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from dslc.cli.terminal import CannotRun
+
+PYGLS = "pygls>=2.1,<3"
+"""What the extra `lsp` holds. The name of this distribution belongs to somebody else on PyPI, so it is in no hint."""
 
 
 @click.command(short_help="Serve editors over the Language Server Protocol.")
@@ -14,7 +19,7 @@ def lsp(*, stdio: bool) -> int:
     try:
         import pygls  # noqa: F401 - the extra is there or not
     except ImportError as error:
-        raise CannotRun("the language server needs an extra: pip install 'symbiont[lsp]'") from error
+        raise CannotRun(f"the language server needs pygls: {sys.executable} -m pip install '{PYGLS}'") from error
     from dslc.language_server.server import serve
 
     return serve()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO, cast
@@ -11,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from io import BufferedReader
+    from pathlib import Path
 
     from dslc.source import Source
 
@@ -30,20 +32,45 @@ def sources(paths: Sequence[str]) -> list[Source]:
     from dslc.source import LARGEST, Source
 
     paths = paths or (".",)
-    found = []
+    found: list[Source] = []
+    left_out: list[Path] = []
+    for path in paths:
+        if path != STDIN and _is_stream(path):
+            raise CannotRun(f"{path} is a pipe or a device, not a file: give `-` and send the text to standard input")
     try:
         if STDIN in paths:
             found.append(Source(STDIN_NAME, standard_input(LARGEST + 1)))
-        on_disk = files.find(path for path in paths if path != STDIN)
+        on_disk = files.find((path for path in paths if path != STDIN), left_out=left_out)
         found += [Source(str(path), files.read(path)) for path in on_disk]
     except FileNotFoundError as error:
         raise CannotRun(f"no such file or folder: {error.filename}") from error
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise CannotRun(f"cannot read {where}{error.strerror or error}") from error
+    _say_left_out(left_out)
     if not found:
         raise CannotRun(f"no .symbiont file found in {', '.join(paths)}")
     return found
+
+
+def _is_stream(path: str) -> bool:
+    """Whether something is there that is neither a file nor a folder, such as what `<(…)` gives in a shell."""
+    from pathlib import Path
+
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _say_left_out(links: Sequence[Path]) -> None:
+    if links:
+        from dslc.report.text import visible
+
+        for link in links:
+            why = "the link leads out of the folder, or to what is hidden; name it to have it read"
+            put(f"dslc: left out {visible(str(link))}: {why}\n", to_stderr=True)
 
 
 def standard_input(most: int) -> bytes:

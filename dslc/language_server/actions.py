@@ -1,4 +1,4 @@
-"""What can be done about diagnostics: their fixes, all fixes of a file at once, and an `allow` comment."""
+"""What can be done about diagnostics: their fixes, all safe fixes of a file at once, and an `allow` comment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dslc.diagnostic import Diagnostic, Edit, Severity
+from dslc.fix import apart
 from dslc.source import Source, Span
 
 _ALLOW = re.compile(rb"(?:#|//)\s*dslc:\s*allow\b[^\r\n]*")
@@ -23,6 +24,11 @@ class Action:
     edits: tuple[Edit, ...]
     about: Diagnostic | None = None
 
+    @property
+    def is_safe(self) -> bool:
+        """Whether it is a fix that may be made without asking."""
+        return self.sort == "fix" and self.about is not None and self.about.fix is not None and self.about.fix.safe
+
 
 def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> Iterator[Action]:
     """What can be done about the diagnostics that touch the bytes asked for; what mends a whole file comes last."""
@@ -35,23 +41,13 @@ def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> I
             yield Action(f"Allow {found.code} here", "allow", (_allow(found, source),), found)
     every = fix_all(diagnostics)
     if every:
-        yield Action("Fix everything that can be fixed without asking", "all", tuple(every))
+        yield Action("Fix everything that can be fixed safely", "all", tuple(every))
 
 
 def fix_all(diagnostics: Iterable[Diagnostic]) -> list[Edit]:
-    """The edits of all fixes of a file, without those that overlap or touch an earlier one: two that touch might want
-    one blank."""
-    taken: list[Edit] = []
-    end = -1
-    for edits in sorted((found.fix.edits for found in diagnostics if found.fix), key=_start):
-        if edits and _start(edits) > end:
-            taken += edits
-            end = max(edit.span.end for edit in edits)
-    return taken
-
-
-def _start(edits: Sequence[Edit]) -> int:
-    return min((edit.span.start for edit in edits), default=0)
+    """The edits of all safe fixes of a file that can be made together."""
+    safe = (found for found in diagnostics if found.fix and found.fix.safe)
+    return [edit for found in apart(safe) if found.fix for edit in found.fix.edits]
 
 
 def _allow(found: Diagnostic, source: Source) -> Edit:

@@ -283,6 +283,7 @@ _READERS: Mapping[str, Callable[[_At, Setting], Iterator[Offer]]] = {
     "word": _choices,
     "variant": _rows,
     "name": _names,
+    "tool": _names,
     "reference": _references,
     "secret": _secrets,
     "duration": _amounts(*_DURATIONS),

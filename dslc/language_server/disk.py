@@ -58,7 +58,7 @@ def _find(folders: Iterable[str]) -> Iterator[str]:
 
 def _below(folder: Path) -> Iterator[Path]:
     """The files below a folder; where a part of it cannot be read, those of the other parts."""
-    waiting = [folder]
+    waiting, inside = [folder], folder.resolve()
     while waiting:
         here = waiting.pop()
         try:
@@ -72,4 +72,5 @@ def _below(folder: Path) -> Iterator[Path]:
             continue
         seen = [path for path in inner if not path.name.startswith(".")]
         waiting += [path for path in seen if path.is_dir() and not path.is_symlink()]
-        yield from (path for path in seen if path.name.endswith(files.SUFFIX) and path.is_file())
+        programs = [path for path in seen if path.name.endswith(files.SUFFIX) and path.is_file()]
+        yield from (path for path in programs if not path.is_symlink() or files.stays_inside(path, inside))

@@ -179,7 +179,7 @@ class Features:
             title=action.title,
             kind=_KINDS[action.sort],
             diagnostics=wire.diagnostics(name, [action.about]) if action.about else None,
-            is_preferred=True if action.sort == "fix" else None,
+            is_preferred=True if action.is_safe else None,
             edit=wire.workspace_edit({name: wire.edits(name, action.edits)}),
         )
 

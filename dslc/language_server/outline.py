@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias, cast
 Kind = Literal["long", "string", "quoted", "word", "number"]
 
 _TOKEN = re.compile(
-    r'(?P<long>"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+(?:(?P<ended>""")|\\?\Z))'
-    r'|(?P<string>"(?:[^"\\\n]++|\\[^\n])*+(?P<closed>")?)'
+    r'(?P<long>"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)(?:(?P<ended>""")|\\?\Z))'
+    r'|(?P<string>"(?>(?:[^"\\\n]++|\\[^\n])*)(?P<closed>")?)'
     r"|(?P<quoted>'[^'\n]*+'?)"
     r"|(?P<comment>(?:#|//)[^\n]*+)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)"

@@ -25,13 +25,15 @@ _TYPES = {
     "header_name": "name of a header",
     "pattern": "pattern (RE2)",
     "event": "event",
+    "template": "template",
+    "tool": "tool, or a pattern of tools",
     "network": "IP address or network",
     "secret": "secret",
     "name": "name",
     "variant": "name, with its own options",
     "group": "settings in braces",
 }
-_UNQUOTED = {"word", "variant", "duration", "size", "name", "reference"}
+_UNQUOTED = {"word", "variant", "duration", "size", "name", "reference", "tool"}
 
 
 def of_kind(kind: str) -> str:
@@ -44,7 +46,8 @@ def of_setting(setting: Setting) -> str:
     head = f"**{setting.name}**: {type_of(setting)}{', required' if setting.required else ''}"
     facts = [
         f"Default: {shown(setting)}" if setting.default not in (None, "", []) else "",
-        f"One of {_listed(setting.choices)}" if setting.choices else "",
+        f"{'Over' if setting.type == 'template' else 'One of'} {_listed(setting.choices)}" if setting.choices else "",
+        f"It is {setting.form_says}" if setting.form_says else "",
         _bounds(setting),
         f"Needs {_listed(setting.needs)}" if setting.needs else "",
         f"Needs one of {_listed(setting.needs_one)}" if setting.needs_one else "",

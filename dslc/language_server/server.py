@@ -61,8 +61,12 @@ class Server(LanguageServer):
             self.protocol.fm.builtin_features.pop(method, None)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Into the log, without the message: it may hold a part of a document, and a secret in it."""
-        log_failure("the protocol", error)
+        """Into the log, without the message: it may hold a part of a document, and a secret in it.
+
+        What an author asked for and was refused is no failure: the answer says why.
+        """
+        if not (isinstance(error, JsonRpcException) and error.code == _REQUEST_FAILED):
+            log_failure("the protocol", error)
 
 
 def log_failure(what: str, error: BaseException) -> None:

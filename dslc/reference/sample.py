@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dslc.catalog import Row
 from dslc.example import Line, line, needed, row_line
 from dslc.format import canonical
 from dslc.literal import named
@@ -57,15 +58,16 @@ def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[Line]) -> list[
     setting, instead = _DEMANDED.get(kind, (None, None))
     if setting is None or any(each.key == instead and each.value == "true" for each in given):
         return []
-    return [] if any(_keyless(vocabulary, each) for each in given) else [setting]
+    senders = [(row, each) for each in given if (row := _sender(vocabulary, each)) is not None]
+    keyless = any(row.keyless or any(inner.key == row.keyless_by for inner in each.body or ()) for row, each in senders)
+    address = ["public_url"] if any("url" in (row.signed or ()) for row, _ in senders) else []
+    return address if keyless else [setting, *address]
 
 
-def _keyless(vocabulary: Vocabulary, given: Line) -> bool:
-    """Whether a line names a sender whose keys are fetched, so that there is no secret."""
-    row = next((row for row in vocabulary.rows("provider").values() if given.value == named(row.name)), None)
-    if given.key != "provider" or row is None:
-        return False
-    return row.keyless or any(inner.key == row.keyless_by for inner in given.body or ())
+def _sender(vocabulary: Vocabulary, given: Line) -> Row | None:
+    """The provider that a line names."""
+    rows = vocabulary.rows("provider").values() if given.key == "provider" else ()
+    return next((row for row in rows if given.value == named(row.name)), None)
 
 
 def block(kind: str, name: str, lines: Sequence[Line]) -> str:

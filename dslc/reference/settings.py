@@ -27,6 +27,8 @@ _TYPES = {
     "header_name": f"[header]({_VALUES}#headers)",
     "pattern": f"[pattern]({_VALUES}#patterns)",
     "event": f"[event]({_VALUES}#events)",
+    "template": f"[template]({_VALUES}#templates)",
+    "tool": f"[tool]({_VALUES}#tools)",
     "network": f"[network]({_VALUES}#networks)",
     "secret": f"[secret]({_VALUES}#secrets)",
     "name": f"[name]({_VALUES}#words-and-names)",
@@ -91,7 +93,12 @@ def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
         ("Type", _type(setting)),
         ("Required", "yes" if setting.required else ""),
         ("Default", "" if setting.required or _given(setting) == _NONE else _given(setting)),
-        ("Choices", listing(setting.choices) if setting.choices else ""),
+        ("Choices", listing(setting.choices) if setting.choices and setting.type != "template" else ""),
+        (
+            "Parts",
+            listing((f"{{{part}}}" for part in setting.choices or ()), "and") if setting.type == "template" else "",
+        ),
+        ("Form", setting.form_says or ""),
         ("Choices", _rows(setting, vocabulary)),
         ("Bounds", _bounds(setting)),
     ]
@@ -101,12 +108,22 @@ def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str,
     """How it stands to the others, whichever of them says so."""
     excluded = {*setting.excludes, *(other.name for other in siblings if setting.name in other.excludes)}
     one_of = next((other.one_of for other in siblings if setting.name in other.one_of), ())
+    others = [other.name for other in siblings if other.distinct and other.name != setting.name]
     return [
         ("Needs", listing(setting.needs, "and") if setting.needs else ""),
         ("Needs", f"one of {listing(setting.needs_one)}" if setting.needs_one else ""),
         ("Excludes", listing(sorted(excluded), "and") if excluded else ""),
         ("Needed", f"{listing(one_of)} must be given" if one_of else ""),
+        ("Items", f"of one family: {'; '.join(map(', '.join, setting.families))}" if setting.families else ""),
+        *(("Excludes", f"{code(other)} {listing(values)}") for other, values in setting.refuses),
+        ("Differs", f"from {listing(others)}" if setting.distinct and others else ""),
+        ("Says", _fills(setting)),
     ]
+
+
+def _fills(setting: Setting) -> str:
+    where = f"where {code(f'{{{setting.fills}}}')} of the template comes from" if setting.fills else ""
+    return f"{where}, which must have it" if setting.signed_only else where
 
 
 def _example(setting: Setting, vocabulary: Vocabulary) -> str:

@@ -85,6 +85,21 @@ The type of an event as its sender calls it, in quotes: {code("invoice.paid")}. 
 {LONGEST} characters.
 """
 
+_TEMPLATES = """
+## Templates
+
+What a signature covers, in quotes: text with parts of the request in braces, `"{timestamp}.{body}"`. `{body}` must be
+there, and no part twice. On its side towards `{body}`, `{id}` needs a separator: a request whose id holds that
+character is refused, for with another border between id and body the same signature would fit another delivery.
+"""
+
+_TOOLS = """
+## Tools
+
+The name of a [tool](tools.md), or a pattern in quotes in which `*` is any number of characters: `memory_search`,
+`"memory_*"`. A name with a dot in it is a tool of another server.
+"""
+
 _NETWORKS = """
 ## Networks
 
@@ -110,6 +125,8 @@ def values(vocabulary: Vocabulary) -> str:
         _HEADERS,
         _PATTERNS,
         _EVENTS,
+        _TEMPLATES,
+        _TOOLS,
         _NETWORKS,
         _secrets(vocabulary),
     )
@@ -123,9 +140,9 @@ def _durations() -> str:
     return f"""
 ## Durations
 
-Whole numbers, each with a unit: `90d`, `1h30m`, `250ms`; in quotes with blanks between, `"1h 30m"`. Units descend and
-are not repeated, a unit is never left out, and case matters. Months and years are those of Rust's humantime, 30.44 and
-365.25 days.
+Whole numbers, each with a unit: `90d`, `1h30m`, `250ms`; in quotes with blanks, `"1h 30m"`, `"90 days"`. Units
+descend and are not repeated, a unit is never left out, and case matters. Months and years are as in Rust's humantime,
+30.44 and 365.25 days.
 
 {table(("unit", "is"), rows)}
 

@@ -17,7 +17,7 @@ from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
 _LONGEST = 60  # characters of a text that are shown
-_TEXTS = {"string", "scalar"}
+_TEXTS = {"string", "scalar", "template"}
 _COLOURS = {"+": "\x1b[32m", "~": "\x1b[33m", "-": "\x1b[31m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
 

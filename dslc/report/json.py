@@ -79,7 +79,7 @@ def _fix(fix: Fix | None, source: Source) -> dict[str, Any] | None:
     if fix is None:
         return None
     edits = [{"span": _span(edit.span, source), "text": edit.text} for edit in fix.edits]
-    return {"message": fix.message, "edits": edits}
+    return {"message": fix.message, "safe": fix.safe, "edits": edits}
 
 
 def _applied(applied: Applied) -> dict[str, Any]:

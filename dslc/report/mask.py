@@ -1,19 +1,24 @@
 """Hides secrets in what a report shows of a file.
 
 It goes by the text alone, for a file that cannot be read may hold a secret too, and it rather hides too much: what
-follows a key that sounds like a secret is hidden unless it is a reference; when it is no closed string, up to the
-end of its line, and with the lines below that look like more of it, as those of a key in PEM form.
+follows a key that sounds like a secret, or that the catalogue calls one (`url` in `index postgres`), is hidden unless
+it is a reference; when it is no closed string, up to the end of its line, and with the lines below that look like more
+of it, as those of a key in PEM form. What a URL says of user and password is hidden wherever it stands.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
+from dslc.blocks import KINDS
+from dslc.catalog import Catalog
 from dslc.nearest import nearest
+from dslc.setting import Setting
 
 _PIECE = re.compile(
-    r'(?P<string>"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+(?:"""|\Z)|"(?:[^"\\\n]++|\\[^\n])*+"?|\'[^\'\n]*+\'?)'
+    r'(?P<string>"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)(?:"""|\Z)|"(?>(?:[^"\\\n]++|\\[^\n])*)"?|\'[^\'\n]*+\'?)'
     r"|(?P<comment>(?:#|//)[^\n]*+)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)"
     r"|(?P<mark>[\n\[\]=:,]|[{}]++)"
@@ -34,7 +39,17 @@ _OWN_LINE = re.compile(
     r"""[ \t]*+(?:[\r\n{}\[\]#]|//|\Z|["']?[A-Za-z_][A-Za-z0-9_-]*+["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}])"""
 )
 _BODY_ENDS = re.compile(r"^[ \t]*+}", re.MULTILINE)
-_KEY = re.compile(r"secret|token$|passw|credential|api_?key|private_?key|signing_?key", re.IGNORECASE)
+_KEY = re.compile(
+    r"secret|token$|passw|credential|authorization"
+    r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"""[^\s"']++""")
+_CONTINUED = re.compile(r"\\[ \t\r]*\Z")
+_HEADS = [[kind] for kind in KINDS]  # of a block that is called so, as `webhook secret { … }`
+_LOOKED_BACK = 60  # words in front of a key, among which the row is looked for whose option it is
+
+Stretch = tuple[int, int]
 
 
 @lru_cache(maxsize=4096)
@@ -42,19 +57,82 @@ def _is_secret(key: str) -> bool:
     return _KEY.search(key) is not None or nearest(key, ("secret",)) is not None
 
 
-def hidden(text: str) -> list[tuple[int, int]]:
+@cache
+def _options() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+    """By the names of options that are secrets in some rows, though they do not sound so: these rows, and those in
+    which they are none."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for row in (row for rows in Catalog.installed().families.values() for row in rows):
+        for option in _all(row.options):
+            if not _is_secret(option.name):
+                found.setdefault(option.name, (set(), set()))[option.type != "secret"].add(row.name)
+    return {name: (frozenset(rows), frozenset(others)) for name, (rows, others) in found.items() if rows}
+
+
+def _all(settings: Sequence[Setting]) -> Iterator[Setting]:
+    for setting in settings:
+        yield setting
+        yield from _all(setting.settings)
+
+
+def _is_option(key: str, words: Sequence[str]) -> bool:
+    """Whether a key is a secret in the row that was named last before it, as far as anyone can tell."""
+    if key not in _options():
+        return False
+    rows = (_names_row(key, word) for word in reversed(words[-_LOOKED_BACK:]))
+    return next((secret for secret in rows if secret is not None), False)
+
+
+@lru_cache(maxsize=4096)
+def _names_row(key: str, word: str) -> bool | None:
+    """Whether `word` is a row in which `key` is a secret, or nearly one; False where it is none, None for others."""
+    rows, others = _options()[key]
+    return False if word in others else True if nearest(word, sorted(rows)) else None
+
+
+def hidden(text: str) -> list[Stretch]:
     """The stretches of `text` that may be secrets, in order."""
-    found: list[tuple[int, int]] = []
-    awaits, near, more, depth, at = False, _NOTHING, False, 0, 0
+    return _merged([*_values(text), *_passwords(text)])
+
+
+def _merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+    found: list[Stretch] = []
+    for start, end in sorted(stretches):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _passwords(text: str) -> Iterator[Stretch]:
+    """User and password of every URL that has them."""
+    if "://" not in text:
+        return
+    for run in _RUN.finditer(text):
+        start, end = run.group().find("://"), run.group().rfind("@")
+        if 0 <= start < end and ":" in run.group()[start + 3 : end]:
+            yield run.start() + start + 3, run.start() + end
+
+
+def _values(text: str) -> list[Stretch]:
+    """What is given to keys that are secrets."""
+    found: list[Stretch] = []
+    words: list[str] = []
+    awaits, near, more, depth, at, inside = False, _NOTHING, False, 0, 0, 0
     while match := _PIECE.search(text, at):
         at = match.end()
         kind, piece = match.lastgroup, match.group()
+        if inside and kind == "string":  # `secret { value "…" }`
+            at = _value(text, match, found)
+            continue
+        inside = _depth(inside, match, begins=awaits and words[-2:-1] not in _HEADS)
         if near:
             awaits = piece in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
             near = near if kind == "comment" or piece == "\n" or _is_sign(match) else _after(piece)
         # A second string where only one belongs is hidden like the first.
         if not awaits and not (more and (kind == "string" or piece == ",")):
-            awaits = kind == "word" and _is_secret(piece)
+            awaits = kind == "word" and (_is_secret(piece) or _is_option(piece, words))
             if (more and piece == "{") or (kind == "string" and _is_secret_key(piece)):
                 near = _STRING
             more, depth = False, 0
@@ -68,7 +146,15 @@ def hidden(text: str) -> list[tuple[int, int]]:
         else:
             at = _value(text, match, found)
             awaits, more = depth > 0, depth == 0
+        if kind in {"word", "string"}:
+            words.append(piece.strip("\"'"))
     return found
+
+
+def _depth(depth: int, match: re.Match[str], *, begins: bool) -> int:
+    """How many braces of a secret's own group are open behind a piece, which may be the first of them."""
+    piece = match.group() if match.lastgroup == "mark" and (depth or begins) else ""
+    return max(depth + piece.count("{") - piece.count("}"), 0)
 
 
 def _is_sign(match: re.Match[str]) -> bool:
@@ -92,7 +178,7 @@ def _fills_line(text: str, match: re.Match[str]) -> bool:
     return match.lastgroup in {"word", "other"} and _ALONE.match(text, match.end()) is not None
 
 
-def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int:
+def _value(text: str, match: re.Match[str], found: list[Stretch]) -> int:
     """Hide what stands here, unless it is a reference. Returns where to go on."""
     if _REFERENCE.match(text, match.start()):
         return match.end() if match.lastgroup == "string" else _end_of(_WORD_END, text, match.end())
@@ -105,6 +191,8 @@ def _value(text: str, match: re.Match[str], found: list[tuple[int, int]]) -> int
             end = match.end()
     if end > match.end() or text[end - 1] not in "\"'":
         end = _further_lines(text, match, end)
+    while end < len(text) and _CONTINUED.search(text, max(match.start(), end - _ENDLESS), end):  # as in a shell
+        end = _end_of(_LINE_END, text, end + 1)
     found.append((match.start(), end))
     return end
 
@@ -132,10 +220,13 @@ def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
     return match.start() if match else len(text)
 
 
-def masked(text: str) -> str:
-    """`text` with every hidden character but line ends an asterisk, so that columns stay."""
+def masked(text: str, secrets: Iterable[Stretch] = ()) -> str:
+    """`text` with every hidden character but line ends an asterisk, so that columns stay.
+
+    `secrets`: stretches that are known to be secrets.
+    """
     pieces, at = [], 0
-    for start, end in hidden(text):
+    for start, end in _merged([*hidden(text), *secrets]):
         pieces += [text[at:start], re.sub(r"[^\r\n]", "*", text[start:end])]
         at = end
     return "".join([*pieces, text[at:]])

@@ -5,6 +5,7 @@ No source text is shown, so that no secret is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,13 @@ def _log(
 
 
 def _driver() -> dict[str, Any]:
-    from importlib.metadata import version
+    from importlib.metadata import metadata
 
-    return {"name": "dslc", "version": version("symbiont"), "rules": [_rule(code) for code in CODES]}
+    about = metadata("symbiont")
+    driver = {"name": "dslc", "version": about["Version"], "rules": [_rule(code) for code in CODES]}
+    # As soon as pyproject.toml names the project's public address in [project.urls].
+    addresses = [address.partition(", ")[2] for address in about.get_all("Project-URL") or ()]
+    return driver | ({"informationUri": addresses[0]} if addresses else {})
 
 
 def _rule(code: str) -> dict[str, Any]:
@@ -75,6 +80,7 @@ def _rule(code: str) -> dict[str, Any]:
     about = page(code)
     return {
         "id": code,
+        "name": "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", title)),
         "shortDescription": _message(title),
         "fullDescription": _message(about.what),
         "help": _message(f"{about.what}\n\n{about.why}\n\n`dslc explain {code}` shows examples."),
@@ -145,7 +151,11 @@ class _Files:
             for edit in fix.edits
         ]
         change = {"artifactLocation": self._file(file), "replacements": replacements}
-        return {"description": _message(fix.message), "artifactChanges": [change]}
+        return {
+            "description": _message(fix.message),
+            "artifactChanges": [change],
+            "properties": {"safe": fix.safe},
+        }
 
 
 def _message(text: str) -> dict[str, str]:

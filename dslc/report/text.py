@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,11 @@ _PLAIN = "\x1b[0m"
 
 def render(compilation: Compilation, view: View) -> str:
     """The whole report; it ends with the summary line and what can be done next."""
-    page = _Page({source.name: source for source in compilation.sources}, view.colour)
+    secrets: dict[str, list[Span]] = {}
+    for found in compilation.diagnostics:
+        if found.code == "P501":
+            secrets.setdefault(found.file, []).append(found.span)
+    page = _Page({source.name: source for source in compilation.sources}, secrets, view.colour)
     parts = [page.diagnostic(diagnostic) for diagnostic in shown(compilation.diagnostics)]
     parts += [f"{line}\n" for line in rest(compilation.diagnostics)]
     return "\n".join([*parts, summary(compilation), *_next(compilation, view)]) + "\n"
@@ -50,15 +54,19 @@ def _next(compilation: Compilation, view: View) -> list[str]:
     if not compilation.diagnostics:
         return []
     worst = min(compilation.diagnostics, key=lambda diagnostic: list(Severity).index(diagnostic.severity))
-    fixable = sum(diagnostic.fix is not None for diagnostic in compilation.diagnostics)
-    offers = [f"{fixable} fixable with `dslc check --fix`"] if fixable and view.applied is None else []
+    fixes = [diagnostic.fix for diagnostic in compilation.diagnostics if diagnostic.fix is not None]
+    safe = sum(fix.safe for fix in fixes)
+    offers = [f"{safe} fixable with `dslc check --fix`"] if safe and view.applied is None else []
+    if len(fixes) > safe:
+        offers.append(f"{len(fixes) - safe} {'more ' if offers else ''}with `--unsafe-fixes`, if the guess is right")
     return ["; ".join([*offers, f"more about a code: `dslc explain {worst.code}`"])]
 
 
 class _Page:
-    def __init__(self, sources: Mapping[str, Source], colour: bool) -> None:
+    def __init__(self, sources: Mapping[str, Source], secrets: Mapping[str, Sequence[Span]], colour: bool) -> None:
         self.sources = sources
         self.colour = colour
+        self._secrets = secrets
         self._masked: dict[str, str] = {}
 
     def diagnostic(self, diagnostic: Diagnostic) -> str:
@@ -73,11 +81,14 @@ class _Page:
         return "\n".join(lines) + "\n"
 
     def _excerpt(self, file: str, span: Span, arrow: str, sign: str, message: str, style: str) -> list[str]:
-        """Where it is, the line, and the ruler below it; only the place when the file is not text."""
+        """Where it is, the line, and the ruler below it; only the place when the file is not text.
+
+        No program holds NUL: such a file is something else, and its lines are not for a log.
+        """
         source = self.sources[file]
         at, end = source.position(span.start), source.position(span.end)
         place = f"  {self._paint(arrow, 'dim')} {visible(file)}:{at.line}:{at.column}"
-        if source.text is None or not source.data:
+        if source.text is None or not source.data or "\0" in source.text:
             return [place]
         line = self._line(source, at.line)
         last = end.column if end.line == at.line else len(line) + 1
@@ -99,7 +110,8 @@ class _Page:
         if source.name not in self._masked:
             from dslc.report.mask import masked  # not for a program without problems
 
-            self._masked[source.name] = masked(source.text or "")
+            known = source.indexes(edge for span in sorted(self._secrets.get(source.name, ())) for edge in span)
+            self._masked[source.name] = masked(source.text or "", zip(known, known, strict=True))
         return _lines(self._masked[source.name])[number - 1].removesuffix("\r")
 
     def _paint(self, text: str, style: str) -> str:

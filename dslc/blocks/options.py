@@ -1,0 +1,26 @@
+"""What the options of every row are made of that go together in some ways and not in others."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from dslc.blocks.block import Group
+from dslc.blocks.setting import field_name, settings_of
+from dslc.relations import lacking, misfits
+
+
+class Options(Group):
+    """The options of a row. They go together as `dslc check` says: both go by what their fields say of one another."""
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        settings = settings_of(type(self))
+        fields = {setting.name: field_name(setting.name) for setting in settings}
+        given = {name: getattr(self, field) for name, field in fields.items() if field in self.model_fields_set}
+        given = {name: value for name, value in given.items() if value is not None}
+        wrong = list(lacking(settings, given)) or list(misfits(settings, given))
+        if wrong:
+            raise ValueError("; ".join(f"{each.message}: {each.hint}" for each in wrong))
+        return self
