@@ -2,67 +2,75 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Protocol
+from typing import Final
 
-from runtime.http.chunked import Chunks
+from aiohttp import StreamReader
+from aiohttp.web_protocol import RequestPayloadError
+
 from runtime.http.head import CHUNKED
 from runtime.http.limits import Limits
 from runtime.http.problem import Problem
 
+MOST_FRAMING: Final = 16 * 1024
+"""Bytes of framing that a body may have beyond its own size: a body in chunks of one byte each costs as much to read
+as one six times as large."""
 
-class Gathered(Protocol):
-    """Is told that the body is whole, or will never be."""
+LEAST_FRAMING: Final = 5
+"""Bytes around each chunk: a digit and two line ends."""
 
-    def __call__(self, *, whole: bool) -> None: ...
-
-
-class Watch(Protocol):
-    """Knows the time. `now`: the event loop's, at most a second old."""
-
-    @property
-    def now(self) -> float: ...
+READ_AHEAD: Final = 512 * 1024
+"""Bytes that may have come and not been decoded yet: what the event loop reads at once, twice."""
 
 
 class Gathering:
-    """Gathers one body of `length` bytes, or `CHUNKED`, and never much more than `limit`; it began at `began`.
+    """Gathers one body of `length` bytes, or `CHUNKED`, from `content`; it began at `began`.
 
-    `body` is the future of it; it fails with a `Problem`. `size`: bytes so far.
+    `size`: bytes so far, which count among all `bodies` until it is let go.
     """
 
-    __slots__ = ("_chunks", "_limit", "_parts", "_tell", "_wanted", "began", "body", "size")
+    __slots__ = ("_bodies", "_content", "_length", "_received", "began", "size")
 
-    def __init__(self, length: int, limit: int, began: float, tell: Gathered) -> None:
-        self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.size = 0
+    def __init__(self, content: StreamReader, length: int, bodies: Bodies, began: float) -> None:
+        self._content = content
+        self._length = length
+        self._bodies = bodies
         self.began = began
-        self._wanted = length
-        self._limit = limit
-        self._tell = tell
-        self._parts: list[bytes] = []
-        self._chunks = Chunks() if length == CHUNKED else None
+        self._received = 0  # over the connection since it began, framing and all
+        self.size = 0
 
-    def feed(self, data: bytes) -> bytes | None:
-        """Take `data`; what follows the body once it is whole, None before and for a body that has failed."""
-        if self._chunks is not None:
-            return self._feed_chunks(self._chunks, data)
-        missing = self._wanted - self.size
-        if len(data) < missing:
-            self._parts.append(data)
-            self.size += len(data)
-            return None
-        self._parts.append(data[:missing])
-        self.size = self._wanted
-        self._succeed(b"".join(self._parts))
-        return data[missing:]
+    async def all(self, limit: int) -> bytes:
+        """The whole body. Raises `Problem`, also that of `fail`."""
+        parts: list[bytes] = []
+        chunked = self._length == CHUNKED
+        try:
+            while True:
+                part = (await self._content.readchunk())[0] if chunked else await self._content.readany()
+                if part:
+                    parts.append(part)
+                    self._add(len(part), limit)
+                elif self._content.at_eof():
+                    return b"".join(parts)
+                if chunked and len(parts) * LEAST_FRAMING > MOST_FRAMING + self.size:
+                    raise Problem("malformed_request")
+        except (RequestPayloadError, ConnectionError, RuntimeError):
+            # RuntimeError: the connection has gone before this began.
+            raise Problem("incomplete_body") from None
+
+    def note(self, size: int) -> None:
+        """So many bytes more have come over the connection: those of a line that never ends are in no chunk."""
+        self._received += size
+        if self._received > READ_AHEAD + MOST_FRAMING + 2 * self.size and self._length == CHUNKED:
+            self.fail(Problem("malformed_request"))
 
     def fail(self, problem: Problem) -> None:
-        """It will never be whole."""
-        if not self.body.done():
-            self.body.set_exception(problem)
-            self._parts.clear()
-            self._chunks = None
-            self._tell(whole=False)
+        """It will never be whole, and takes no more room."""
+        self.let_go()
+        self._content.set_exception(problem)
+
+    def let_go(self) -> None:
+        """It does not count any more."""
+        self._bodies.size -= self.size
+        self.size = 0
 
     def late(self, now: float, limits: Limits) -> bool:
         """Whether it takes too long, or comes too slowly: a sender must not hold a connection with a byte now and
@@ -70,33 +78,23 @@ class Gathering:
         passed = now - self.began
         return passed >= limits.body_seconds or (passed > limits.body_grace and self.size < passed * limits.body_rate)
 
-    def _feed_chunks(self, chunks: Chunks, data: bytes) -> bytes | None:
-        try:
-            rest = chunks.feed(data, self._limit)
-        except Problem as problem:
-            self.fail(problem)
-            return None
-        self.size = chunks.size
-        if self.size > self._limit:
-            self.fail(Problem("body_too_large"))
-            return None
-        if rest is not None:
-            self._succeed(chunks.body())
-        return rest
-
-    def _succeed(self, body: bytes) -> None:
-        self.body.set_result(body)
-        self._tell(whole=True)
+    def _add(self, more: int, limit: int) -> None:
+        if self.size + more > limit:
+            raise Problem("body_too_large")
+        if not self._bodies.hold(more, self):
+            raise Problem("overloaded")
+        self.size += more
 
 
 class Bodies:
-    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole."""
+    """The bodies in hand on all connections of a listener. `size`: their bytes. `gathering`: those not yet whole.
+    `now`: the event loop's time, at most a second old."""
 
-    __slots__ = ("_limits", "_watch", "gathering", "size")
+    __slots__ = ("_limits", "gathering", "now", "size")
 
-    def __init__(self, limits: Limits, watch: Watch) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._watch = watch
+        self.now = 0.0
         self.size = 0
         self.gathering: set[Gathering] = set()
 
@@ -111,10 +109,12 @@ class Bodies:
     def _make_room(self, more: int, by: Gathering | None) -> bool:
         """Give up those that come slowest, of those that have had the time to come: whoever sends at once what it has
         to send need not wait until the slow ones are given up for their own sake."""
-        limits, now = self._limits, self._watch.now
+        limits, now = self._limits, self.now
         while self.size + more > limits.gathered:
             others = [each for each in self.gathering if each is not by and now - each.began >= limits.body_grace]
             if not others:
                 return False
-            min(others, key=lambda each: each.size / (now - each.began + 1)).fail(Problem("overloaded"))
+            slowest = min(others, key=lambda each: each.size / (now - each.began + 1))
+            self.gathering.discard(slowest)
+            slowest.fail(Problem("overloaded"))
         return True

@@ -1,313 +1,464 @@
-"""One connection: requests from it in order, one at a time, and their answers."""
+"""One connection: aiohttp's, with the bounds and the manners that aiohttp does not have.
+
+aiohttp reads requests and hands them on one at a time, in order. What is added: how long a head, an idle connection
+and an unread answer may last, who gives way when all connections are taken, what a half-closed connection still gets,
+that nothing is read ahead of what is handled, and that a refusal arrives before the connection ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from math import inf
-from typing import cast
+from typing import Any, Final, cast
 
 import structlog
+from aiohttp import StreamReader, web
+from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_parser import HttpRequestParserPy
+from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError
 
-from runtime.http.buffer import Buffer
-from runtime.http.drive import drive
-from runtime.http.intake import Intake
-from runtime.http.listener import Listener
+from runtime.http.address import network
+from runtime.http.body import Bodies, Gathering
+from runtime.http.crowd import Crowd, Group
+from runtime.http.limits import Limits
 from runtime.http.problem import Problem
-from runtime.http.request import Request
-from runtime.http.response import CONTINUE, Response, failure, render
+from runtime.http.response import Response, Written, failure, render
 
 log = structlog.get_logger("symbiont.http")
 
-BURST = 16
-"""Requests of one connection that are begun before others have their turn."""
+READ_AT_ONCE: Final = 64 * 1024
+"""Bytes of a body that aiohttp keeps before it reads on, and a sixteenth as many chunks."""
+NEVER: Final = 365 * 24 * 3600.0
+"""aiohttp's own limit of idle connections, in seconds: ours comes first."""
+TURNED_AWAY: Final = 64
+"""Connections for which there is no room and which are left to read that; more than these are closed at once."""
+
+Refuse = Callable[[Problem, str | None], Response]
+"""Answers what never became a request, given its problem and the address at the connection's other end."""
 
 
-class Connection(asyncio.Protocol):
-    """`deadline`: when `expire` is due, in the event loop's seconds.
+def parses_strictly() -> bool:
+    """Whether aiohttp has its parser in C, llhttp's, here: the one in Python, which it takes in its place, is another
+    one, and it is not the one that tests hold."""
+    return HttpRequestParser is not HttpRequestParserPy
 
-    At any time it is in one of these: between requests; in a head (`_heading`); handling a request (`_request`), of
-    which it may be gathering the body (`_intake`); skipping a refused body (`_skip`); or lingering, with everything
-    said. `_group` is told when it begins and when it ends to wait for its peer.
-    """
+
+def say(problem: Problem, _peer: str | None) -> Response:
+    """The plain answer to `problem`."""
+    return failure(problem)
+
+
+class State(Enum):
+    """What a connection does. `IDLE`: nothing of a next request has come. `HEAD`: a part of a head has. `WORKING`: a
+    request is handled, or its body awaited. `SKIPPING`: the rest of a refused body is read. `LINGERING`: everything
+    has been said, and what still comes is thrown away. `GONE`: it has ended."""
+
+    IDLE = auto()
+    HEAD = auto()
+    WORKING = auto()
+    SKIPPING = auto()
+    LINGERING = auto()
+    GONE = auto()
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the connections of one listener share. `now`: the event loop's time, at most a second old. `draining`: the
+    listener stops. `empty`: no connection is open."""
+
+    limits: Limits
+    refuse: Refuse = say
+    behind_proxies: bool = False
+    now: float = 0.0
+    draining: bool = False
+    open: set[Connection] = field(default_factory=set)
+    empty: asyncio.Event = field(default_factory=asyncio.Event)
+    bodies: Bodies = field(init=False)
+    crowd: Crowd = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bodies = Bodies(self.limits)
+        self.crowd = Crowd(self.limits.connections)
+
+
+class Connection(web.RequestHandler):
+    """`deadline`: when `expire` is due, in the event loop's seconds. `peer`: the address at the other end."""
 
     __slots__ = (
-        *("_advancing", "_buffer", "_ended", "_gives_way", "_group", "_heading", "_intake", "_lingering", "_lost"),
-        *("_peer", "_reading", "_request", "_scheduled", "_server", "_skip", "_transport", "_writable", "deadline"),
+        *(
+            "_chunked",
+            "_content",
+            "_ended",
+            "_failed",
+            "_gathering",
+            "_group",
+            "_head_size",
+            "_held",
+            "_link",
+            "_over",
+            "_shared",
+        ),
+        *("_state", "deadline", "peer"),
     )
 
-    def __init__(self, server: Listener) -> None:
+    def __init__(self, server: web.Server, shared: Shared) -> None:
+        limits = shared.limits
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=NEVER,
+            tcp_keepalive=False,
+            access_log=cast("Any", None),
+            lingering_time=limits.linger_seconds,
+            read_bufsize=READ_AT_ONCE,
+        )
+        # One request at a time: of what comes in one piece, what precedes an error would be lost with it otherwise.
+        self._parser = HttpRequestParser(
+            self,
+            self._loop,
+            READ_AT_ONCE,
+            max_line_size=limits.line,
+            max_field_size=limits.head,
+            max_headers=limits.fields,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=1,
+        )
         self.deadline = inf
-        self._server = server
-        self._peer: str | None = None
-        self._buffer = Buffer()
-        self._intake = Intake(self, self._buffer, server)
-        self._request: Request | None = None
-        self._skip = 0
-        self._heading = False
-        self._lingering = False
-        self._gives_way = False  # another one needs its place
+        self.peer: str | None = None
+        self._shared = shared
+        self._state = State.IDLE
+        self._group: Group | None = None
+        self._content: StreamReader | None = None  # of the request that is handled, or was last
+        self._chunked = False
+        self._gathering: Gathering | None = None
+        self._head_size = 0
         self._ended = False  # the peer sends no more
-        self._lost = False
-        self._reading = True
-        self._writable = True
-        self._advancing = False
-        self._scheduled = False  # it goes on when others have had their turn
+        self._held = False  # nothing is read until what is here has been handled
+        self._failed = False  # what came is not HTTP
+        self._over: asyncio.Future[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for its next request, and nothing of that has come."""
+        return self._state is State.IDLE
 
     # What the event loop says.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's by their methods only.
-        self._transport = cast("asyncio.Transport", transport)
+        self._link = cast("asyncio.Transport", transport)
+        shared = self._shared
         peer = transport.get_extra_info("peername")
-        self._peer = peer[0] if isinstance(peer, tuple) else None
-        group = self._server.admit(self, self._peer)
-        if group is None:
-            self._transport.write(render(self._server.refuse(Problem("overloaded"), self._peer), alive=False))
-            self._gives_way = True
-            self.close()
+        self.peer = peer[0] if isinstance(peer, tuple) else None
+        shared.open.add(self)
+        shared.empty.clear()
+        self._group = shared.crowd.join(self, None if shared.behind_proxies else network(self.peer))
+        if self._group is None:
+            self._ended = len(shared.open) > shared.limits.connections + TURNED_AWAY
+            self.refuse(Problem("overloaded"))
             return
-        self._group = self._intake.group = group
-        self.deadline = self._server.now + self._server.limits.head_seconds
-        if self._server.draining:
+        super().connection_made(transport)
+        self.deadline = shared.now + shared.limits.head_seconds
+        if shared.draining:
             # Accepted at the very moment of the stop.
-            self.close()
+            self.force_close()
 
     def data_received(self, data: bytes) -> None:
-        if self._lingering:
+        if self._state is State.LINGERING:
             return
-        if self._skip:
-            skipped, self._skip = self._skip, max(0, self._skip - len(data))
-            data = data[skipped:]
-            if self._skip or not data:
-                if not self._skip:
-                    self._wait()
-                return
-        if self._intake.gathering is not None:
-            rest = self._intake.feed(data)
-            if rest is None:
-                return
-            data = rest
-        if data:
-            self._buffer.add(data)
-            self._advance()
+        # The body that this may be a part of.
+        content = self._messages[-1][1] if self._messages else self._content
+        if content is not None and content.is_eof():
+            content = None
+        if not self._parse(data, content):
+            return
+        if content is not None and not content.is_eof():
+            self._note_body(content, len(data))
+        elif self._state is State.WORKING:
+            if content is None or self._messages:
+                self._hold()
+        elif self._messages:
+            self._work()
+            if len(self._messages) > 1:
+                self._hold()
+        elif content is not None:
+            self._rest(unread=False)
+        else:
+            self._read_head(len(data))
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> bool:  # type: ignore[override]
         """The peer sends no more, and may well wait for answers."""
         self._ended = True
-        self._intake.fail(Problem("incomplete_body"))
-        if self._request is None and not self._buffer:
-            self.close()
-        else:
-            self._advance()
+        if self._state is State.LINGERING:
+            self._link.close()
+        elif self._gathering is not None:
+            self._gathering.fail(Problem("incomplete_body"))
+        elif self._state is not State.WORKING:
+            self.force_close()
         # It is closed here and nowhere else.
         return True
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
-        self._server.forget(self, None if self._gives_way else self._group)
-        self._intake.fail(Problem("incomplete_body"))
+    def connection_lost(self, exc: BaseException | None) -> None:
+        shared = self._shared
+        self._state = State.GONE
+        self.deadline = inf
+        shared.open.discard(self)
+        if not shared.open:
+            shared.empty.set()
+        if self._group is not None:
+            shared.crowd.leave(self, self._group)
+            self._group = None
+        if self._gathering is not None:
+            self._gathering.fail(Problem("incomplete_body"))
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+        super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """A sender that asks and never reads is not asked further, or its answers would fill the memory."""
-        self._writable = False
-        self.deadline = self._server.now + self._server.limits.write_seconds
-        if not self._gives_way:
+        super().pause_writing()
+        self.deadline = self._shared.now + self._shared.limits.write_seconds
+        if self._group is not None:
             self._group.wait(self)
 
     def resume_writing(self) -> None:
-        self._writable = True
-        if self._lingering or self._gives_way:
-            return
-        if self._request is None:
-            self._heading = False
-            self._wait()
-            self._advance()
-            return
-        self.deadline = inf
-        if self._intake.gathering is None:
-            self._group.work(self)
+        super().resume_writing()
+        if self._state is State.WORKING:
+            self.deadline = inf
+            if self._group is not None and self._gathering is None:
+                self._group.work(self)
 
-    # What the server says.
+    # What the listener says.
 
     def look(self, now: float) -> None:
         """See whether the deadline has passed, or that of a body."""
-        gathering = self._intake.gathering
         if now >= self.deadline:
             self.expire()
-        elif gathering is not None and gathering.late(now, self._server.limits):
-            gathering.fail(Problem("timeout"))
+        elif self._gathering is not None and self._gathering.late(now, self._shared.limits):
+            self._gathering.fail(Problem("timeout"))
 
     def expire(self) -> None:
         """The deadline has passed."""
-        if self._lingering or not self._writable:
-            self._transport.abort()
-        elif self._heading:
-            self._fail(Problem("timeout"))
+        if self._state is State.LINGERING or self.writing_paused:
+            self._link.abort()
+        elif self._state is State.HEAD:
+            self.refuse(Problem("timeout"))
         else:
-            self.close()
+            self.force_close()
 
     def give_way(self) -> None:
         """Another connection needs the place: end at once, and tell a sender whose body was awaited."""
-        self._gives_way = True
-        if self._intake.gathering is not None:
-            self._intake.fail(Problem("overloaded"))
-        elif self._lingering or not self._writable:
-            self._transport.abort()
+        self._group = None
+        if self._gathering is not None:
+            self._gathering.fail(Problem("overloaded"))
+        elif self._state is State.LINGERING or self.writing_paused:
+            self._link.abort()
         else:
-            self.close()
-
-    @property
-    def idle(self) -> bool:
-        """Whether it waits for its next request, and nothing of that has come."""
-        return self._request is None and not self._heading and not self._lingering and not self._skip
+            self.force_close()
 
     def drain(self) -> None:
-        """The server stops: close once nothing is under way."""
-        if self.idle and not self._buffer:
-            self.close()
+        """The listener stops: close once nothing is under way."""
+        if self._state is State.IDLE:
+            self.force_close()
 
-    def close(self, *, at_once: bool = False) -> None:
-        """End the connection when the peer has read what was said, or could have; `at_once`: without that."""
-        if at_once:
-            self._transport.abort()
-            return
-        limits = self._server.limits
-        self._lingering = True
-        self.deadline = self._server.now + (limits.linger_seconds if self._gives_way else limits.write_seconds)
-        self._transport.close()
+    def abort(self) -> None:
+        """End without what has not been sent yet."""
+        self._link.abort()
 
     # Requests.
 
-    def _advance(self) -> None:
-        """Begin the requests that are here, each when the one before it has been answered."""
-        if self._advancing or self._scheduled:
-            return
-        self._advancing = True
-        try:
-            for _ in range(BURST):
-                if self._request is not None or self._lingering or self._lost or not self._writable or self._skip:
-                    return
-                if not self._begin():
-                    self._await_more()
-                    return
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._advance_later)
-        except Problem as problem:
-            self._fail(problem)
-        finally:
-            self._advancing = False
-            self._read_or_not()
+    def begin(self, content: StreamReader, *, chunked: bool) -> None:
+        """A request is handed on, with this body."""
+        self._content = content
+        self._chunked = chunked
+        self._work()
+        if self._held and not content.is_eof():
+            self._read_on()
 
-    def _advance_later(self) -> None:
-        self._scheduled = False
-        self._advance()
+    def check_body(self) -> None:
+        """Raises `Problem` for a body that will never be whole."""
+        if self._content is not None and not self._content.is_eof():
+            if self._messages:
+                raise Problem("malformed_request")
+            if self._ended or self._state is State.GONE:
+                raise Problem("incomplete_body")
 
-    def _begin(self) -> bool:
-        """Begin the next request; False when its head is not here yet. Raises `Problem`."""
-        head = self._buffer.head(self._server.limits)
-        if head is None:
-            return False
-        self._heading = False
-        self.deadline = inf
-        self._intake.asked = False
-        self._request = request = Request(head, self._peer, self._intake)
-        self._group.work(self)
-        drive(self._server.handler(request), self._answer)
-        return True
-
-    # What the intake of its bodies asks of it.
-
-    @property
-    def ended(self) -> bool:
-        """No more will come."""
-        return self._ended or self._lost
-
-    def say_go_on(self) -> None:
-        """Tell a sender that waits to be told."""
-        self._transport.write(CONTINUE)
-
-    def read_on(self) -> None:
-        """There is nothing any more that has to be handled first."""
-        self._read_or_not()
-
-    # Answers.
-
-    def _answer(self, result: Response | BaseException) -> None:
-        """Write the answer to the request that is handled, and go on with the next one."""
-        request, self._request = self._request, None
-        assert request is not None
-        head = request.head
-        behind = self._intake.finish(head)
-        if self._lost:
-            return
-        if not isinstance(result, Response):
-            log.error("a request could not be handled", exc_info=result)
-            result = failure(Problem("internal_error"))
-        alive = head.keep_alive and not result.close and behind is not None and not self._server.draining
-        self._transport.write(render(result, alive=alive, minor=head.minor, without_body=head.method == "HEAD"))
-        if not alive:
-            self._end(quiet=behind == 0)
-            return
-        if behind:
-            self._skip = behind - len(self._buffer.take(behind))
-        self._wait()
-        if not self._advancing:
-            self._advance()
-
-    def _fail(self, problem: Problem) -> None:
-        """Answer what is no request, and end."""
-        self._intake.broken = True
-        self._transport.write(render(self._server.refuse(problem, self._peer), alive=False))
-        self._end(quiet=False)
-
-    def _end(self, *, quiet: bool) -> None:
-        """Everything has been said. What the sender still sends is let pass for a while, or it could not read it;
-        `quiet`: nothing is to come that we know of."""
-        quiet = quiet and self._reading and not self._buffer
-        self._buffer.clear()
-        if self._ended or self._gives_way or quiet or not self._transport.can_write_eof():
-            self.close()
-            return
-        self._lingering = True
-        self._transport.write_eof()
-        self._read_or_not()
-        self._group.wait(self)
-        self.deadline = self._server.now + self._server.limits.linger_seconds + 1
-
-    # Waiting.
-
-    def _wait(self) -> None:
-        """Nothing is under way: wait for the next request."""
-        server = self._server
-        if not self._writable:
-            return
-        if self._skip:
-            self.deadline = server.now + server.limits.body_seconds
+    def begin_body(self, gathering: Gathering) -> None:
+        """A body is awaited."""
+        self._gathering = gathering
+        if self._group is not None:
             self._group.wait(self)
-        elif server.draining:
-            self.close()
-        else:
-            self.deadline = server.now + server.limits.idle_seconds
-            self._group.rest(self)
 
-    def _await_more(self) -> None:
-        """The next head is not here yet, or not whole."""
-        if self._ended:
-            self.close()
-        elif not self._buffer:
-            if self._server.draining:
+    def end_body(self) -> None:
+        """It has come, or never will."""
+        self._gathering = None
+        if self._group is not None and not self.writing_paused:
+            self._group.work(self)
+
+    def write(self, data: bytes) -> None:
+        """Write at once what is no answer yet."""
+        self._link.write(data)
+
+    def refuse(self, problem: Problem) -> None:
+        """Answer what never became a request, and end."""
+        self._link.write(render(self._shared.refuse(problem, self.peer), alive=False))
+        self._linger()
+
+    def refused(self, problem: Problem) -> web.StreamResponse:
+        """The answer to what is no request; the connection ends after it."""
+        self._failed = True
+        return Written(self._shared.refuse(problem, self.peer), alive=False)
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """The answer to what is no request (400), or made its handler fail."""
+        if status == 400:
+            return self.refused(_problem(exc, self._shared.limits))
+        self._failed = True
+        log.error("a request could not be handled", exc_info=exc)
+        if request.writer.output_size:
+            raise ConnectionResetError("a part of another answer has been sent")
+        return Written(failure(Problem("internal_error")), alive=False)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        if self._chunked:
+            # aiohttp's parser keeps the last line of a trailer, and reads it as the first header of the next request.
+            resp.force_close()
+        answered = await super().finish_response(request, resp, start_time)
+        if self._state is State.GONE or answered[1]:
+            return answered
+        content = self._content
+        unread = content is not None and not content.is_eof()
+        if not resp.keep_alive:
+            if (unread or self._failed or self._messages or self._held) and not self._ended and self._group is not None:
+                await self._wait_to_be_read()
+            elif unread:
+                self.force_close()
+        elif not self._messages:
+            if self._ended or self._shared.draining:
                 self.close()
-        elif not self._heading:
-            self._heading = True
-            self._group.wait(self)
-            self.deadline = self._server.now + self._server.limits.head_seconds
+            self._rest(unread=unread)
+        return answered
 
-    def _read_or_not(self) -> None:
-        """Read on unless what is here already has to wait."""
-        busy = self._scheduled or (self._request is not None and self._intake.gathering is None)
-        reading = (self._lingering or self._writable) and not (busy and self._buffer)
-        if reading != self._reading and not self._lost:
-            self._reading = reading
-            act: Callable[[], None] = self._transport.resume_reading if reading else self._transport.pause_reading
-            act()
+    # What is done next.
+
+    def _parse(self, data: bytes, content: StreamReader | None) -> bool:
+        """Queue the requests that have come, as many as aiohttp lets wait; it asks for more itself. `content`: the body
+        that has come in part. True unless there was nothing new, or it ended the connection."""
+        messages = self._messages
+        before = len(messages)
+        try:
+            super().data_received(data)
+            ended = content is not None and content.is_eof()
+            while ended or (
+                before < len(messages) < MAX_MSG_QUEUE_SIZE and isinstance(messages[-1][0], RawRequestMessage)
+            ):
+                ended, before = False, len(messages)
+                super().data_received(b"")
+        except Exception:
+            # What the parser itself does not foresee, such as a target that it cannot take apart.
+            log.exception("a request could not be read")
+            if self._state is State.WORKING or messages:
+                self._link.abort()
+            else:
+                self.refuse(Problem("malformed_request"))
+            return False
+        return bool(data)
+
+    def _note_body(self, content: StreamReader, size: int) -> None:
+        """`size` bytes of a body that is not whole yet have come."""
+        if self._gathering is not None:
+            self._gathering.note(size)
+            if self._messages and self._messages[-1][1] is not content:
+                # Nothing can follow it but what is wrong with it.
+                self._gathering.fail(Problem("malformed_request"))
+
+    def _work(self) -> None:
+        """A request is here: nothing of its peer's is waited for."""
+        self._state = State.WORKING
+        self._head_size = 0
+        self.deadline = inf
+        if self._group is not None:
+            self._group.work(self)
+
+    def _rest(self, *, unread: bool) -> None:
+        """Nothing is under way but what is left of a body: wait for the next request."""
+        limits = self._shared.limits
+        self._state = State.SKIPPING if unread else State.IDLE
+        self.deadline = self._shared.now + (limits.body_seconds if unread else limits.idle_seconds)
+        if self._group is not None:
+            if unread:
+                self._group.wait(self)
+            else:
+                self._group.rest(self)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._held:
+            self._held = False
+            self._resume_transport_reading()
+
+    def _hold(self) -> None:
+        """Read no further: what is here already has to be handled first."""
+        self._held = True
+        self._pause_transport_reading()
+
+    def _read_head(self, size: int) -> None:
+        """`size` bytes of a head have come."""
+        if self._state is not State.HEAD:
+            self._state = State.HEAD
+            self.deadline = self._shared.now + self._shared.limits.head_seconds
+            if self._group is not None:
+                self._group.wait(self)
+        self._head_size += size
+        if self._head_size > self._shared.limits.head:
+            self.refuse(Problem("headers_too_large"))
+
+    async def _wait_to_be_read(self) -> None:
+        """Let the sender read why it is refused before the connection ends."""
+        self._over = self._loop.create_future()
+        self._linger()
+        await self._over
+        self.force_close()
+
+    def _linger(self) -> None:
+        """Everything has been said. What the sender still sends is let pass for a while, or it could not read it."""
+        self._state = State.LINGERING
+        self.deadline = self._shared.now + self._shared.limits.linger_seconds + 1
+        if self._group is not None:
+            self._group.wait(self)
+        if self._ended or not self._link.can_write_eof():
+            self._link.close()
+            return
+        self._link.write_eof()
+        # Whatever it was that nothing was read for, it does not count any more.
+        self._resume_transport_reading()
+
+
+def _problem(error: BaseException | None, limits: Limits) -> Problem:
+    """What the parser found, in our words. Its own repeat, behind an empty line, what was sent."""
+    if isinstance(error, LineTooLong):
+        return Problem("target_too_long" if error.args[1] == limits.line else "headers_too_large")
+    said = str(getattr(error, "message", "")).partition("\n\n")[0]
+    for word, name in _WORDS.items():
+        if word in said:
+            return Problem(name)
+    return Problem("malformed_request")
+
+
+_WORDS: Final = {
+    "Too many headers": "headers_too_large",
+    "HTTP version": "version_not_supported",
+    "PRI/Upgrade": "version_not_supported",
+    "Content-Length": "ambiguous_length",
+    "Transfer-Encoding": "ambiguous_length",
+    "'Host'": "ambiguous_host",
+}

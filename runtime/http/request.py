@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from asyncio import Future
-from typing import Protocol
+from aiohttp import StreamReader
 
+from runtime.http.body import Bodies, Gathering
+from runtime.http.connection import Connection
 from runtime.http.head import Head
-
-
-class Source(Protocol):
-    """Where a request's body comes from: its connection's `Intake`."""
-
-    def body(self, head: Head, limit: int, /) -> bytes | Future[bytes]:
-        """The body, at once when it is here already. Raises `Problem`."""
+from runtime.http.problem import Problem
+from runtime.http.response import CONTINUE
 
 
 class Request:
     """`head`: see `Head`. `peer`: the address at the socket's other end, a proxy's where there is one; None for a
-    socket without addresses."""
+    socket without addresses. `failed`: its body cannot be had, so where the next request begins is not known."""
 
-    __slots__ = ("_source", "head", "peer")
+    __slots__ = ("_asked", "_bodies", "_connection", "_content", "_held", "failed", "head", "peer")
 
-    def __init__(self, head: Head, peer: str | None, source: Source) -> None:
+    def __init__(self, head: Head, content: StreamReader, connection: Connection, bodies: Bodies) -> None:
         self.head = head
-        self.peer = peer
-        self._source = source
+        self.peer = connection.peer
+        self.failed = False
+        self._content = content
+        self._connection = connection
+        self._bodies = bodies
+        self._asked = False
+        self._held = 0  # bytes of the body that count among all bodies
 
     async def read(self, limit: int) -> bytes:
         """The raw body, called once. Nothing of it is kept before.
@@ -33,5 +34,53 @@ class Request:
         does not come, `malformed_request` when it is not chunked as it says, `overloaded` when all bodies together
         are too large. The connection ends after the answer then.
         """
-        body = self._source.body(self.head, limit)
-        return body if isinstance(body, bytes) else await body
+        length = self.head.length
+        if self._asked or not length:
+            return b""
+        self._asked = True
+        try:
+            if length > limit:
+                raise Problem("body_too_large")
+            if length > 0 and self._content.is_eof():
+                return self._take(length)
+            return await self._gather(limit)
+        except Problem:
+            self.failed = True
+            raise
+
+    def let_go(self) -> None:
+        """The request has been handled, and its body takes no more room."""
+        self._bodies.size -= self._held
+        self._held = 0
+
+    def unread(self) -> int | None:
+        """Bytes of the body that nobody asked for and that may still come; None when they are not known."""
+        if self.failed:
+            return None
+        if self._asked or self._content.is_eof():
+            return 0
+        return None if self.head.length < 0 or self.head.expects else self.head.length
+
+    def _take(self, length: int) -> bytes:
+        """The body that is here already."""
+        if not self._bodies.hold(length):
+            raise Problem("overloaded")
+        self._held = length
+        return self._content.read_nowait()
+
+    async def _gather(self, limit: int) -> bytes:
+        connection, bodies = self._connection, self._bodies
+        connection.check_body()
+        gathering = Gathering(self._content, self.head.length, bodies, bodies.now)
+        bodies.gathering.add(gathering)
+        connection.begin_body(gathering)
+        if self.head.expects and not self._content.total_bytes:
+            connection.write(CONTINUE)
+        try:
+            body = await gathering.all(limit)
+            self._held, gathering.size = gathering.size, 0
+            return body
+        finally:
+            bodies.gathering.discard(gathering)
+            gathering.let_go()
+            connection.end_body()

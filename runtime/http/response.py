@@ -9,6 +9,8 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 import msgspec
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from runtime.http.problem import Problem
 
@@ -28,6 +30,27 @@ class Response(NamedTuple):
     body: bytes
     extra: bytes = b""
     close: bool = False
+
+
+class Written(web.StreamResponse):
+    """A `Response` as aiohttp sends it: rendered once, and written in one piece."""
+
+    def __init__(self, response: Response, *, alive: bool, minor: int = 1, without_body: bool = False) -> None:
+        """See `render`. Nothing of aiohttp's own state is made: it is for headers, which are in `response`."""
+        self._keep_alive = alive
+        self._data = render(response, alive=alive, minor=minor, without_body=without_body)
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Write it. Raises ConnectionError when the connection has ended."""
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the connection has ended")
+        transport.write(self._data)
+        await request.writer.drain()
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """It has been written."""
 
 
 def failure(problem: Problem) -> Response:

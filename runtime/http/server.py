@@ -4,92 +4,168 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Awaitable, Callable
 
-from runtime.http.address import network
-from runtime.http.body import Bodies
-from runtime.http.connection import Connection
-from runtime.http.crowd import Crowd, Group
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+
+from runtime.http.connection import Connection, Refuse, Shared, say
+from runtime.http.head import CHUNKED, head_of
 from runtime.http.limits import Limits
-from runtime.http.listener import Handler, Link, Refuse
 from runtime.http.problem import Problem
-from runtime.http.response import Response, failure
+from runtime.http.request import Request
+from runtime.http.response import Response, Written
 
 SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one look for all of them costs less than a timer for each request."""
+END_SECONDS = 0.05
+"""How long a handler that is cancelled at the end of a stop may take to end, twice."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+"""Answers a request."""
+Make = Callable[..., web.BaseRequest]
+"""Makes aiohttp's request of what its parser read."""
 
 
-def _say(problem: Problem, _peer: str | None) -> Response:
-    return failure(problem)
+class Listener(web.Server):
+    """aiohttp's server with bounds, see `Limits`. `shared`: what its connections share."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        shared: Shared,
+        make: Make | None = None,
+    ) -> None:
+        super().__init__(handler, request_factory=self._begin)
+        self.shared = shared
+        self._make = make or self._make_request
+        shared.now = shared.bodies.now = self._loop.time()
+        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def __call__(self) -> Connection:
+        return Connection(self, self.shared)
+
+    def pre_shutdown(self) -> None:
+        """No more connections come: let those end on which nothing is under way."""
+        self.shared.draining = True
+        for connection in list(self.shared.open):
+            connection.drain()
+
+    async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - aiohttp's name
+        """Wait for the requests under way, at most `timeout` seconds; then cut off what is left."""
+        shared = self.shared
+        if shared.open:
+            shared.empty.clear()
+            try:
+                async with asyncio.timeout(timeout):
+                    await shared.empty.wait()
+            except TimeoutError:
+                await super().shutdown(END_SECONDS)
+                for connection in list(shared.open):
+                    connection.abort()
+                if shared.open:
+                    await shared.empty.wait()
+        self._timer.cancel()
+
+    def _begin(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        assert isinstance(protocol, Connection)
+        protocol.begin(payload, chunked=bool(message.chunked))
+        return self._make(message, payload, protocol, writer, task)
+
+    def _sweep(self) -> None:
+        shared = self.shared
+        shared.now = shared.bodies.now = now = self._loop.time()
+        for connection in list(shared.open):
+            connection.look(now)
+        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+
+class _Raw(web.BaseRequest):
+    """aiohttp's request, without what is only asked of it where there is an application: its making costs as much as
+    all our checks of the head."""
+
+    def __init__(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> None:
+        assert isinstance(protocol, Connection)
+        self.parsed = message
+        self.body = self._payload = payload
+        self.connection = self._protocol = protocol
+        self._cache = {}
+        self._payload_writer = writer
+        self._task = task
 
 
 class Server:
     """Serves HTTP/1.1 on a bound socket.
 
-    `connections`: all that are open. `bodies`: those in hand. `now`: the event loop's time, at most a second old.
-    `draining`: it has been asked to stop.
+    `connections`: all that are open. `bodies`: those in hand.
     """
 
     def __init__(
-        self, handler: Handler, limits: Limits | None = None, *, refuse: Refuse = _say, behind_proxies: bool = False
+        self, handler: Handler, limits: Limits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
     ) -> None:
         """`refuse` answers each request that never came to the handler. `behind_proxies`: the address at the other end
         is that of a proxy of ours, so it says nothing of who it is that holds many connections."""
-        self.handler = handler
-        self.refuse = refuse
-        self.limits = limits or Limits()
-        self.now = 0.0
-        self.bodies = Bodies(self.limits, self)
-        self.draining = False
-        self.connections: set[Link] = set()
-        self._behind_proxies = behind_proxies
-        self._crowd = Crowd(self.limits.connections)
-        self._empty = asyncio.Event()
+        self._handler = handler
+        self._shared = Shared(limits or Limits(), refuse, behind_proxies)
+        self.limits = self._shared.limits
+        self.bodies = self._shared.bodies
+        self.connections = self._shared.open
+        self._listener: Listener | None = None
         self._listening: asyncio.Server | None = None
-        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, listener: socket.socket, *, backlog: int = 1024) -> None:
         """Accept connections on `listener`."""
+        self._listener = Listener(self._handle, self._shared, make=_Raw)
         loop = asyncio.get_running_loop()
-        self.now = loop.time()
-        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
-        self._listening = await loop.create_server(lambda: Connection(self), sock=listener, backlog=backlog)
+        self._listening = await loop.create_server(self.accept, sock=listener, backlog=backlog)
+
+    def accept(self) -> Connection:
+        """The protocol of a new connection."""
+        assert self._listener is not None
+        return self._listener()
 
     async def close(self, seconds: float) -> None:
         """Accept no more, and wait for the requests under way, at most `seconds`; then cut off what is left."""
-        self.draining = True
-        if self._listening is not None:
-            self._listening.close()
-        for connection in list(self.connections):
-            connection.drain()
-        if self.connections:
-            self._empty.clear()
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._empty.wait()
-            except TimeoutError:
-                for connection in list(self.connections):
-                    connection.close(at_once=True)
-                await self._empty.wait()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._listener is None or self._listening is None:
+            return
+        self._listening.close()
+        self._listener.pre_shutdown()
+        await self._listener.shutdown(seconds)
 
-    # What connections say.
-
-    def admit(self, connection: Link, peer: str | None) -> Group | None:
-        """A new connection; None when there is no room for it."""
-        self.connections.add(connection)
-        return self._crowd.join(connection, None if self._behind_proxies else network(peer))
-
-    def forget(self, connection: Link, group: Group | None) -> None:
-        """It is gone. `group`: where it still counts."""
-        self.connections.discard(connection)
-        if group is not None:
-            self._crowd.leave(connection, group)
-        if not self.connections:
-            self._empty.set()
-
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.now = now = loop.time()
-        for connection in list(self.connections):
-            connection.look(now)
-        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+    async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
+        assert isinstance(raw, _Raw)
+        connection = raw.connection
+        try:
+            head = head_of(raw.parsed, self.limits)
+        except Problem as problem:
+            return connection.refused(problem)
+        request = Request(head, raw.body, connection, self.bodies)
+        try:
+            response = await self._handler(request)
+        finally:
+            request.let_go()
+        unread = request.unread()
+        alive = (
+            head.keep_alive
+            and head.length != CHUNKED  # see `Connection.finish_response`
+            and not response.close
+            and unread is not None
+            and unread <= self.limits.discarded
+            and not self._shared.draining
+        )
+        return Written(response, alive=alive, minor=head.minor, without_body=head.method == "HEAD")

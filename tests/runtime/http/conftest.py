@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from runtime.http.listener import Handler
+from runtime.http.server import Handler
 from tests.runtime.http.peer import Serve, Serving, echo
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from runtime import http
-from runtime.http.listener import Handler
+from runtime.http.server import Handler
 
 SECONDS = 60
 """How long anything may take here before the test fails."""

@@ -226,7 +226,9 @@ def test_a_body_nobody_asked_for_is_passed_over_and_the_connection_used_again(se
         assert peer.answer().body == b"/next"
 
 
-@pytest.mark.parametrize("data", [post(b"x" * 300_000), chunked(b"abc"), post(b"abc", "/a", "Expect: 100-continue")])
+@pytest.mark.parametrize(
+    "data", [post(b"x" * 300_000), chunked(b"abc")[:-2], post(b"abc", "/a", "Expect: 100-continue")[:-3]]
+)
 def test_a_body_not_worth_reading_ends_the_connection(serve: Serve, data: bytes) -> None:
     async def refuse(request: http.Request) -> http.Response:
         return http.Response(404, "text/plain", b"")
@@ -248,6 +250,30 @@ def test_a_sender_that_waits_to_be_told_to_go_on_is_told(serve: Serve) -> None:
 def test_a_sender_whose_body_is_refused_is_not_told_to_go_on(serve: Serve) -> None:
     answer = serve().ask(HEAD + b"Content-Length: 99999999\r\nExpect: 100-continue\r\n\r\n")
     assert (answer.status, answer.error) == (413, "body_too_large")
+
+
+def test_what_follows_a_body_never_becomes_a_header_of_the_next_request(serve: Serve) -> None:
+    with serve().connect() as peer:
+        peer.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n" + post(b"next"))
+        answer = peer.answer()
+        assert (answer.status, answer.headers["connection"]) == (202, "close")
+        assert b"192.0.2.1" not in answer.body + peer.rest()
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"1\r\nx\r\n" * 60_000,
+        b"1;" + b"a" * 1_500_000,
+        b"1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nx\r\n" * 20_000,
+        b"0\r\n" + b"".join(b"X-%d: " % number + b"a" * 20_000 + b"\r\n" for number in range(50)),
+    ],
+    ids=["chunks of one byte", "an extension", "extensions", "a trailer"],
+)
+def test_a_body_of_framing_alone_is_refused(serve: Serve, framing: bytes) -> None:
+    with serve().connect() as peer:
+        peer.try_to_send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + framing)
+        assert peer.answer().error == "malformed_request"
 
 
 @pytest.mark.parametrize("data", [HEAD + b"Content-Length: 9\r\n\r\nabc", chunked(b"abc")[:-3]])
@@ -291,8 +317,7 @@ def test_a_sender_that_never_reads_its_answers_is_not_asked_further(serve: Serve
         with pytest.raises(TimeoutError):
             peer.send(post(b"x" * 1000) * 100_000)
         assert serving.ask(post(b"me")).status == 202
-        serving.expired()
-        until(lambda: not serving.server.connections)
+        until(lambda: _all_gone_by_their_deadlines(serving))
 
 
 def _all_gone_by_their_deadlines(serving: Serving) -> bool:

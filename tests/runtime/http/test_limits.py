@@ -9,7 +9,6 @@ from contextlib import ExitStack
 import pytest
 
 from runtime import http
-from runtime.http.connection import Connection
 from tests.runtime.http.peer import Peer, Serve, Serving, until
 from tests.runtime.http.test_connection import HEAD, chunked, post
 
@@ -23,8 +22,7 @@ def begun(serving: Serving, count: int) -> None:
     """Wait until something has come on so many connections."""
 
     def some() -> int:
-        open_now = list(serving.server.connections)
-        return sum(isinstance(connection, Connection) and not connection.idle for connection in open_now)
+        return sum(not connection.idle for connection in list(serving.server.connections))
 
     until(lambda: some() == count)
 
@@ -162,6 +160,20 @@ def test_when_every_connection_is_at_work_a_new_one_is_told_to_come_again(serve:
             assert third.rest() == b""
         serving.loop.call_soon_threadsafe(gate.open.set)
         assert first.answer().body == second.answer().body == b"abc"
+
+
+def test_who_finds_no_room_reads_so_whatever_it_sends(serve: Serve) -> None:
+    gate = _Gate()
+    serving = serve(gate.handle, connections=1)
+    with serving.connect() as first:
+        first.send(post(b"abc"))
+        until(lambda: gate.entered == 1)
+        for _ in range(20):
+            with serving.connect() as other:
+                other.try_to_send(post(b"x" * 200_000))
+                assert other.answer().error == "overloaded"
+        serving.loop.call_soon_threadsafe(gate.open.set)
+        assert first.answer().body == b"abc"
 
 
 def test_when_there_is_no_room_and_nobody_idle_the_longest_awaited_body_goes(serve: Serve) -> None:
