@@ -7,6 +7,8 @@ import os
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from runtime.chance import chance
 from runtime.errors import SymbiontError
@@ -29,12 +31,13 @@ class Unsealable(SymbiontError):  # noqa: N818
 class MasterKey:
     """The key that seals content columns. Its bytes are never in its repr."""
 
-    __slots__ = ("_cipher", "key_id")
+    __slots__ = ("_cipher", "_key", "key_id")
 
     def __init__(self, key: bytes) -> None:
         """`key`: 32 bytes. Raises ValueError for any other length."""
         if len(key) != KEY_BYTES:
             raise ValueError(f"a master key has {KEY_BYTES} bytes, this one has {len(key)}")
+        self._key = key
         self._cipher = AESGCM(key)
         self.key_id = hashlib.sha256(b"symbiont key id" + key).digest()[:4]
 
@@ -45,6 +48,11 @@ class MasterKey:
     def generate() -> bytes:
         """32 new random bytes."""
         return os.urandom(KEY_BYTES)
+
+    def derive(self, *purpose: str) -> bytes:
+        """A key of 32 bytes for this purpose alone (HKDF, RFC 5869), which says nothing of this one or of others."""
+        info = "\x00".join(("symbiont", *purpose)).encode()
+        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(self._key)
 
     def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
         """Encrypt `plaintext` for exactly this place; the same bytes elsewhere do not open."""

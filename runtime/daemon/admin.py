@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api import OPERATIONS
 from runtime.api.bearer import Bearer
+from runtime.api.problem import Problem
 from runtime.api.readiness import not_mounted
 from runtime.api.resources import UNVERSIONED
 from runtime.api.tool_operations import ToolOperation
 from runtime.daemon.house import House
 from runtime.daemon.mcp import add_mcp
+from runtime.daemon.root import ROOT_HEADER
+from runtime.daemon.same_site import SameSite, problem_response
 from runtime.daemon.scrape import Scrape
 from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
+from runtime.database import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.progress import Progress
 from runtime.tools import TOOLS
@@ -28,14 +34,20 @@ log = structlog.get_logger("symbiont.admin")
 
 # A delivery to be signed comes in base64; more than this is no delivery.
 LARGEST_REQUEST = 64 * 1024 * 1024
+TOKEN_SECONDS = 2
+"""How long readiness waits for the database to say whose a token is."""
 
 
 def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.Application:
-    """The operators' listener: how the daemon is, to everybody; `/v1`, `/mcp` and the paths that have no version to
-    whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
+    """The operators' listener: whether the daemon is ready, to everybody; `/v1`, `/mcp` and the paths that have no
+    version to whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
+    settings = house.settings
     bearer = Bearer(house.tokens, house.clock)
-    application, handler = _health(house, serving), v1(house, bearer)
-    scrape = Scrape(house, bearer, open=local, public=house.settings.metrics_public)
+    application, handler = _health(house, serving, bearer), v1(house, bearer)
+    application.middlewares.append(
+        SameSite(settings.admin_listen, settings.public_url, settings.served_names).middleware
+    )
+    scrape = Scrape(house, bearer, open=local, public=settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
     add_mcp(application, house, bearer)
@@ -45,18 +57,34 @@ def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.
 
 
 def admin(house: House, serving: Callable[[], bool]) -> web.Application:
-    """The admin socket: only the root's user can open it, so it asks for nothing."""
-    application = _health(house, serving, largest=LARGEST_REQUEST)
+    """The admin socket: only the root's user can open it, so it asks for nothing but which root is meant."""
+    application = _health(house, serving, None, largest=LARGEST_REQUEST)
+    identity = house.root.identity
+
+    @web.middleware
+    async def for_this_root(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method == "POST" and request.headers.get(ROOT_HEADER) != identity:
+            answer = {"message": "another root is meant than this process owns", "hint": None, "exit_code": 1}
+            return web.json_response({"error": answer}, status=421)
+        return await handler(request)
+
+    async def name_root(_request: web.Request, response: web.StreamResponse) -> None:
+        response.headers[ROOT_HEADER] = identity
+
+    application.middlewares.append(for_this_root)
+    application.on_response_prepare.append(name_root)
     application.router.add_post("/v1/{operation}", _operation(house))
     return application
 
 
-def _health(house: House, serving: Callable[[], bool], *, largest: int = 1024 * 1024) -> web.Application:
-    """`largest` is the largest request in bytes."""
+def _health(
+    house: House, serving: Callable[[], bool], bearer: Bearer | None, *, largest: int = 1024 * 1024
+) -> web.Application:
+    """`bearer`: knows who may read what is wrong, where that is not everybody. `largest`: bytes of a request."""
     application = web.Application(client_max_size=largest)
     application.on_response_prepare.append(_unnamed)
     application.router.add_get("/healthz", _healthz)
-    application.router.add_get("/readyz", _readyz(house, serving))
+    application.router.add_get("/readyz", _readyz(house, serving, bearer))
     return application
 
 
@@ -69,13 +97,29 @@ async def _healthz(_request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _readyz(house: House, serving: Callable[[], bool]) -> Callable[[web.Request], Any]:
-    async def readyz(_request: web.Request) -> web.Response:
-        await house.probe_storage()
+def _readyz(house: House, serving: Callable[[], bool], bearer: Bearer | None) -> Callable[[web.Request], Any]:
+    async def readyz(request: web.Request) -> web.Response:
+        try:
+            told = bearer is None or await _may_read(request, bearer)
+        except Problem as problem:
+            return problem_response(problem)
         state = readiness(house, serving())
-        return web.json_response(state, status=200 if state["ready"] else 503)
+        # Names of webhooks, paths, and where secrets are, are nobody's who has no token.
+        shown = state if told else {"ready": state["ready"]}
+        return web.json_response(shown, status=200 if state["ready"] else 503)
 
     return readyz
+
+
+async def _may_read(request: web.Request, bearer: Bearer) -> bool:
+    """Whether a good token was sent along. Raises Problem for a bad one. While the database, which knows tokens, does
+    not answer, nobody has one: who asks is told of that instead."""
+    sent = request.headers.getall("Authorization", ())
+    try:
+        async with asyncio.timeout(TOKEN_SECONDS):
+            return bool(sent) and (await bearer.caller(sent, request.remote)).may("read")
+    except (Unavailable, TimeoutError):
+        return False
 
 
 def readiness(house: House, serving: bool) -> dict[str, Any]:
@@ -89,6 +133,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
             {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin} for entry in not_mounted(house)
         ],
         "storage": house.storage_problem or "ok",
+        "removed": list(house.removed),
         "warnings": list(house.generation.warnings) if house.generation else [],
         "last_error": None
         if problem is None

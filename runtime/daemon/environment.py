@@ -16,8 +16,18 @@ from runtime.errors import UsageError
 
 NONE: Final = "none"
 """The name of the embedding that makes no vectors, and of the model that writes nothing."""
+DEFAULT_MODEL: Final = Choice(name="ollama")
+"""The language model where neither a program nor the environment names one. Only a call that asks for one gets it: on a
+shared machine any user can listen where it is looked for."""
 _OPENAI: Final = "openai"
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
+
+
+_SAID_OTHERWISE: Final = {
+    "QDRANT_URL": "`index qdrant { url … }` in the block of a memory names a Qdrant",
+    "SERVER_PORT": "--admin-listen, or SYMBIONT_ADMIN_LISTEN, says where the API is served",
+}
+"""What the fifth design says by a variable, and how it is said here."""
 
 
 class Variable(NamedTuple):
@@ -52,9 +62,9 @@ VARIABLES: Final = {
         Variable("OLLAMA_BASE_URL", "`OLLAMA_URL`", "The same; `OLLAMA_URL` wins where both are set."),
         Variable(
             "SUMMARIZATION_PROVIDER",
-            "`ollama` where it answers",
-            "Which language model writes summaries in a memory that names none; `none`: they are made of the items' "
-            "own sentences.",
+            "`ollama` where one of the variables of Ollama or `SUMMARIZATION_MODEL` is set",
+            "Which language model writes summaries in a memory that names none; `none`, or nothing of all this: they "
+            "are made of the items' own sentences.",
             choices=("ollama", _OPENAI, NONE),
         ),
         Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes them."),
@@ -101,7 +111,14 @@ class Environment:
             max_words=_number(given, "SUMMARIZATION_MAX_WORDS"),
             ollama=next(filter(None, urls), None),
             has_openai_key=_OPENAI_KEY in given,
-            without_effect=tuple(_without_effect(given, embedding, summarizer)),
+            without_effect=(
+                *_without_effect(given, embedding, summarizer),
+                *(
+                    f"{name} has no effect by itself: {how}"
+                    for name, how in _SAID_OTHERWISE.items()
+                    if environ.get(name)
+                ),
+            ),
         )
 
     def filled(self, block: Memory) -> Memory:
@@ -119,11 +136,6 @@ class Environment:
         }
         return block.model_copy(update=update)
 
-    @property
-    def default_model(self) -> Choice:
-        """The language model where neither a program nor the environment names one."""
-        return self._with("ollama", {}, model=self.summarizer_model)
-
     def _embedding(self, said: Choice | None) -> Choice | None:
         name = self.embedding if said is None else said.name
         if name is None:
@@ -136,7 +148,9 @@ class Environment:
         return self._with(name, options, model=model, dimension=dimension, key=True)
 
     def _model(self, said: Choice | None) -> Choice | None:
-        name = self.summarizer if said is None else said.name
+        # Whoever says where Ollama is, or which of its models, means it to be asked.
+        implied = "ollama" if self.ollama or self.summarizer_model else None
+        name = self.summarizer or implied if said is None else said.name
         if name is None:
             return None
         options = {} if said is None else said.options

@@ -15,6 +15,7 @@ from runtime.daemon.memories import Opening
 from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution, resolve
 from runtime.errors import UsageError
+from runtime.memory import path_of
 from runtime.memory.collection.rows import holds
 from runtime.memory.opened import OpenMemory
 from runtime.webhooks.route import Mount, RouteTable, mount
@@ -39,6 +40,8 @@ class Generation:
     folders: tuple[Path, ...]
     """Where memories are kept: never watched as programs."""
     resolution: Resolution
+    fallback: str | None
+    """The memory of agents whose block names none; None when every agent has one."""
     concurrency: Mapping[str, int]
     """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
@@ -95,13 +98,18 @@ class Generation:
         return frozenset((*self.program.agents, *filter(None, (entry.agent for entry in self.mounts.values()))))
 
     def memory_name(self, agent: str, webhook: str | None = None) -> str:
-        """Which memory a run writes to: the webhook's, else its agent's, else the only or default one."""
-        source = self.program.webhooks.get(webhook) if webhook else None
-        declared = self.program.agents.get(agent)
-        for wanted in (source.memory if source else None, declared.memory if declared else None):
-            if wanted is not None and wanted in self.memories:
-                return wanted
-        return next(iter(self.program.memories)) if len(self.program.memories) == 1 else DEFAULT_MEMORY
+        """Which memory a run writes to: the webhook's, else its agent's, else the only or default one. An agent without
+        a block has that of the first webhook which wakes it."""
+        return _own_memory(self.program, agent, webhook) or self.fallback or DEFAULT_MEMORY
+
+
+def _own_memory(program: Program, agent: str, webhook: str | None = None) -> str | None:
+    """The memory that the program names for this agent, woken by this webhook if by any."""
+    source = program.webhooks.get(webhook) if webhook else None
+    if agent in program.agents:
+        return source.memory if source and source.memory else program.agents[agent].memory
+    source = source or next((each for each in program.webhooks.values() if each.wakes == agent), None)
+    return source.memory if source else None
 
 
 async def build(
@@ -117,7 +125,7 @@ async def build(
     `again`: which secrets to read again; the others stay as they are in `previous`.
     """
     before = previous.resolution if previous else Resolution()
-    declared = await _memories(program, previous, opening)
+    declared, fallback = await _memories(program, previous, opening)
     # The one that is opened later has its secrets then.
     whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
     resolution = await resolve(program, whole, before, opening.context, again=again)
@@ -136,6 +144,7 @@ async def build(
         memories=MappingProxyType(memories),
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
         resolution=resolution,
+        fallback=fallback,
         concurrency=MappingProxyType(
             {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
         ),
@@ -160,17 +169,35 @@ async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mount]:
     return mounts
 
 
-async def _memories(program: Program, previous: Generation | None, opening: Opening) -> dict[str, Memory]:
-    """The declared memories, and the built-in ones: where a run may need it, and what is in the database or open."""
+async def _memories(
+    program: Program, previous: Generation | None, opening: Opening
+) -> tuple[dict[str, Memory], str | None]:
+    """The declared memories and the built-in ones, and which of them is the fallback."""
     declared = dict(program.memories)
-    woken = any(webhook.wakes for webhook in program.webhooks.values())
-    if len(declared) != 1 and (program.agents or woken):
+    fallback = fallback_of(program, opening.root)
+    if fallback == DEFAULT_MEMORY:
         declared.setdefault(DEFAULT_MEMORY, Memory(name=DEFAULT_MEMORY))
     if COLLECTION.name not in declared:
         opened = previous is not None and COLLECTION.name in previous.memories
         if opened or await holds(opening.context.database, COLLECTION.name):
             declared[COLLECTION.name] = COLLECTION
-    return declared
+    return declared, fallback
+
+
+def fallback_of(program: Program, root: Path) -> str | None:
+    """The memory of agents whose block names none: the only one, or one called `default`, which is there without a
+    block unless a declared memory is in the same folder. None when no agent needs it."""
+    if len(program.memories) == 1:
+        return next(iter(program.memories))
+    woken = {(webhook.wakes, name) for name, webhook in program.webhooks.items() if webhook.wakes is not None}
+    asked = {*woken, *((agent, None) for agent in program.agents)}
+    if all(_own_memory(program, agent, webhook) is not None for agent, webhook in asked):
+        return None
+    if DEFAULT_MEMORY in program.memories:
+        return DEFAULT_MEMORY
+    default = Memory(name=DEFAULT_MEMORY)
+    alike = (each for each in program.memories.values() if each.store.name == default.store.name)
+    return next((each.name for each in alike if path_of(each, root) == path_of(default, root)), DEFAULT_MEMORY)
 
 
 def _warnings(resolution: Resolution, mounts: Mapping[str, Mount], memories: Mapping[str, OpenMemory]) -> Iterator[str]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 import structlog
 
-from dslc import files
-from dslc.program import Program
+from dslc import Source, files
+from dslc.program import HOMES, Program
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
-from runtime.daemon import master_key
+from runtime.daemon import last_program, master_key
 from runtime.daemon.generation import Generation, build
 from runtime.daemon.memories import Opening, Pools
-from runtime.daemon.reload import Compiled, Problem, compile_paths, nothing
-from runtime.daemon.root import DATABASE_FILE, INDEXES, Root
+from runtime.daemon.owner import is_for_another
+from runtime.daemon.reload import Compiled, Problem, compile_paths, compile_sources, nothing
+from runtime.daemon.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.settings import Settings
 from runtime.database import Database, Unavailable
-from runtime.errors import SymbiontError
+from runtime.errors import SymbiontError, UsageError
 from runtime.identity import Tokens
 from runtime.memory import FsyncFailed
 from runtime.memory.indexer import Start
@@ -38,6 +39,15 @@ from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
 
+Line = TypeVar("Line")
+
+SETTLE_SECONDS = 1.0
+"""How long files must stay as they are before a reload that takes blocks away is believed: whoever saves a file by
+truncating and writing it, or copies a tree, is in the middle of it."""
+
+MOST_LINES = 20
+"""How many lines of one kind a reload logs; the rest are counted."""
+
 
 class House:
     """What operations act on. The caller holds the root's lock for as long as this is open."""
@@ -48,14 +58,15 @@ class House:
         self.database = database
         self.key = key
         self.clock = clock
-        self.secrets = Context(os.environ, root.folder, database, key, clock)
+        # A program of another user, whose rights the superuser has taken on, is not shown the superuser's environment.
+        environ = {} if is_for_another() else os.environ
+        self.secrets = Context(environ, root.folder, database, key, clock)
         self.pools = Pools()
         self.generation: Generation | None = None
         self.problem: Problem | None = None
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
-        self.storage_problem: str | None = None
         self.on_queued: Callable[[], None] = lambda: None
         """What to call when an operation queued deliveries."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
@@ -68,7 +79,13 @@ class House:
         """Every route, declared and made at run time."""
         self.mounts: Mapping[str, Mount] = {}
         """Every webhook, declared ones by name and those made at run time by id."""
+        self.resumed = False
+        """Whether the program that runs is the last good one, because the start found a broken one."""
+        self.removed: tuple[str, ...] = ()
+        """The webhooks that the last reload took away, by name and path."""
         self._digest = b""
+        self._filled: set[str] = set()
+        self._keeps_program = False
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
         self._start: Start | None = None
@@ -80,6 +97,8 @@ class House:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
         key = master_key.load(root, settings.master_key, os.environ)
         database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
+        if database.upgraded:
+            log.warning(database.upgraded)
         house = cls(root, settings, database, key, clock)
         try:
             yield house
@@ -153,6 +172,12 @@ class House:
         return master_key.place(self.root, self.settings.master_key)
 
     @property
+    def storage_problem(self) -> str | None:
+        """Why the database takes no writes at this moment."""
+        problem = self.database.outage.problem
+        return None if problem is None else str(problem)
+
+    @property
     def reload_problem(self) -> str | None:
         """Why the last reload changed nothing."""
         return None if self.problem is None else self.problem.text()
@@ -172,10 +197,43 @@ class House:
         self.paths = tuple(path.absolute() for path in paths)
         began = self.clock.monotonic()
         compiled = await compile_paths(self.paths)
+        self._refuse_emptied(compiled)
         if compiled.program is not None:
             await self.made_routes.refresh()
             await self._swap(compiled, began)
         return compiled
+
+    async def start(self, paths: Sequence[Path]) -> Compiled:
+        """The first generation of a daemon: from `paths`, or from the program that ran last when that one is broken,
+        which becomes `problem` then. When there is no such program, raises UsageError or returns the wrong one, as
+        `load` does."""
+        last = await asyncio.to_thread(last_program.kept, self.root, self.key, [path.absolute() for path in paths])
+        self._filled = {source.name for source in last if source.data.strip()}
+        self._keeps_program = True
+        try:
+            compiled = await self.load(paths)
+        except UsageError as error:
+            resumed = await self._resume(last, [Problem(error.line())])
+            if resumed is None:
+                raise
+            return resumed
+        if compiled.program is None:
+            await self._resume(last, compiled.problems, compiled.digest)
+        return compiled
+
+    async def _resume(
+        self, last: Sequence[Source], problems: Sequence[Problem], digest: bytes = b""
+    ) -> Compiled | None:
+        """Serve with the sources that ran last, because those with `digest` have `problems`; None when there are none
+        that compile."""
+        kept = compile_sources(last)
+        if not last or kept.program is None:
+            return None
+        await self.made_routes.refresh()
+        await self._swap(kept, self.clock.monotonic())
+        self.resumed, self._digest = True, digest
+        self._report(problems)
+        return kept
 
     async def load_last_program(self, *, searching: bool = True) -> None:
         """Load what `symbi up` was last given, for a command that runs without a daemon. Raises SymbiontError.
@@ -183,7 +241,7 @@ class House:
         `searching`: whether the command may look at indexes; for others none is opened.
         """
         self._searching = searching
-        recorded = self.root.read("program.json").get("paths")
+        recorded = self.root.read(PROGRAM_FILE).get("paths")
         if not recorded and not files.find([self.root.folder]):
             await self.load_nothing()
             return
@@ -199,24 +257,26 @@ class House:
         await self._swap(nothing(), self.clock.monotonic())
 
     def remember_program(self) -> None:
-        """Record paths and database, so that commands find the same ones when no daemon runs."""
+        """Record paths, database and where the key is from, so that commands find the same ones when no daemon runs."""
         paths = [str(path) for path in self.paths]
-        self.root.write("program.json", {"paths": paths, "database": self.database.shown})
+        key = self.settings.master_key
+        self.root.write(PROGRAM_FILE, {"paths": paths, "database": self.database.shown, "master_key": key})
 
     async def reload(self, *, force: bool = False) -> bool:
         """Look at the paths again; swap when a file changed (or when `force`, which reads secrets again).
 
-        A program with an error, an unreadable file or an empty tree changes nothing and becomes `problem`. True when
-        there is a new generation.
+        A program with an error, an unreadable or emptied file or an empty tree changes nothing and becomes `problem`.
+        True when there is a new generation.
         """
         async with self._loading:
             began = self.clock.monotonic()
             try:
-                compiled = await compile_paths(self.paths)
+                compiled = await self._settled(await compile_paths(self.paths))
+                self._refuse_emptied(compiled)
                 if compiled.program is None:
-                    # The same broken content is reported once.
+                    # The same broken content is reported once, unless somebody asked for it.
                     self._digest = compiled.digest
-                    self._report(compiled.problems)
+                    self._report(compiled.problems, again=force)
                     return False
                 if compiled.digest == self._digest and not force:
                     # What was away is back as it was.
@@ -225,9 +285,31 @@ class House:
                     return False
                 await self._swap(compiled, began)
             except SymbiontError as error:
-                self._report([Problem(error.line())])
+                self._report([Problem(error.line())], again=force)
                 return False
         return True
+
+    async def _settled(self, compiled: Compiled) -> Compiled:
+        """`compiled`, or what the files say once they stay as they are, when it takes away what runs."""
+        while self._takes_away(compiled):
+            await self.clock.sleep(SETTLE_SECONDS)
+            again = await compile_paths(self.paths)
+            if again.digest == compiled.digest:
+                break
+            compiled = again
+        return compiled
+
+    def _takes_away(self, compiled: Compiled) -> bool:
+        running = self.generation
+        if running is None or compiled.program is None:
+            return False
+        return any(getattr(running.program, home).keys() - getattr(compiled.program, home).keys() for home in HOMES)
+
+    def _refuse_emptied(self, compiled: Compiled) -> None:
+        """Raise UsageError for a file that declared something and is blank now: a save that broke off leaves it so."""
+        emptied = sorted(self._filled & compiled.blank)
+        if emptied:
+            raise UsageError(f"{emptied[0]}: the file is empty now", hint="remove it to remove what it declared")
 
     async def follow_secrets(self) -> None:
         """Serve with the generated secrets as they are now, when one was rotated, here or by another daemon on the
@@ -252,47 +334,46 @@ class House:
         self.metrics.deliveries.declare(declared)
         self.table = RouteTable.of([*made.values(), *declared.values()])
 
-    async def probe_storage(self) -> None:
-        """Try to write when the last attempt failed, so that `storage_problem` says how it is now."""
-        if self.storage_problem is not None:
-            try:
-                await self.database.probe()
-            except Unavailable as error:
-                self.storage_problem = str(error)
-            else:
-                self.storage_problem = None
-
-    def _report(self, problems: Sequence[Problem]) -> None:
-        if self.problem == problems[0]:
+    def _report(self, problems: Sequence[Problem], *, again: bool = False) -> None:
+        """Say why nothing changed, once; `again`: also when it was said before."""
+        if self.problem == problems[0] and not again:
             return
         self.problem = problems[0]
         self.metrics.reloads.add("refused")
-        for problem in problems:
+        for problem in _most(problems):
             log.error("reload refused; the running program is unchanged", problem=problem.text())
 
     async def _swap(self, compiled: Compiled, began: float) -> None:
         """`began`: when its files began to be read, in monotonic seconds."""
         assert compiled.program is not None
+        before = self.generation
         generation = await self._replace(compiled.program)
-        self._digest, self.problem = compiled.digest, None
+        self._digest, self.problem, self.resumed = compiled.digest, None, False
+        self._filled = compiled.filled
         self.metrics.reloads.add("loaded")
         self.metrics.reload_seconds.observe(self.clock.monotonic() - began)
-        # A program may be tens of thousands of objects that live until the next one: no collection has to visit them.
-        if generation.number > 1:
-            gc.unfreeze()  # what the one before leaves
-        gc.collect()
-        gc.freeze()
-        for warning in (*generation.warnings, *compiled.warnings):
+        for warning in _most([*generation.warnings, *compiled.warnings]):
             log.warning(warning)
-        for entry in generation.mounts.values():
-            if entry.problem:
-                log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
+        for entry in _most(_removed(before, generation)):
+            log.warning("webhook was removed", webhook=entry.name, path=entry.path)
+        for entry in _most([entry for entry in generation.mounts.values() if entry.problem]):
+            log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
         log.info(
             "program loaded",
             generation=generation.number,
             routes=len(generation.table),
             files=len(compiled.compilation.sources),
         )
+        if self._keeps_program:
+            await self._keep_sources(compiled.compilation.sources)
+
+    async def _keep_sources(self, sources: Sequence[Source]) -> None:
+        """Keep what runs now, so that a restart with a broken program has it."""
+        try:
+            await asyncio.to_thread(last_program.keep, self.root, self.key, self.paths, sources)
+        except OSError as error:
+            # What runs goes on; a restart has the program before it.
+            log.error("the program could not be kept for a restart", reason=error.strerror or str(error))
 
     async def _replace(self, program: Program, again: Callable[[str], bool] = lambda _: True) -> Generation:
         """Serve `program` from now on. `again`: which of its secrets are read again."""
@@ -302,6 +383,9 @@ class House:
         version = await generated.version(self.secrets)
         generation = await build(number, program, previous, opening=self._opening(), again=again)
         self.generation, self._secrets_version = generation, version
+        if previous is None or program is not previous.program:
+            # At one moment with the routes: who sees that one is gone sees its name.
+            self.removed = tuple(f"{entry.name} ({entry.path})" for entry in _removed(previous, generation))
         self._join()
         await self._activate(generation, previous)
         if previous is not None:
@@ -331,3 +415,15 @@ class House:
     async def _activate_one(self, memory: OpenMemory) -> None:
         memory.store.on_fatal = lambda error: self.on_fatal(str(error))
         await memory.activate(self._start)
+
+
+def _removed(before: Generation | None, after: Generation) -> list[Mount]:
+    """The webhooks of `before` that `after` does not mount."""
+    return [] if before is None else [entry for name, entry in before.mounts.items() if name not in after.mounts]
+
+
+def _most(lines: Sequence[Line]) -> Sequence[Line]:
+    """The first MOST_LINES of `lines`; how many more there are is logged. Each takes the event loop's time."""
+    if len(lines) > MOST_LINES:
+        log.warning("more of the same is not logged", lines=len(lines) - MOST_LINES)
+    return lines[:MOST_LINES]

@@ -18,7 +18,8 @@ from runtime.daemon import log as logs
 from runtime.daemon.admin import admin
 from runtime.daemon.house import House
 from runtime.daemon.listeners import admin_socket_path, listen_unix, remove_stale_socket
-from runtime.daemon.root import DAEMON_FILE, Root, own
+from runtime.daemon.removal import Removal
+from runtime.daemon.root import DAEMON_FILE, PROGRAM_FILE, Root, own
 from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.watch import changes
@@ -47,7 +48,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     settings = Settings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
     logs.configure(settings.log_format, least)
-    last = root.read("program.json").get("database")
+    last = root.read(PROGRAM_FILE).get("database")
     if settings.database is None and str(last).startswith("postgresql:"):
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
     with own(root, seconds=0):
@@ -72,7 +73,7 @@ async def _load(house: House, paths: Sequence[Path]) -> None:
             raise SymbiontError(
                 f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
             )
-    elif house.root.read("program.json").get("paths") or files.find([house.root.folder]):
+    elif house.root.read(PROGRAM_FILE).get("paths") or files.find([house.root.folder]):
         await house.load_last_program()
     else:
         await house.load_nothing()
@@ -85,8 +86,8 @@ async def _served(house: House, command: str) -> AsyncIterator[None]:
     runner = web.AppRunner(
         admin(house, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
     )
-    async with admin_socket_path(os.environ) as path, listen_unix(runner, path):
-        remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
+    async with admin_socket_path(house.root, os.environ) as path, listen_unix(runner, path):
+        remove_stale_socket(house.root)
         house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), "command": command})
         try:
             yield
@@ -104,6 +105,7 @@ async def _attend(house: House, tasks: Supervisor) -> None:
         write=lambda moments: house.root.write(COMPACTED_FILE, moments),
     )
     tasks.start("compaction", compactor.run())
+    tasks.start("removed users", Removal(house).run())
     tasks.start("guard", _guard(house, tasks))
     if house.paths:
         tasks.start("watch", _watch(house))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import socket
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,13 +16,13 @@ from pathlib import Path
 
 from aiohttp import web
 
-from runtime.daemon.crowd import Bounds, Crowd
+from runtime.daemon.root import DAEMON_FILE, Root
 from runtime.daemon.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
-from runtime.http import Server
+from runtime.http import Limits, Listener, Server, Shared
 
 BACKLOG = 1024
-OPERATORS = Bounds()
+OPERATORS = Limits(connections=64)
 
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"
@@ -49,7 +51,10 @@ def bind(flag: str, address: str) -> socket.socket:
             errno.EACCES: "ports below 1024 need a privilege",
             errno.EADDRNOTAVAIL: "this machine has no such address",
         }.get(error.errno or 0, (error.strerror or "cannot listen there").lower())
-        raise UsageError(f"{flag} {address}: {reason}", hint=f"choose another with {flag} HOST:PORT") from None
+        variable = f"SYMBIONT_{flag.removeprefix('--').replace('-', '_').upper()}"
+        raise UsageError(
+            f"{flag} {address}: {reason}", hint=f"choose another with {flag} HOST:PORT or {variable}=HOST:PORT"
+        ) from None
     listener.setblocking(False)
     return listener
 
@@ -67,35 +72,70 @@ def is_loopback(listener: socket.socket) -> bool:
 
 
 @asynccontextmanager
-async def admin_socket_path(environ: Mapping[str, str]) -> AsyncIterator[Path]:
-    """A short path for the admin socket, in a folder that only this user can enter; removed at the end."""
-    base = runtime_folder(environ)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=base) as folder:
+async def admin_socket_path(root: Root, environ: Mapping[str, str]) -> AsyncIterator[Path]:
+    """A short path for the admin socket, in a folder that only this user can enter and that is named for the root;
+    removed at the end."""
+    base, prefix = runtime_folder(environ), _prefix(root)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=base) as folder:
         path = Path(folder) / SOCKET_NAME
         if len(str(path).encode()) <= _LONGEST_SOCKET:
             yield path
             return
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
         yield Path(folder) / SOCKET_NAME
 
 
-def remove_stale_socket(address: object) -> None:
-    """Remove the folder of a socket that a killed daemon of this root left behind. `address`: its recorded path."""
+def remove_stale_socket(root: Root) -> None:
+    """Remove the folder of the socket that a killed process of this root left behind: never one that still answers,
+    nor one that is not named for this root."""
+    address = root.read(DAEMON_FILE).get("socket")
     path = Path(address) if isinstance(address, str) else None
-    if path is None or path.name != SOCKET_NAME or not path.parent.name.startswith(PREFIX):
+    if path is None or path.name != SOCKET_NAME or not path.parent.name.startswith(_prefix(root)):
         return
     with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
-        path.parent.rmdir()
+        folder = path.parent.lstat()
+        if stat.S_ISDIR(folder.st_mode) and folder.st_uid == os.geteuid() and not _answers(path):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
+def _prefix(root: Root) -> str:
+    """What the folders of this root's sockets are called first."""
+    return f"{PREFIX}{root.identity[:12]}-"
+
+
+def _answers(path: Path) -> bool:
+    """Whether a process listens there, or whether that cannot be told."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.setblocking(False)
+        try:
+            link.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
+
+
+class Runner(web.AppRunner):
+    """Runs an application behind a `Listener`."""
+
+    def __init__(self, application: web.Application, *, limits: Limits = OPERATORS, shutdown_timeout: float) -> None:
+        super().__init__(application, shutdown_timeout=shutdown_timeout)
+        self._limits = limits
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return Listener(made.request_handler, Shared(self._limits), made.request_factory)
 
 
 @asynccontextmanager
-async def listen(runner: web.AppRunner, listener: socket.socket, *, bounds: Bounds = OPERATORS) -> AsyncIterator[None]:
+async def listen(runner: Runner, listener: socket.socket) -> AsyncIterator[None]:
     """Serve on a bound socket while inside; at the end stop accepting and let what is under way finish."""
-    crowd = Crowd(runner, bounds)
     await runner.setup()
+    assert runner.server is not None
     loop = asyncio.get_running_loop()
-    listening = await loop.create_server(crowd, sock=listener, backlog=BACKLOG)
+    listening = await loop.create_server(runner.server, sock=listener, backlog=BACKLOG)
     try:
         yield
     finally:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Literal
 
 import structlog
@@ -13,10 +14,11 @@ from aiohttp.web_protocol import RequestPayloadError
 
 OURS = ("symbiont", "runtime", "dslc")
 
+Form = Literal["auto", "text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
 
-def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> None:
+def configure(form: Form, level: Level = "info") -> None:
     """Send every log line from `level` on, those of libraries too, through structlog to standard error.
 
     Those of libraries never from `debug` on: theirs show statements with their values, and headers.
@@ -40,8 +42,9 @@ def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> N
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
+    kind = _ForJournal if _is_journal(os.environ, sys.stderr.fileno()) else structlog.stdlib.ProcessorFormatter
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        kind(
             foreign_pre_chain=shared,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(form)],
         )
@@ -50,7 +53,24 @@ def configure(form: Literal["auto", "text", "json"], level: Level = "info") -> N
     _set_levels(logging.getLevelNamesMapping()[level.upper()])
 
 
-def _renderer(form: Literal["auto", "text", "json"]) -> list[Any]:
+class _ForJournal(structlog.stdlib.ProcessorFormatter):
+    """Lines that tell journald how severe they are (sd-daemon(3)); it takes the prefix away."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{_SYSLOG.get(record.levelno, 6)}>"
+        return "\n".join(prefix + line for line in super().format(record).split("\n"))
+
+
+_SYSLOG = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}
+
+
+def _is_journal(environ: Mapping[str, str], descriptor: int) -> bool:
+    """Whether `descriptor` is the connection to journald that JOURNAL_STREAM names (systemd.exec(5))."""
+    status = os.fstat(descriptor)
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _renderer(form: Form) -> list[Any]:
     """What makes a line of an entry."""
     readable = sys.stderr.isatty() if form == "auto" else form == "text"
     if not readable:

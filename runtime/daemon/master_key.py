@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.crypto import KEY_BYTES, MasterKey
-from runtime.daemon.root import DATABASE_FILE, Root
+from runtime.daemon.owner import as_invoker
+from runtime.daemon.root import DATABASE_FILE, PROGRAM_FILE, Root
 from runtime.errors import UsageError
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file
@@ -47,6 +48,12 @@ def place(root: Root, reference: str | None) -> str:
 
 def _refuse_orphans(root: Root, file: Path) -> None:
     """A new key beside an old database would open nothing of it."""
+    before = root.read(PROGRAM_FILE).get("master_key")
+    if isinstance(before, str) and before.isprintable():
+        raise UsageError(
+            f"the master key of {root.folder} is what {before} names, where its daemon ran",
+            hint=f"set SYMBIONT_MASTER_KEY to {before}, or to secret://file//PATH of the file it is from",
+        )
     database = root.state / DATABASE_FILE
     if database.exists():
         raise UsageError(
@@ -63,7 +70,9 @@ def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
             case "env" if path in environ:
                 return os.fsencode(environ[path])
             case "file":
-                return read_file(root.folder / path)
+                # Named by who started this, who may be allowed to read more than the root's user.
+                with as_invoker():
+                    return read_file(root.folder / path)
             case "credential" if environ.get("CREDENTIALS_DIRECTORY"):
                 return read_file(Path(environ["CREDENTIALS_DIRECTORY"]) / Path(path).name)
     except Unresolved as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -15,11 +16,12 @@ from runtime.api.bearer import Bearer
 from runtime.api.problem import Problem, problem_of
 from runtime.daemon.asgi import bridged
 from runtime.daemon.house import House
-from runtime.daemon.same_site import SameSite
 from runtime.errors import SymbiontError
 from runtime.identity import Caller
 
 if TYPE_CHECKING:
+    from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+    from mcp.server.streamable_http import StreamableHTTPServerTransport
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 log = structlog.get_logger("symbiont.mcp")
@@ -30,7 +32,11 @@ LARGEST: Final = 16 * 1024 * 1024
 BODY_SECONDS: Final = 30
 AT_A_TIME: Final = 32
 """Requests under way. The listener has room for twice as many connections, so that others are still answered."""
+AT_A_TIME_OF_ONE: Final = 16
+"""Of one token: no one keeps the others out."""
 SESSIONS: Final = 512
+SESSIONS_OF_ONE: Final = 64
+"""Of one token."""
 IDLE_SECONDS: Final = 30 * 60
 """How long a session is kept that nobody uses."""
 LOOK_SECONDS: Final = 1.0
@@ -38,7 +44,6 @@ LOOK_SECONDS: Final = 1.0
 
 _CALLER: Final = "symbiont.caller"
 _SESSION: Final = "mcp-session-id"
-_REFUSED: Final = {403: "this Origin may not ask here", 421: "this Host is not served here"}
 
 
 def add_mcp(application: web.Application, house: House, bearer: Bearer) -> None:
@@ -54,17 +59,13 @@ class OverHttp:
     def __init__(self, house: House, bearer: Bearer) -> None:
         self._house = house
         self._bearer = bearer
-        self._site = SameSite(house.settings.admin_listen, house.settings.public_url)
-        self._under_way = 0
+        self._under_way: Counter[str] = Counter()
         self._starting: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """The answer to `request`, in the order that this is read."""
-        status = self._site.refusal(request)
-        if status is not None:
-            return _refusal(status, _REFUSED[status])
         try:
             caller = await self._bearer.caller(request.headers.getall("Authorization", ()), request.remote)
         except Problem as problem:
@@ -78,13 +79,15 @@ class OverHttp:
             return _refusal(413, f"a message has at most {LARGEST:,} bytes")
         if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
             return _refusal(415, "a compressed body is not read")
-        if self._under_way >= AT_A_TIME:
+        token = caller.token_id or ""
+        if self._under_way.total() >= AT_A_TIME or self._under_way[token] >= AT_A_TIME_OF_ONE:
             return _refusal(503, "too many requests are under way", **{"Retry-After": "1"})
-        self._under_way += 1
+        self._under_way[token] += 1
         try:
             return await self._served(request, caller)
         finally:
-            self._under_way -= 1
+            self._under_way[token] -= 1
+            self._under_way += Counter()  # leaves out those that are at zero
 
     async def _served(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         manager = await self._manager()
@@ -174,10 +177,15 @@ def _make_manager(house: House) -> StreamableHTTPSessionManager:
         assert request.request is not None
         return Household(house, request.request.scope[_CALLER])
 
+    class Manager(StreamableHTTPSessionManager):
+        """The SDK's, but for a bound on the sessions of each token."""
+
+        def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+            theirs = sum(owner == requestor for owner in self._session_owners.values())
+            return None if theirs >= SESSIONS_OF_ONE else super()._admit_session(requestor)
+
     server = make_server(backend_of)
-    return StreamableHTTPSessionManager(
-        server, max_request_body_size=LARGEST, max_sessions=SESSIONS, session_idle_timeout=IDLE_SECONDS
-    )
+    return Manager(server, max_request_body_size=LARGEST, max_sessions=SESSIONS, session_idle_timeout=IDLE_SECONDS)
 
 
 def _user(caller: Caller) -> Any:

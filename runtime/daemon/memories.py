@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dslc.blocks import Choice, Memory
-from runtime.daemon.environment import NONE, Environment
+from runtime.daemon.environment import DEFAULT_MODEL, NONE, Environment
 from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
@@ -128,7 +128,7 @@ class Opening:
 
     async def _model(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Model | None, str | None]:
         """What summarises the memory, or why nothing does that should."""
-        choice = block.summarize.model or self.environment.default_model
+        choice = block.summarize.model or DEFAULT_MODEL
         missing = resolution.missing(model_secrets(block))
         if choice.name == NONE:
             return None, None

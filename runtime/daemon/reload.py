@@ -11,6 +11,7 @@ from pathlib import Path
 from dslc import Catalog, Diagnostic, Program, Source, files
 from dslc.compiler import Compilation, analyse
 from dslc.diagnostic import Severity, is_error
+from dslc.program import HOMES
 from runtime.errors import UsageError
 
 
@@ -35,11 +36,23 @@ class Compiled:
 
     compilation: Compilation
     digest: bytes
+    left_out: tuple[Path, ...] = ()
+    """Links below a program's folder that lead out of it, or to what is hidden: they were not read."""
 
     @property
     def program(self) -> Program | None:
         """None when there is an error."""
         return None if any(map(is_error, self.compilation.diagnostics)) else self.compilation.program
+
+    @property
+    def blank(self) -> set[str]:
+        """The files that hold nothing but white space."""
+        return {source.name for source in self.compilation.sources if not source.data.strip()}
+
+    @property
+    def filled(self) -> set[str]:
+        """The other files."""
+        return {source.name for source in self.compilation.sources} - self.blank
 
     @property
     def problems(self) -> list[Problem]:
@@ -49,10 +62,13 @@ class Compiled:
 
     @property
     def warnings(self) -> list[str]:
-        """What the compiler warns of, a line each with its place."""
+        """What the compiler warns of, and the links that were not read, a line each with its place."""
         sources = self.compilation.sources
         found = [item for item in self.compilation.diagnostics if item.severity is Severity.WARNING]
-        return [_problem(item, sources).text() for item in found]
+        links = [
+            f"{link}: the link leads out of its folder, or to what is hidden, and is left out" for link in self.left_out
+        ]
+        return [*(_problem(item, sources).text() for item in found), *links]
 
 
 def _problem(item: Diagnostic, sources: Sequence[Source]) -> Problem:
@@ -62,15 +78,21 @@ def _problem(item: Diagnostic, sources: Sequence[Source]) -> Problem:
 
 
 def _compile(paths: Sequence[Path]) -> Compiled:
-    sources = [Source(str(file), files.read(file)) for file in files.find(paths)]
-    return Compiled(analyse(sources, Catalog.installed()), _digest(sources))
+    left_out: list[Path] = []
+    sources = [Source(str(file), files.read(file)) for file in files.find(paths, left_out=left_out)]
+    return compile_sources(sources, left_out)
+
+
+def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> Compiled:
+    """Compile what was read already."""
+    return Compiled(analyse(sources, Catalog.installed()), _digest(sources), tuple(left_out))
 
 
 async def compile_paths(paths: Sequence[Path]) -> Compiled:
     """Read and compile everything under `paths`, off the event loop.
 
-    Raises UsageError when a path is missing or cannot be read, or when there is no program at all: an empty tree is a
-    mistake or a moment in somebody's checkout, and never means "delete everything".
+    Raises UsageError when a path is missing or cannot be read, or when nothing is declared at all: an empty tree, or
+    one of emptied files, is a mistake or a moment in somebody's checkout, and never means "delete everything".
     """
     try:
         compiled = await asyncio.to_thread(_compile, paths)
@@ -82,12 +104,15 @@ async def compile_paths(paths: Sequence[Path]) -> Compiled:
     if not compiled.compilation.sources:
         where = ", ".join(str(path) for path in paths)
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
+    if compiled.program is not None and not any(getattr(compiled.program, home) for home in HOMES):
+        where = ", ".join(str(path) for path in paths)
+        raise UsageError(f"no block is declared under {where}", hint="declare a webhook, a memory or an agent")
     return compiled
 
 
 def nothing() -> Compiled:
     """The program that declares nothing: what a root runs that was never given one."""
-    return Compiled(analyse([], Catalog.installed()), _digest([]))
+    return compile_sources([])
 
 
 def _digest(sources: Sequence[Source]) -> bytes:

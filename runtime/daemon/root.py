@@ -6,22 +6,36 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from runtime.daemon import registry
+from runtime.daemon.atomic import write_atomically
+from runtime.daemon.owner import as_owner, placed_by_superuser
 from runtime.errors import UsageError
 
 STATE = ".symbi"
 DATABASE_FILE = "symbiont.db"
 DAEMON_FILE = "daemon.json"
 """Who owns the root: `pid`, the admin `socket`, and `command` where it is not `symbi up`."""
+PROGRAM_FILE = "program.json"
+"""What a daemon was last started on: `paths`, `database`, and what `master_key` refers to."""
 INDEXES = "index"
 """The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
+LOCK = "lock"
+OWN_SECONDS = 30
+"""How long a process waits for a command that works on the same root."""
+ROOT_HEADER = "Symbiont-Root"
+"""The header of the admin socket that names the root by its identity, in what is asked and in what is answered: the
+process that listens there may be another root's."""
 _NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "fuse.sshfs"}
 )
@@ -38,6 +52,12 @@ class Root:
         """`.symbi/`: database, keys, indexes, lock."""
         return self.folder / STATE
 
+    @property
+    def identity(self) -> str:
+        """What tells this root from every other, its copies among them; "" for one that has none yet."""
+        found = registry.identity(self.state)
+        return found.id if found else ""
+
     def read(self, name: str) -> dict[str, Any]:
         """The JSON object in `.symbi/NAME`, or an empty one when there is none or it is torn."""
         try:
@@ -50,25 +70,90 @@ class Root:
         """Replace `.symbi/NAME` whole or not at all."""
         write_atomically(self.state / name, json.dumps(content, indent=2).encode() + b"\n")
 
+    def socket(self) -> str | None:
+        """The admin socket of the process that owns this root; None while nobody does, whatever `daemon.json` says."""
+        address = self.read(DAEMON_FILE).get("socket")
+        return address if isinstance(address, str) and _is_owned(self) else None
+
+
+class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
+    """The folder has a `.symbi` that this user did not make there, so nothing in it is believed."""
+
+    def __init__(self, root: Root) -> None:
+        found = registry.identity(root.state)
+        # What the file says is a stranger's, so nothing of it may move a cursor.
+        told = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
+        before = f" but in {found.path}" if found and told else ""
+        super().__init__(
+            f"{root.state} was not made there by this user{before}: it came with a clone or a copy, was moved, or is "
+            "of an earlier version",
+            hint=f"when you trust what is in that folder: symbi up --root {shlex.quote(str(root.folder))}",
+        )
+        self.root = root
+
 
 def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root | None:
     """The root that a command started in `start` means, or None when there is none.
 
     `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; else the first folder upward
-    that holds `.symbi/`, stopping at $HOME and at a folder of another owner.
+    that holds `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError when it is
+    another user's.
     """
     folder = named(environ, explicit)
     if folder is not None:
-        return Root(folder) if (folder / STATE).is_dir() else None
+        return _judged(Root(folder), environ) if _is_there(folder) else None
     home = Path(environ["HOME"]).resolve() if environ.get("HOME") else None
     for folder in (start.resolve(), *start.resolve().parents):
         if folder.stat().st_uid != os.geteuid():
             return None
-        if (folder / STATE).is_dir():
-            return Root(folder)
+        if _is_there(folder):
+            return _judged(Root(folder), environ)
         if folder == home:
             return None
     return None
+
+
+def _is_there(folder: Path) -> bool:
+    return (folder / STATE).is_dir() or (folder / STATE).is_symlink()
+
+
+def _judged(root: Root, environ: Mapping[str, str]) -> Root:
+    """`root`, when this user made it on this machine. Raises Foreign, UsageError."""
+    state = root.state.lstat()
+    if stat.S_ISLNK(state.st_mode):
+        raise UsageError(
+            f"{root.state} is a symbolic link: whose state it leads to cannot be told",
+            hint="name the folder that holds the real .symbi with --root",
+        )
+    user = os.geteuid()
+    if state.st_uid != user and (user != 0 or not _is_a_services(root, environ)):
+        raise UsageError(
+            f"{root.state} belongs to another user (uid {state.st_uid})",
+            hint="run as that user" + (f": setpriv --reuid {state.st_uid} --clear-groups symbi …" if user == 0 else ""),
+        )
+    if (
+        state.st_uid == user
+        and not _is_systemds(root, environ)
+        and not registry.knows(root.folder, root.state, environ)
+    ):
+        raise Foreign(root)
+    return root
+
+
+def _is_systemds(root: Root, environ: Mapping[str, str]) -> bool:
+    """Whether the service manager named the folder: it made it, for this user alone."""
+    folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    return folder.startswith("/") and Path(folder).resolve() == root.folder.resolve()
+
+
+def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
+    """Whether the superuser may work on another user's root: a service made it in a place that is the superuser's.
+
+    Where a service notes its roots nobody else knows; what was copied elsewhere says that it was.
+    """
+    found = registry.identity(root.state)
+    made_there = found is not None and found.path == str(root.folder.resolve())
+    return _is_systemds(root, environ) or (made_there and placed_by_superuser(root.folder))
 
 
 def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
@@ -77,27 +162,95 @@ def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | No
     return Path(given).absolute() if given else None
 
 
-def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root:
-    """The root for `symbi up`: the one `locate` finds, or a new one in the named or current folder.
-
-    Raises UsageError when it is another user's, not writable, or on a network filesystem.
-    """
-    root = locate(start, environ, explicit)
-    if root is None:
-        root = Root((named(environ, explicit) or start).absolute())
-    _refuse_network(root.folder)
+def is_new(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> bool:
+    """Whether `make` would make a root where none is. Raises UsageError."""
     try:
-        root.state.mkdir(mode=0o700, exist_ok=True)
+        return locate(start, environ, explicit) is None
+    except Foreign:
+        return False
+
+
+def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, *, adopt: bool = False) -> Root:
+    """The root that `locate` finds, or a new one in the named or current folder.
+
+    `adopt`: one that is foreign becomes this user's when it is named by `explicit` or by a whole path in SYMBIONT_ROOT.
+    Raises Foreign, and UsageError when it is another user's, not writable, or on a network filesystem.
+    """
+    try:
+        root = locate(start, environ, explicit)
+    except Foreign as foreign:
+        if not adopt or not (explicit or environ.get("SYMBIONT_ROOT", "").startswith("/")):
+            raise
+        root = foreign.root
+        is_foreign = True
+    else:
+        is_foreign = False
+    folder = root.folder if root else (named(environ, explicit) or start).absolute()
+    _refuse_network(folder)
+    try:
+        if root is None:
+            root = _create(folder, start, environ, explicit)
         owner = root.state.stat()
         if owner.st_uid != os.geteuid():
             raise UsageError(f"{root.state} belongs to another user (uid {owner.st_uid})", hint="run as that user")
         if stat.S_IMODE(owner.st_mode) & 0o077:
             root.state.chmod(0o700)
         _probe(root.state)
+        if is_foreign or _is_elsewhere(root):
+            _adopt(root, environ)
     except OSError as error:
         what = (error.strerror or "cannot be used").lower()
-        raise UsageError(f"the root {root.folder} cannot be used: {what}", hint="choose another with --root") from None
+        raise UsageError(f"the root {folder} cannot be used: {what}", hint="choose another with --root") from None
     return root
+
+
+def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Path | None) -> Root:
+    """A new root, which appears with its identity or not at all. Raises OSError, UsageError."""
+    root = Root(folder)
+    systemds = _is_systemds(root, environ)
+    with nullcontext() if systemds else registry.alone(environ):
+        # Another process may have made it in the meantime.
+        found = locate(start, environ, explicit)
+        if found is not None:
+            return found
+        state = Path(tempfile.mkdtemp(prefix=f"{STATE}-", dir=folder))
+        try:
+            # Keys and identity are nobody else's; a repository that holds the root must not take them along.
+            (state / ".gitignore").write_text("*\n")
+            registry.identify(folder, state, environ, entered=not systemds)
+            state.rename(root.state)
+        except BaseException:
+            shutil.rmtree(state, ignore_errors=True)
+            raise
+    return root
+
+
+def _is_elsewhere(root: Root) -> bool:
+    """Whether the root does not say that it was made where it is, though it is no foreign one: systemd's folder was
+    restored from another, or is of an earlier version."""
+    found = registry.identity(root.state)
+    return found is None or found.path != str(root.folder.resolve())
+
+
+def _adopt(root: Root, environ: Mapping[str, str]) -> None:
+    """Make a `.symbi` from elsewhere a root of this user, with all it holds but the other root's daemon.
+
+    Raises Owned, UsageError, OSError.
+    """
+    import structlog
+
+    with own(root):
+        database = root.state / DATABASE_FILE
+        if database.exists() and database.stat().st_nlink > 1:
+            raise UsageError(
+                f"{database} has another name too (a hard link), under which another root may write to it",
+                hint="copy it: cp --remove-destination",
+            )
+        (root.state / DAEMON_FILE).unlink(missing_ok=True)
+        registry.identify(root.folder, root.state, environ, entered=not _is_systemds(root, environ))
+        structlog.get_logger("symbiont.daemon").info(
+            "the root was adopted and has a new identity", root=str(root.folder)
+        )
 
 
 def _probe(folder: Path) -> None:
@@ -133,22 +286,38 @@ def filesystem(folder: Path, mountinfo: Path) -> str:
 
 
 @contextmanager
-def own(root: Root, *, seconds: float = 2) -> Iterator[None]:
-    """Hold `.symbi/lock` while inside.
+def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
+    """Hold `.symbi/lock` while inside; the superuser, with the rights of the root's user.
 
     Raises `Owned`: at once when a daemon holds it, after `seconds` when it is a command, which needs it for a moment.
     """
-    descriptor = os.open(root.state / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    with as_owner(root.state):
+        descriptor = os.open(root.state / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if not _lock(descriptor, root, time.monotonic() + seconds):
+                recorded = root.read(DAEMON_FILE)
+                pid, command = recorded.get("pid"), recorded.get("command")
+                what = f"`{command}`" if command else "a daemon"
+                who = f"{what} (process {pid})" if pid else "another process"
+                raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root")
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _is_owned(root: Root) -> bool:
+    """Whether some process owns the root now. Two that look at the same moment are not in each other's way."""
     try:
-        if not _lock(descriptor, root, time.monotonic() + seconds):
-            recorded = root.read(DAEMON_FILE)
-            pid, command = recorded.get("pid"), recorded.get("command")
-            what = f"`{command}`" if command else "a daemon"
-            who = f"{what} (process {pid})" if pid else "another process"
-            raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root")
-        yield
+        descriptor = os.open(root.state / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     finally:
         os.close(descriptor)
+    return False
 
 
 def _lock(descriptor: int, root: Root, end: float) -> bool:
@@ -179,31 +348,3 @@ def _daemon_lives(root: Root) -> bool:
 
 class Owned(UsageError):  # noqa: N818 - it is the state of the root
     """Another process holds the root's lock."""
-
-
-def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `file` by `content`, as `replacing` does."""
-    with replacing(file, mode=mode) as handle:
-        handle.write(content)
-
-
-@contextmanager
-def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Replace `file` by what is written inside: temporary file, fsync, rename, folder fsync. A crash leaves the old or
-    the new, an error inside the old."""
-    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
-    try:
-        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
-            yield handle
-            handle.flush()
-            os.fsync(descriptor)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

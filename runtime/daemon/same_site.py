@@ -1,48 +1,84 @@
-"""Who may be meant by a request to a local service: against pages that make a browser ask in its user's name, be it
-under another name for this machine (DNS rebinding; MCP, transports, security warning)."""
+"""Who may be meant by a request to the operators' listener: against pages that make a browser ask in its user's name,
+be it under another name for this machine (DNS rebinding; MCP, transports, security warning)."""
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+import re
+from collections.abc import Collection
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http import HttpVersion11
+from aiohttp.typedefs import Handler, Middleware
 
+from runtime.api.problem import CONTENT_TYPE, Problem
 from runtime.daemon.settings import parse_address
 
 _LOOPBACK: Final = "localhost"
+_MORE: Final = re.compile(r"[/?#@\\\s]")  # a Host is a name or an address, and a port (RFC 9110 section 7.2)
 
 
 class SameSite:
-    """Knows the names of a listener: loopback, its own address, and that of its public URL."""
+    """Knows the names of a listener: loopback, every address, that of its public URL, and those that are configured."""
 
-    def __init__(self, listen: str, public_url: str | None) -> None:
-        """`listen`: HOST:PORT as it was asked for."""
-        self._names = {parse_address(listen)[0].lower()} - {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+    def __init__(self, listen: str, public_url: str | None, names: Collection[str] = ()) -> None:
+        """`listen`: HOST:PORT as it was asked for. `names`: in lower case."""
+        self._names = {parse_address(listen)[0].lower(), _LOOPBACK, *names}
         self._public = urlsplit(public_url) if public_url else None
         if self._public is not None and self._public.hostname:
             self._names.add(self._public.hostname)
 
-    def refusal(self, request: web.Request) -> int | None:
-        """The status that a request is to be refused with: 421 for a strange Host, 403 for a strange Origin."""
+    @property
+    def middleware(self) -> Middleware:
+        """Refuses what `refusal` does, before anything else of a request is looked at."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            problem = self.refusal(request)
+            return await handler(request) if problem is None else problem_response(problem)
+
+        return guard
+
+    def refusal(self, request: web.Request) -> Problem | None:
+        """The problem of a strange Host or Origin; None when the request may be meant for here."""
         hosts = request.headers.getall("Host", ())
-        if len(hosts) != 1 or not self._is_ours(_host(f"//{hosts[0]}"), request):
-            return 421
+        # No browser leaves it out; what looks after a daemon with HTTP/1.0 does.
+        unnamed = not hosts and request.version < HttpVersion11
+        if not unnamed and (len(hosts) != 1 or _MORE.search(hosts[0]) or not self._is_here(_host(f"//{hosts[0]}"))):
+            return Problem(
+                "misdirected", "this Host is not served here", hint="name it in SYMBIONT_ADMIN_NAMES, or use an address"
+            )
         origins = request.headers.getall("Origin", ())
-        return 403 if any(not self._may_ask(origin, request) for origin in origins) else None
+        if any(not self._may_ask(origin, request) for origin in origins):
+            return Problem("foreign_origin", "this Origin may not ask here")
+        return None
+
+    def _is_here(self, host: str | None) -> bool:
+        """Whether it is a name of the listener, or any address: what stands in a URL as an address goes there and
+        nowhere else, so nobody can rebind it, and behind NAT or in a container the daemon does not know its own."""
+        return host is not None and (host in self._names or _address(host) is not None)
 
     def _may_ask(self, origin: str, request: web.Request) -> bool:
         host = _host(origin)
-        if self._public is not None and host == self._public.hostname and not _is_loopback(host):
+        if host is None:
+            return False
+        address = _address(host)
+        if address is not None:
+            return address.is_loopback or host == _own_address(request)
+        if self._public is not None and host == self._public.hostname and host != _LOOPBACK:
             # A name that others serve under too: the port and the scheme are part of who they are.
             return origin.lower().rstrip("/") == f"{self._public.scheme}://{self._public.netloc}".lower()
-        return self._is_ours(host, request)
+        return host in self._names
 
-    def _is_ours(self, host: str | None, request: web.Request) -> bool:
-        if not host:
-            return False
-        return host in self._names or _is_loopback(host) or host == _own_address(request)
+
+def problem_response(problem: Problem) -> web.Response:
+    """The answer that a problem is."""
+    response = web.Response(status=problem.status, body=problem.body(), headers=dict(problem.headers))
+    response.headers["Content-Type"] = CONTENT_TYPE
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def _host(url: str) -> str | None:
@@ -53,13 +89,11 @@ def _host(url: str) -> str | None:
         return None
 
 
-def _is_loopback(host: str | None) -> bool:
-    if host == _LOOPBACK:
-        return True
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return host is not None and ip_address(host).is_loopback
+        return ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 def _own_address(request: web.Request) -> str | None:

@@ -7,8 +7,9 @@ import asyncio
 from aiohttp import web
 
 from runtime.api.bearer import Bearer
-from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
+from runtime.api.problem import Problem, problem_of
 from runtime.daemon.house import House
+from runtime.daemon.same_site import problem_response
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
 from runtime.webhooks.backlog import BacklogReader
@@ -39,9 +40,9 @@ class Scrape:
         try:
             await self._admit(request)
         except Problem as problem:
-            return _refusal(problem)
+            return problem_response(problem)
         except SymbiontError as error:
-            return _refusal(problem_of(error))
+            return problem_response(problem_of(error))
         await self._look()
         # Thousands of webhooks take a while to write, and deliveries do not wait for that.
         accept = request.headers.get("Accept")
@@ -65,7 +66,6 @@ class Scrape:
             self._backlog.last = None
 
     async def _ask(self) -> None:
-        await self._house.probe_storage()
         await self._backlog.look()
 
     async def _admit(self, request: web.Request) -> None:
@@ -92,9 +92,3 @@ def _connect(house: House, backlog: BacklogReader) -> None:
 def _webhooks(house: House) -> dict[str, float]:
     missing = sum(1 for entry in house.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF)
     return {"mounted": len(house.table), "not_mounted": missing}
-
-
-def _refusal(problem: Problem) -> web.Response:
-    response = web.Response(status=problem.status, body=problem.body(), headers=dict(problem.headers))
-    response.headers["Content-Type"] = CONTENT_TYPE
-    return response

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,9 +18,11 @@ import structlog
 from aiohttp import web
 
 from runtime.agents import act
+from runtime.api.readiness import not_mounted
 from runtime.daemon.admin import admin, operators
 from runtime.daemon.house import House
 from runtime.daemon.listeners import (
+    Runner,
     admin_socket_path,
     bind,
     is_loopback,
@@ -31,16 +33,19 @@ from runtime.daemon.listeners import (
     shown,
 )
 from runtime.daemon.open_files import room_for
-from runtime.daemon.reload import Compiled
-from runtime.daemon.root import Root, own
+from runtime.daemon.reload import Compiled, compile_paths
+from runtime.daemon.removal import Removal
+from runtime.daemon.root import DAEMON_FILE, Root, own
 from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
 from runtime.database import Unavailable
 from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
-from runtime.http import Limits, Server
+from runtime.errors import UsageError
+from runtime.http import Limits, Server, parses_strictly
 from runtime.http.problem import PROBLEMS
+from runtime.identity import users
 from runtime.memory import FsyncFailed
 from runtime.memory.schedule import Compactor
 from runtime.outbound import KeyStore
@@ -58,7 +63,8 @@ from runtime.webhooks.space import Space
 
 log = structlog.get_logger("symbiont.daemon")
 
-DAEMON_FILE = "daemon.json"
+Announce = Callable[[House, Mapping[str, str]], None]
+
 COMPACTED_FILE = "compacted.json"
 """When each memory was compacted last, in Unix seconds, by what its store physically is."""
 GUARD_SECONDS = 1
@@ -67,7 +73,7 @@ OPERATORS_SECONDS = 2
 how long a body is read that nobody asked for."""
 
 # Nobody here reads compressed bodies, and whoever may not ask at all must not have any inflated either.
-_OPERATORS: Final[Mapping[str, Any]] = MappingProxyType(
+_COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "access_log": None,
         "shutdown_timeout": OPERATORS_SECONDS,
@@ -78,35 +84,56 @@ _OPERATORS: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 async def serve(
-    root: Root,
+    find: Callable[[], Root],
     settings: Settings,
     paths: Sequence[Path],
     *,
-    announce: Callable[[House], None],
+    is_new: bool,
+    announce: Announce,
     refuse: Callable[[Compiled], None],
 ) -> bool:
     """Run until SIGTERM or SIGINT; True when it stopped because it was asked to.
 
-    `announce` is called once, when everything listens; `refuse` with a first program that has errors, and nothing is
-    started then. Raises UsageError for what a person can mend before the start.
+    `find` gives the root; when it `is_new`, it is made only once the ports are bound and the program has no error.
+    `announce` is called once, when everything listens, with the names of users by id; `refuse` with a first program
+    that has errors, and nothing is started then. Raises UsageError for what a person can mend before the start.
     """
+    if not parses_strictly():
+        raise UsageError(
+            "aiohttp is without its parser in C, which both listeners need",
+            hint="unset AIOHTTP_NO_EXTENSIONS, or install one of its wheels",
+        )
     # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
     gc.set_threshold(50_000, 20, 50)
-    # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
-    with (
-        own(root),
-        bind("--listen", settings.listen) as public,
-        bind("--admin-listen", settings.admin_listen) as private,
-    ):
-        async with House.open(root, settings) as house:
-            compiled = await house.load(paths)
+    with ExitStack() as stack:
+        root = None if is_new else _owned(find, stack)
+        # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.
+        public = stack.enter_context(bind("--listen", settings.listen))
+        private = stack.enter_context(bind("--admin-listen", settings.admin_listen))
+        if root is None:
+            compiled = await compile_paths([path.absolute() for path in paths])
             if compiled.program is None:
                 refuse(compiled)
                 return False
+            root = _owned(find, stack)
+        async with House.open(root, settings) as house:
+            compiled = await house.start(paths)
+            if house.generation is None:
+                refuse(compiled)
+                return False
             house.remember_program()
+            # A program may be tens of thousands of objects that live until the next one: no collection visits them.
+            gc.collect()
+            gc.freeze()
             stopped_well = await Daemon(house, Notifier(os.environ)).run(public, private, announce)
     log.info("stopped")
     return stopped_well
+
+
+def _owned(find: Callable[[], Root], stack: ExitStack) -> Root:
+    root = find()
+    stack.enter_context(own(root))
+    return root
 
 
 def _room(connections: int) -> int:
@@ -124,10 +151,13 @@ class Daemon:
         self._house = house
         self._notifier = notifier
         self._serving = False
+        # Not of a process that its terminal's end is not to reach (nohup(1)).
+        self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
         self._tasks = Supervisor()
         settings, database, clock = house.settings, house.database, house.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
+        database.outage.on_change = self._note_storage
         house.on_fatal = self._tasks.fail
         database.commits.on_commit = house.metrics.committed
         self._audit = house.audit = Audit(database, clock)
@@ -163,17 +193,18 @@ class Daemon:
             self._admission,
             self._audit,
             clock,
-            on_stored=self._note_storage,
             keys=self._keys.find,
             fetch=self._fetch_keys,
+            prove=self._keys.prove,
             addresses=addresses,
             metrics=house.metrics,
         )
 
-    async def run(self, public: socket.socket, private: socket.socket, announce: Callable[[House], None]) -> bool:
+    async def run(self, public: socket.socket, private: socket.socket, announce: Announce) -> bool:
         """Serve on the bound sockets until asked to stop; False when something failed."""
         house, tasks = self._house, self._tasks
         drain = house.settings.drain_seconds
+        known = await users.names(house.database)
         limits = Limits(connections=_room(house.settings.connections))
         house.metrics.refusals.also(PROBLEMS)
         behind_proxies = house.settings.trusted_proxies > 0
@@ -185,13 +216,13 @@ class Daemon:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)
             await self._retention.open()
-            runner = web.AppRunner(for_operators, **_OPERATORS)
+            runner = Runner(for_operators, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
-            path = await stack.enter_async_context(admin_socket_path(os.environ))
-            commands = web.AppRunner(for_commands, **_OPERATORS)
+            path = await stack.enter_async_context(admin_socket_path(house.root, os.environ))
+            commands = web.AppRunner(for_commands, **_COMMANDS)
             await stack.enter_async_context(listen_unix(commands, path))
-            remove_stale_socket(house.root.read(DAEMON_FILE).get("socket"))
+            remove_stale_socket(house.root)
             house.addresses = {"public": shown(public), "admin": shown(private)}
             house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
             tasks.start("audit", self._audit.run())
@@ -204,6 +235,7 @@ class Daemon:
             tasks.start("tokens", house.tokens.run())
             await house.attend(tasks.start)
             tasks.start("compaction", self._compactor.run())
+            tasks.start("removed users", Removal(house).run())
             for name, backend in BACKENDS.items():
                 if backend.keep is not None:
                     tasks.start(f"secrets of {name}", backend.keep(house.secrets))
@@ -211,7 +243,7 @@ class Daemon:
             self._on_signals()
             try:
                 self._serving = True
-                announce(house)
+                announce(house, known)
                 self._notifier.ready(self._status())
                 await tasks.wait()
             finally:
@@ -221,8 +253,9 @@ class Daemon:
                 log.info("stopping")
         return not tasks.failed
 
-    async def _fetch_keys(self, needed: KeyNeeded) -> None:
-        await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured)
+    async def _fetch_keys(self, needed: KeyNeeded, address: str) -> None:
+        named_by = address if needed.named else None
+        await self._keys.fetch(needed.url, outdated=needed.outdated, configured=needed.configured, named_by=named_by)
 
     async def _stop(self) -> None:
         """What is left to do when no more deliveries come in; what was accepted is on disk."""
@@ -247,11 +280,9 @@ class Daemon:
         return self._serving
 
     def _note_storage(self, problem: str | None) -> None:
-        """Say it once when storing begins to fail, and once when it works again."""
-        before, self._house.storage_problem = self._house.storage_problem, problem
-        if problem is not None and before is None:
+        if problem is not None:
             log.error("deliveries cannot be stored and are refused", reason=problem)
-        elif problem is None and before is not None:
+        else:
             log.info("deliveries are stored again")
 
     async def _run_agent(self, work: Work, run_log: RunLog) -> None:
@@ -272,12 +303,15 @@ class Daemon:
 
     async def _watch(self) -> None:
         house = self._house
+        status = self._status()
 
         def ignored() -> list[Path]:
             return [house.root.state, *(house.generation.folders if house.generation else ())]
 
         async for _ in changes(house.paths, ignored):
             await house.reload()
+            if status != (status := self._status()):
+                self._notifier.status(status)
 
     async def _guard(self) -> None:
         """Stop when the database is not ours any more, and try a reload again that something outside prevented."""
@@ -302,7 +336,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
 
     def _on_hangup(self) -> None:
-        self._tasks.start("reload", self._reload())
+        if self._had_terminal and not _has_terminal():
+            log.info("the terminal was closed")
+            self._tasks.stop()
+        else:
+            self._tasks.start("reload", self._reload())
 
     def _look_at_made(self) -> None:
         self._tasks.start("made webhooks", self._house.made_routes.look())
@@ -313,4 +351,20 @@ class Daemon:
         self._notifier.ready(self._status())
 
     def _status(self) -> str:
-        return f"{len(self._house.table)} webhooks on {self._house.addresses['public']}"
+        house = self._house
+        status = f"{len(house.table)} webhooks on {house.addresses['public']}"
+        if missing := not_mounted(house):
+            status += f"; {len(missing)} not mounted"
+        if house.problem is not None:
+            status += f"; the last program was refused: {house.problem.text()}"
+        # One line is one message to the service manager.
+        return " ".join(status.split())
+
+
+def _has_terminal() -> bool:
+    """Whether this process still has the terminal that it was started from."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

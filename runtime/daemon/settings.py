@@ -18,6 +18,9 @@ from runtime.errors import UsageError
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})\Z", re.ASCII)
 
 
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.ASCII)
+
+
 def parse_address(text: str) -> tuple[str, int]:
     """`HOST:PORT`, `[V6]:PORT` or `:PORT` (every interface) as (host, port). Raises ValueError."""
     match = _ADDRESS.match(text)
@@ -43,6 +46,17 @@ def _public_url(text: str) -> str:
 PublicUrl = Annotated[str, AfterValidator(_public_url)]
 
 
+def _names(text: str) -> str:
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    wrong = next((name for name in names if _NAME.fullmatch(name) is None), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong[:80]!r} is no name of a host; write such as metrics.internal, with commas between")
+    return ",".join(names)
+
+
+Names = Annotated[str, AfterValidator(_names)]
+
+
 class Settings(BaseSettings):
     """What the process itself needs to know. `SYMBIONT_LISTEN`, `SYMBIONT_DATABASE` and so on set them too."""
 
@@ -50,6 +64,9 @@ class Settings(BaseSettings):
 
     listen: Address = Field("127.0.0.1:8080", description="where senders post: HOST:PORT")
     admin_listen: Address = Field("127.0.0.1:8081", description="the operators' listener: HOST:PORT")
+    admin_names: Names | None = Field(
+        None, description="names that the operators' listener answers to, besides addresses and localhost"
+    )
     public_url: PublicUrl | None = Field(
         None, description="what senders see of the listener: https://hooks.example.com"
     )
@@ -66,7 +83,7 @@ class Settings(BaseSettings):
     inbox_capacity: int = Field(
         4096, ge=1, le=1_000_000, description="deliveries that may wait for admission before 503"
     )
-    workers: int = Field(8, ge=1, le=256, description="runs at the same time")
+    workers: int = Field(64, ge=1, le=256, description="runs at the same time")
     drain_seconds: float = Field(20, ge=0, le=86_400, description="how long a stop waits for what is under way")
     keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are kept")
     keep_mb: int = Field(
@@ -79,6 +96,11 @@ class Settings(BaseSettings):
         le=1_000_000_000,
         description="refused requests of one address in a minute before it has to wait; 0: any number",
     )
+
+    @property
+    def served_names(self) -> frozenset[str]:
+        """`admin_names`, each one."""
+        return frozenset((self.admin_names or "").split(",")) - {""}
 
     _environment: Environment = PrivateAttr(default=Environment())
 

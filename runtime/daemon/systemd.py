@@ -32,6 +32,9 @@ class Notifier:
     def ready(self, status: str) -> None:
         self._send("READY=1", f"STATUS={status}")
 
+    def status(self, status: str) -> None:
+        self._send(f"STATUS={status}")
+
     def reloading(self) -> None:
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
-from sqlalchemy import Connection, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy import Connection, delete
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
-from runtime.database.failure import Unavailable, opening, unavailable
+from runtime.database.failure import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.lasting_id import lasting_id
-from runtime.database.migrate import migrate
+from runtime.database.migrate import HEAD, migrate
+from runtime.database.outage import Outage
+from runtime.database.postgresql import ANSWER_SECONDS, Server
 from runtime.database.schema import meta
 from runtime.database.seal_check import check_key
 from runtime.database.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
@@ -28,12 +31,18 @@ Result = TypeVar("Result")
 READERS = 4
 """Connections that read at the same time."""
 
-CONNECT_SECONDS = 10
+CLOSE_SECONDS = 2
+"""How long PostgreSQL may take to say goodbye before its connections are dropped."""
+
+PROBE_BYTES = 256 * 1024
+"""What a probe writes: the most that a delivery may hold unless its webhook says otherwise, so that a disk on which no
+delivery fits is not taken for one that has room."""
 
 CLAIM = 0x73796D6269  # "symbi": the advisory lock of the daemon that has the database to itself
 
 
-_PROBE = update(meta).values(value=meta.c.value)
+_PROBE = "probe "
+"""How the names of the rows of `meta` begin that probes write and remove."""
 
 
 class Database:
@@ -52,18 +61,23 @@ class Database:
         writer: AsyncEngine,
         reader: AsyncEngine,
         thread: WriterThread | None,
+        server: Server | None = None,
     ) -> None:
         self.kind: Kind = location.kind
         self.shown = location.shown
         self.master_key = master_key
         self.id = ""
         """The same at every opening: what lies elsewhere and belongs to this database is named for it."""
-        self.commits = GroupCommit(self.transact, self.series, self._known)
+        self.upgraded: str | None = None
+        """What the opening did to the schema of an older program, in one line."""
+        self.outage = Outage(self._probe)
+        self.commits = GroupCommit(self.transact, self.series, self._known, self.outage)
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
         self._writer = writer
         self._reader = reader
         self._thread = thread
+        self._server = server
         self._lock = asyncio.Lock()
         self._claim: Any = None
         self._file = _identity(location.path)
@@ -81,26 +95,41 @@ class Database:
         except Exception as error:
             raise opening(error, location) or error from None
         try:
-            database.id = await database.transact(lambda connection: _ready(connection, master_key, location.shown))
+            database.id, before = await database.transact(
+                lambda connection: _ready(connection, master_key, location.shown)
+            )
+            if before is not None:
+                database.upgraded = (
+                    f"{location.shown}: its schema {before} was brought to {HEAD}, which an older symbi cannot open"
+                )
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
             if isinstance(cause, Exception) and (known := opening(cause, location)) is not None:
                 raise known from None
             raise
+        if database._server is not None:
+            database._server.limit()
+        database.empty_log()  # that of a process that was killed
         return database
 
     async def close(self) -> None:
-        """Wait for what is being stored, then close every connection."""
+        """Wait for what is being stored, then close every connection; not for a server that does not answer."""
         await self.commits.close()
+        await self.outage.close()
+        timer = None
+        if self._server is not None:
+            timer = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._server.terminate)
         async with self._lock:
             if self._thread is not None:
                 await self._thread.close()
             if self._claim is not None:
-                await self._claim.close()
+                self._claim.terminate()
             await self._reader.dispose()
             if self._writer is not self._reader:
                 await self._writer.dispose()
+        if timer is not None:
+            timer.cancel()
 
     async def claim_alone(self) -> bool:
         """Whether no other process has claimed this database for itself; held until `close` or the end of the process.
@@ -113,12 +142,13 @@ class Database:
         connection = await self.session()
         with self._translated():
             try:
-                if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM):
+                if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM, timeout=ANSWER_SECONDS):
                     self._claim, connection = connection, None
                     return True
             finally:
                 if connection is not None:
-                    await connection.close()
+                    # Not `close`, which waits for an answer.
+                    connection.terminate()
         return False
 
     async def session(self) -> Any:
@@ -126,10 +156,9 @@ class Database:
 
         Raises `Unavailable`.
         """
-        import asyncpg
-
+        assert self._server is not None
         with self._translated():
-            return await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
+            return await self._server.connect()
 
     async def keep_claim(self) -> bool:
         """Claim again what was claimed and went with a lost connection; False when another process was quicker.
@@ -139,12 +168,26 @@ class Database:
         return self._claim is None or await self.claim_alone()
 
     async def probe(self) -> None:
-        """Write something and commit it, to see whether that can be done. Raises `Unavailable`."""
-        await self.transact(lambda connection: connection.execute(_PROBE))
+        """Write and commit as much as a delivery needs, to see whether that can be done. Raises `Unavailable`."""
+        self.outage.check()
+        await self._probe()
+
+    async def _probe(self) -> None:
+        row = meta.insert().values(name=f"{_PROBE}{uuid4().hex}", value="x" * PROBE_BYTES)
+        # Two transactions: what is inserted and deleted in one is never written. A killed process leaves its row to the
+        # next probe.
+        await self._shielded(lambda connection: connection.execute(row))
+        await self._shielded(lambda connection: connection.execute(delete(meta).where(meta.c.name.startswith(_PROBE))))
 
     def intact(self) -> bool:
         """Whether the file that is open is still the one at its path; what is written to a removed file is lost."""
         return self._file is None or self._file == _identity(self._location.path)
+
+    def empty_log(self) -> None:
+        """Something that stands in the clear was deleted or changed: have SQLite's log, where it stands as it was,
+        emptied within a minute. PostgreSQL sees to its own. Called in the event loop."""
+        if self._thread is not None:
+            self._thread.empty_log()
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
@@ -153,6 +196,7 @@ class Database:
         Nothing inside the block may wait for another write. Raises `Unavailable` when the database fails.
         """
         async with self._lock:
+            self.outage.check()
             with self._writing():
                 async with self._writer.begin() as connection:
                     yield connection
@@ -160,6 +204,9 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """A connection that only reads, with one consistent view. Raises `Unavailable` when the database fails."""
+        if self.kind == "postgresql":
+            # A file that takes no writes can still be read.
+            self.outage.check()
         with self._translated():
             async with self._reader.connect() as connection:
                 if self.kind == "postgresql":
@@ -173,10 +220,19 @@ class Database:
         On SQLite it runs in the writer's thread, so it must not touch what belongs to the event loop. A cancelled
         caller does not stop it. Raises `Unavailable` when the database fails.
         """
-        return await asyncio.shield(asyncio.create_task(self._transact(function), name="database transaction"))
+        return await self._shielded(function, check=self.outage.check)
 
-    async def _transact(self, function: Callable[[Connection], Result]) -> Result:
+    async def _shielded(
+        self, function: Callable[[Connection], Result], *, check: Callable[[], None] = lambda: None
+    ) -> Result:
+        task = asyncio.create_task(self._transact(function, check), name="database transaction")
+        # When the caller was cancelled nobody else asks how it ended.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return await asyncio.shield(task)
+
+    async def _transact(self, function: Callable[[Connection], Result], check: Callable[[], None]) -> Result:
         async with self._lock:
+            check()
             with self._writing():
                 if self._thread is not None:
                     return await self._thread.run(function)
@@ -203,7 +259,7 @@ class Database:
         return None
 
     def _translated(self) -> _Translated:
-        return _Translated(self._location)
+        return _Translated(self._location, self._failed_to_read)
 
     def _writing(self) -> _Translated:
         return _Translated(self._location, self._failed)
@@ -216,9 +272,15 @@ class Database:
         return known
 
     def _failed(self, error: Unavailable) -> None:
-        if error.fatal and self.on_fatal is not None:
+        if not error.fatal and not isinstance(error, Collision):
+            self.outage.suspect()
+        elif error.fatal and self.on_fatal is not None:
             on_fatal, self.on_fatal = self.on_fatal, None
             on_fatal(error)
+
+    def _failed_to_read(self, error: Unavailable) -> None:
+        if self.kind == "postgresql" and not isinstance(error, Collision):
+            self.outage.suspect()
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:
@@ -234,7 +296,7 @@ class _Translated:
 
     __slots__ = ("_location", "_told")
 
-    def __init__(self, location: Location, told: Callable[[Unavailable], None] | None = None) -> None:
+    def __init__(self, location: Location, told: Callable[[Unavailable], None]) -> None:
         self._location = location
         self._told = told
 
@@ -244,17 +306,17 @@ class _Translated:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if not isinstance(error, Exception) or (known := unavailable(error, self._location)) is None:
             return
-        if self._told is not None:
-            self._told(known)
+        self._told(known)
         if known is not error:
             raise known from error
 
 
-def _ready(connection: Connection, key: MasterKey, shown: str) -> str:
-    """In one transaction, so that daemons that start together do it one after the other. The database's id."""
-    migrate(connection, shown)
+def _ready(connection: Connection, key: MasterKey, shown: str) -> tuple[str, str | None]:
+    """In one transaction, so that daemons that start together do it one after the other. The database's id, and the
+    revision that its schema had before when that was an older one."""
+    before = migrate(connection, shown)
     check_key(connection, key, shown)
-    return lasting_id(connection)
+    return lasting_id(connection), before
 
 
 def _sqlite(location: Location, key: MasterKey) -> Database:
@@ -271,16 +333,5 @@ def _sqlite(location: Location, key: MasterKey) -> Database:
 
 
 def _postgresql(location: Location, key: MasterKey) -> Database:
-    import asyncpg
-
-    # asyncpg reads libpq's URL form (sslmode, socket folders, passfile) itself.
-    connect: Callable[[], Awaitable[Any]] = lambda: asyncpg.connect(location.dsn, timeout=CONNECT_SECONDS)  # noqa: E731
-    engine = create_async_engine(
-        "postgresql+asyncpg://",
-        async_creator=connect,
-        pool_size=READERS + 2,
-        pool_timeout=CONNECT_SECONDS,
-        # What is stored is nobody's business who reads an error.
-        hide_parameters=True,
-    )
-    return Database(location, key, writer=engine, reader=engine, thread=None)
+    server = Server(location, connections=READERS + 2)
+    return Database(location, key, writer=server.engine, reader=server.engine, thread=None, server=server)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
+import tempfile
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -38,6 +41,8 @@ def unavailable(error: BaseException, location: Location) -> Unavailable | None:
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code not in _SQLITE_STATES:
             return None
+        if code == sqlite3.SQLITE_IOERR and _is_over_quota(location):
+            return Unavailable(f"{location.shown}: the disk quota is used up")
         return Unavailable(f"{location.shown}: {cause}", fatal=code == sqlite3.SQLITE_IOERR)
     state = _state(cause)
     if state.startswith("40"):  # serialisation failure, deadlock
@@ -68,6 +73,23 @@ def opening(error: BaseException, location: Location) -> UsageError | None:
         return UsageError(f"{location.shown}: {_first_line(cause)}", hint=hint)
     return None
 
+
+def _is_over_quota(location: Location) -> bool:
+    """Whether files beside the database cannot grow for want of quota. SQLite tells a full disk (ENOSPC) apart from a
+    failing one, and a quota (EDQUOT) not."""
+    if location.path is None:
+        return False
+    try:
+        with tempfile.TemporaryFile(dir=location.path.parent) as file:
+            file.write(bytes(_GROWTH))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno == errno.EDQUOT
+    return False
+
+
+_GROWTH = 64 * 1024
+"""Bytes of a file that is written to see whether it can be."""
 
 _SQLITE_STATES = {
     sqlite3.SQLITE_BUSY,

@@ -19,12 +19,17 @@ from sqlalchemy import Connection
 
 from runtime.database.bulk import Statement
 from runtime.database.failure import Collision, Unavailable
+from runtime.database.outage import Outage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LARGEST = 256
 """The most pieces of work in one transaction."""
+
+ANSWER_SECONDS = 8
+"""The longest that a piece of work waits for its answer. What is stored later than that was refused: its sender comes
+again, and finds it there."""
 
 COLLISIONS = 10
 """How often a group that collided with another daemon's is decided again before it is taken apart."""
@@ -66,6 +71,8 @@ class _Waiting:
     stage: Stage[Any, Any]
     item: Any
     answer: asyncio.Future[Any]
+    since: float
+    """When it came, in monotonic seconds."""
 
 
 class Transaction(NamedTuple):
@@ -101,14 +108,25 @@ class Series(Protocol):
 class GroupCommit:
     """Collects work and stores it in groups, in the order in which it came."""
 
-    def __init__(self, transact: Transact, series: Series, known: Callable[[Exception], Unavailable | None]) -> None:
+    def __init__(
+        self,
+        transact: Transact,
+        series: Series,
+        known: Callable[[Exception], Unavailable | None],
+        outage: Outage,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         """`known`: what an error means when it is about the database itself, else None."""
         self._transact = transact
         self._series = series
         self._known = known
+        self._outage = outage
+        self._answer_seconds = answer_seconds
         self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
         """Told of each transaction that is committed: how many writes it stored, and the seconds that it took."""
         self._failed: list[Sequence[_Waiting]] = []
+        self._current: Sequence[_Waiting] = ()
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -134,11 +152,14 @@ class GroupCommit:
         return await answer
 
     def put(self, stage: Stage[Item, Result], item: Item) -> asyncio.Future[Result]:
-        """Like `store`, without waiting: the future is done after the commit. Work put later is stored no earlier."""
+        """Like `store`, without waiting: the future is done after the commit. Work put later is stored no earlier.
+
+        Raises `Unavailable` here and now during an outage."""
         if self._closed:
             raise Unavailable("the database is closed")
+        self._outage.check()
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(stage, item, answer))
+        self._waiting.append(_Waiting(stage, item, answer, time.monotonic()))
         if self._task is None:
             # What it logs is not about the one whose work happened to come first.
             self._task = asyncio.create_task(self._drain(), name="database group commit", context=Context())
@@ -148,15 +169,40 @@ class GroupCommit:
         """Take no more work and wait until all that was taken is stored."""
         self._closed = True
         if self._task is not None:
-            await asyncio.wait({self._task})
+            # What is not stored by then has been refused.
+            await asyncio.wait({self._task}, timeout=self._answer_seconds)
 
     async def _drain(self) -> None:
+        self._look_in(self._answer_seconds)
         try:
             while self._waiting:
                 await self._store_all()
         finally:
+            self._timer.cancel()
             self._task = None
+            self._current = ()
             self._storing = 0
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Refuse what waits when its oldest piece has waited too long: whatever the database does, it is too late."""
+        waiting = [each for group in (self._current, *self._failed, self._waiting) for each in group]
+        waiting = [each for each in waiting if not each.answer.done()]
+        oldest = min((each.since for each in waiting), default=time.monotonic())
+        left = oldest + self._answer_seconds - time.monotonic()
+        if left <= 0:
+            self._waiting.clear()
+            self._refuse(waiting, Unavailable(f"the database did not answer for {self._answer_seconds:g} s"))
+        self._look_in(left if left > 0 else self._answer_seconds)
+
+    def _refuse(self, waiting: Sequence[_Waiting], error: Unavailable) -> None:
+        """The database is away: answer `waiting` and all that came since, and let nobody else wait for it."""
+        self._outage.begin(error)
+        more = list(self._waiting)
+        self._waiting.clear()
+        _answer([*waiting, *more], [error] * (len(waiting) + len(more)))
 
     async def _store_all(self) -> None:
         """Store group after group; one that fails is looked at alone."""
@@ -166,9 +212,12 @@ class GroupCommit:
             # It did not come as far as a transaction; nobody may be left waiting for ever.
             waiting = list(self._waiting)
             self._waiting.clear()
+            if isinstance(error, Unavailable):
+                self._refuse(waiting, error)
             _answer(waiting, [error] * len(waiting))
         failed, self._failed = self._failed, []
         for group in failed:
+            self._current = group
             await self._commit(group)
 
     def next_one(self) -> Transaction | None:
@@ -177,7 +226,7 @@ class GroupCommit:
         if not self._waiting or self._failed:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
-        self._storing = len(group)
+        self._storing, self._current = len(group), group
         return Transaction(group, time.monotonic())
 
     def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
@@ -204,7 +253,7 @@ class GroupCommit:
             except Collision:
                 continue
             except Unavailable as error:
-                return _answer(group, [error] * len(group))
+                return self._refuse(group, error)
             except Exception as error:
                 if len(group) == 1:
                     return _answer(group, [error])

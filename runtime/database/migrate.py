@@ -12,26 +12,28 @@ from runtime.errors import UsageError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0003"
+HEAD = "0006"
 """The newest revision. Known here so that an up-to-date database opens without importing alembic."""
 
 _LOCK = zlib.crc32(b"symbiont migrations")
 
 
-def migrate(connection: Connection, shown: str) -> None:
-    """Run the missing migrations in this connection's transaction.
+def migrate(connection: Connection, shown: str) -> str | None:
+    """Run the missing migrations in this connection's transaction. The revision of a database that had an older one.
 
     `shown` names the database in errors. Raises UsageError for a database that a newer program made.
     """
     if connection.dialect.name == "postgresql":
         # Daemons that start together wait here, one by one.
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    current = None
     if inspect(connection).has_table("alembic_version"):
         current = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
         if current == HEAD:
-            return
+            return None
         _refuse_newer(str(current), shown)
     _upgrade(connection)
+    return current
 
 
 def _upgrade(connection: Connection) -> None:

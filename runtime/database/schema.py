@@ -1,5 +1,5 @@
 """Every table. Times are Unix milliseconds unless said otherwise, ids UUID version 7 as text, and every row has a
-`user_id`.
+`user_id`: the id of a user, which no other user ever has, and not the name.
 
 The migrations spell the same schema out; a test compares the two on both databases.
 """
@@ -11,6 +11,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -25,7 +26,7 @@ from sqlalchemy import (
 from runtime.database.sealed import Sealed
 
 OWNER = "owner"
-"""The one user of an installation that has made no others."""
+"""The id, and the name, of the one user of an installation that has made no others."""
 
 metadata = MetaData()
 
@@ -59,7 +60,7 @@ deliveries = Table(
     Column("received_at", BigInteger, nullable=False),
     Column("source", Text),
     Column("size", BigInteger, nullable=False),
-    Column("body_sha256", String(64)),  # NULL while the body is kept: it can be had from there
+    Column("body_sha256", String(64)),
     Column("content_type", Text),
     Column("headers", Text, nullable=False),  # JSON: [[name, value], …], the chosen ones
     Column("verified", Boolean, nullable=False),
@@ -200,6 +201,7 @@ steps = Table(
     # No foreign key: steps are written for every run, and pruned with it.
     Column("run_id", String(36), primary_key=True),
     Column("position", Integer, primary_key=True),
+    Column("key", Text),
     _user(),
     Column("kind", String(64), nullable=False),
     Column("repeatable", Boolean, nullable=False),
@@ -228,8 +230,12 @@ secrets = Table(
 users = Table(
     "users",
     metadata,
+    # Random; of users from before there were ids, their name.
     Column("user_id", String(64), primary_key=True),
+    Column("name", String(64)),  # NULL: removed, so that the name is free
     Column("created_at", BigInteger, nullable=False),
+    Column("removed_at", BigInteger),  # until everything of theirs is deleted: see `runtime.api.erasure`
+    Index("ix_users_name", "name", unique=True),
 )
 """Who may ask for something. `OWNER` is there without a row."""
 
@@ -256,7 +262,7 @@ webhooks = Table(
     _user(),
     Column("title", Text, nullable=False),
     Column("agent", String(64), nullable=False),  # empty: none, deliveries are only kept
-    Column("secret", Sealed),  # NULL: unverified requests are accepted
+    Column("secret", Sealed),  # or, sealed, that unverified requests are accepted; NULL: it accepts nothing
     Column("previous_secret", Sealed),
     Column("previous_until", BigInteger),  # Unix milliseconds; until then the secret before is good too
     Column("is_active", Boolean, nullable=False),
@@ -296,6 +302,8 @@ items = Table(
     Column("part", Integer, nullable=False),
     Column("position", Integer, nullable=False),
     Column("content", Sealed, nullable=False),
+    # Of an entry: 1, what it holds for the long term was put where it stays; 2, it holds something that cannot be.
+    Column("compacted", Integer),
     Index("ix_items_chunk", "memory", "agent_id", "user_id", "chunk_hash"),
     Index("ix_items_part", "memory", "part", "position"),
     Index("ix_items_time", "memory", "agent_id", "timestamp", "id"),
@@ -312,6 +320,21 @@ Index(
     sqlite_where=text("source_key IS NOT NULL"),
     postgresql_where=text("source_key IS NOT NULL"),
 )
+
+item_sources = Table(
+    "item_sources",
+    metadata,
+    Column("memory", String(64), primary_key=True),
+    Column("item_id", String(36), primary_key=True),
+    Column("source_key", String(32), primary_key=True),
+    Column("user_id", Text, nullable=False, server_default=OWNER),
+    Column("source_uri", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["memory", "item_id"], ["items.memory", "items.id"], name="fk_item_sources_item", ondelete="CASCADE"
+    ),
+    Index("ix_item_sources_source", "memory", "source_key"),
+)
+"""Where else items are from: sources that say the same, besides the `source_uri` of the item. None is in both."""
 
 item_parts = Table(
     "item_parts",

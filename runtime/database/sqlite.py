@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-BUSY_SECONDS = 10
-"""How long a statement waits for another process's lock."""
+BUSY_SECONDS = 2
+"""How long a statement waits for another process's lock. Slack gives a delivery 3 s until it is answered
+(docs.slack.dev/apis/events-api), and others not much more."""
 
 CHECKPOINT_SECONDS = 1.0
 """How often the log is copied into the database beside the writer, while there is something to copy. Each copy's syncs
@@ -32,6 +33,11 @@ hold up the writer's; and a page that changes often is copied once for all its c
 
 LONGEST_WAL = 16_384
 """Pages (64 MiB) of the log after which the writer itself waits for the rest of a copy, and begins the log anew."""
+
+EMPTY_SECONDS = 15.0
+EMPTY_AGAIN_SECONDS = 0.25
+"""How long after something was forgotten the log is emptied, in which it still stands; and until the next try where
+somebody writes or reads just then, as nobody is to wait for this."""
 
 TURN_SECONDS = 0.1
 """How long transactions may follow on one another before other writers have their turn."""
@@ -142,6 +148,10 @@ class WriterThread:
             raise
         return True
 
+    def empty_log(self) -> None:
+        """Have the log emptied soon. Called in the event loop."""
+        self._checkpoints.empty_later(asyncio.get_running_loop(), EMPTY_SECONDS)
+
     async def close(self) -> None:
         """Close the connection, in the thread that made it, and end the thread."""
         await self._checkpoints.close()
@@ -178,6 +188,8 @@ class Checkpoints:
         self._connection: sqlite3.Connection | None = None
         self._running: asyncio.Future[None] | None = None
         self._last = 0.0
+        self._emptying: asyncio.TimerHandle | None = None
+        self._closed = False
 
     def look(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start a checkpoint when it is time for one. Called in the event loop, after a commit."""
@@ -193,11 +205,42 @@ class Checkpoints:
             running.exception()
 
     def _copy(self) -> None:
+        _, pages, _ = self._opened().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self.overdue = pages > LONGEST_WAL
+
+    def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
             self._connection.execute("PRAGMA synchronous=FULL")
-        _, pages, _ = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        self.overdue = pages > LONGEST_WAL
+        return self._connection
+
+    def empty_later(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Empty the log in so many seconds, unless that is to be done already. Called in the event loop."""
+        if self._emptying is None and not self._closed:
+            self._emptying = loop.call_later(seconds, self._begin_to_empty, loop)
+
+    def _begin_to_empty(self, loop: asyncio.AbstractEventLoop) -> None:
+        def done(emptying: asyncio.Future[bool]) -> None:
+            self._emptying = None
+            if emptying.cancelled():
+                return
+            if emptying.exception() is not None:
+                self.empty_later(loop, EMPTY_SECONDS)  # the writer says what is wrong with the disk
+            elif not emptying.result():
+                self.empty_later(loop, EMPTY_AGAIN_SECONDS)
+
+        loop.run_in_executor(self._thread, self._empty).add_done_callback(done)
+
+    def _empty(self) -> bool:
+        """Whether the log was emptied. It takes the writer's lock, and does not wait with that for a reader."""
+        connection = self._opened()
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
     def restart(self, connection: sqlite3.Connection) -> None:
         """Copy what is left and begin the log anew; not when a reader still needs it.
@@ -209,6 +252,9 @@ class Checkpoints:
 
     async def close(self) -> None:
         """Finish, and close the connection in its thread."""
+        self._closed = True
+        if self._emptying is not None:
+            self._emptying.cancel()
         if self._running is not None:
             await asyncio.wait({self._running})
         if self._connection is not None:
@@ -245,6 +291,7 @@ def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA secure_delete=ON")  # tags and sources stand in the clear; Debian's default
         cursor.execute("PRAGMA cache_size=-32768")  # KiB: unique keys lie scattered over their indexes
         cursor.execute(f"PRAGMA wal_autocheckpoint={4 * LONGEST_WAL}")
         if query_only:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime import extras
 from runtime.secrets.backend import Backend, Context, Unresolved
 from runtime.secrets.waiting import in_thread
 
@@ -29,7 +30,7 @@ def _ask(service: str, user: str) -> str | None:
         import keyring
         from keyring.errors import KeyringLocked, NoKeyringError
     except ImportError:
-        raise Unresolved("a keyring needs the extra `keyring`", hint="pip install 'symbiont[keyring]'") from None
+        raise Unresolved("a keyring needs the extra `keyring`", hint=extras.install("keyring")) from None
     try:
         return keyring.get_password(service, user)
     except NoKeyringError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from runtime import extras
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.vault_login import Settings, text_of
 
@@ -35,7 +36,7 @@ class VaultClient:
         try:
             import hvac
         except ImportError:
-            raise Unresolved("Vault needs the extra `vault`", hint="pip install 'symbiont[vault]'") from None
+            raise Unresolved("Vault needs the extra `vault`", hint=extras.install("vault")) from None
         self._settings = settings
 
         def client() -> Any:

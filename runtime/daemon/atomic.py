@@ -1,0 +1,38 @@
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+def write_atomically(file: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace `file` by `content`, as `replacing` does."""
+    with replacing(file, mode=mode) as handle:
+        handle.write(content)
+
+
+@contextmanager
+def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Replace `file` by what is written inside: temporary file, fsync, rename, folder fsync. A crash leaves the old or
+    the new, an error inside the old."""
+    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as handle:  # noqa: PTH123 - it is a descriptor
+            yield handle
+            handle.flush()
+            os.fsync(descriptor)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,66 @@
+"""Commands of the superuser on another user's root: done with that user's rights, so that what they make is theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runtime.errors import UsageError
+
+
+@contextmanager
+def as_owner(state: Path) -> Iterator[None]:
+    """While inside, the superuser has the rights of the user who owns `state`; for everybody else nothing changes."""
+    owner = state.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
+    try:
+        os.setgroups([owner.st_gid])
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)
+        # More of the program, and of Python, is loaded as it is needed.
+        for file in (__file__, os.__file__):
+            Path(file).open("rb").close()
+    except OSError as error:
+        _back(group, groups)
+        what = f"{error.filename or ''} {(error.strerror or 'refused').lower()}".lstrip()
+        raise UsageError(
+            f"{state} belongs to the user {owner.st_uid}, with whose rights this program cannot run: {what}",
+            hint="install it where every user may read it, such as /opt/symbiont",
+        ) from None
+    try:
+        yield
+    finally:
+        _back(group, groups)
+
+
+def _back(group: int, groups: list[int]) -> None:
+    os.seteuid(0)
+    os.setegid(group)
+    os.setgroups(groups)
+
+
+@contextmanager
+def as_invoker() -> Iterator[None]:
+    """While inside, the rights that the command was started with: for what the person who started it named."""
+    effective = os.geteuid()
+    os.seteuid(os.getuid())
+    try:
+        yield
+    finally:
+        os.seteuid(effective)
+
+
+def is_for_another() -> bool:
+    """Whether this process works with the rights of another user than who started it."""
+    return os.geteuid() != os.getuid()
+
+
+def placed_by_superuser(folder: Path) -> bool:
+    """Whether nobody else can have put `folder` where it is: all folders above are the superuser's to change."""
+    above = [each.stat() for each in folder.resolve().parents]
+    return all(each.st_uid == 0 and not each.st_mode & 0o022 for each in above)

@@ -1,0 +1,151 @@
+"""Which roots this user made on this machine.
+
+A root holds its identity, and the user's own state folder an entry of the same identity for the path of that root.
+What a clone, an archive or a copy brings along may hold any identity and any path; entries do not come with it.
+
+Numbers of devices and inodes are not compared: a remount changes them, and a backup that is restored to its place is
+the same root.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from runtime.daemon.atomic import write_atomically
+from runtime.errors import UsageError
+
+IDENTITY_FILE: Final = "root.json"
+_LOCK: Final = "lock"
+_LARGEST: Final = 64 * 1024
+_ID = re.compile("[0-9a-f]{32}")
+
+
+class Identity(NamedTuple):
+    """What `.symbi/root.json` says: an `id` of 32 hexadecimal digits, and the resolved `path` of the root's folder."""
+
+    id: str
+    path: str
+
+
+def identity(state: Path) -> Identity | None:
+    """What this `.symbi` says of itself, true or not; None when it says nothing of the kind."""
+    content = _read(state / IDENTITY_FILE)
+    given, path = content.get("id"), content.get("path")
+    if isinstance(given, str) and _ID.fullmatch(given) and isinstance(path, str):
+        return Identity(given, path)
+    return None
+
+
+def knows(folder: Path, state: Path, environ: Mapping[str, str]) -> bool:
+    """Whether this user made the root with that state at that folder, by the user's entry for it."""
+    found = identity(state)
+    try:
+        entry = _read(_entry(_entries(environ), folder), owner=os.geteuid())
+    except UsageError:
+        return False
+    return found is not None and entry.get("id") == found.id
+
+
+def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: bool = True) -> None:
+    """Give the root at `folder` a new identity, written to `state`.
+
+    `entered`: its entry has to be there afterwards; else it is written where it can be. Raises UsageError when it
+    cannot be written, OSError when the identity cannot.
+    """
+    new = Identity(secrets.token_hex(16), str(folder.resolve()))
+    try:
+        entry = _entry(_made(_entries(environ)), folder)
+        try:
+            # The entry first: an identity without one is no root, an entry without one is nothing.
+            write_atomically(entry, _json(new))
+        except OSError as error:
+            raise _unwritable(entry.parent, error) from None
+    except UsageError:
+        if entered:
+            raise
+    write_atomically(state / IDENTITY_FILE, _json(new))
+
+
+@contextmanager
+def alone(environ: Mapping[str, str]) -> Iterator[None]:
+    """While inside, no other process of this user makes a root. Raises UsageError when there is nowhere to note it."""
+    entries = _made(_entries(environ))
+    try:
+        descriptor = os.open(entries / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritable(entries, error) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _entries(environ: Mapping[str, str]) -> Path:
+    """`$XDG_STATE_HOME/symbiont/roots`. A relative XDG_STATE_HOME is ignored, as its specification has it: it would be
+    up to the folder that a command stands in."""
+    named = environ.get("XDG_STATE_HOME", "")
+    base = Path(named) if named.startswith("/") else _home(environ) / ".local/state"
+    return base / "symbiont" / "roots"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    """$HOME when it is this user's, who may have become another one since it was set (sudo); else the account's."""
+    named = environ.get("HOME", "")
+    try:
+        if named.startswith("/") and Path(named).stat().st_uid == os.geteuid():
+            return Path(named)
+        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    except (OSError, KeyError):
+        raise UsageError(
+            "this user has no home folder to note its roots in", hint="name a folder of its own in XDG_STATE_HOME"
+        ) from None
+
+
+def _made(entries: Path) -> Path:
+    try:
+        entries.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(entries, error) from None
+    return entries
+
+
+def _unwritable(entries: Path, error: OSError) -> UsageError:
+    what = (error.strerror or "cannot be written").lower()
+    return UsageError(
+        f"the roots of this user are noted in {entries}: {what}", hint="name a folder of its own in XDG_STATE_HOME"
+    )
+
+
+def _entry(entries: Path, folder: Path) -> Path:
+    """One file for each path, so that a root made anew at a path replaces what was there before."""
+    return entries / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]}.json"
+
+
+def _json(content: Identity) -> bytes:
+    return json.dumps(content._asdict(), indent=2).encode() + b"\n"
+
+
+def _read(file: Path, *, owner: int | None = None) -> dict[str, Any]:
+    """The JSON object in a small regular file, of that owner; empty when there is none."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if owner is not None and os.fstat(descriptor).st_uid != owner:
+                return {}
+            content = json.loads(os.read(descriptor, _LARGEST))
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,51 @@
+"""Removed users: what is theirs is deleted to the end, also after a kill, and what came in while it was deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from runtime.api.erasure import erase
+from runtime.clock import milliseconds
+from runtime.daemon.house import House
+from runtime.errors import SymbiontError
+from runtime.identity import users
+
+log = structlog.get_logger("symbiont.users")
+
+LOOK_SECONDS: Final = 60.0
+SETTLED_MS: Final = 600_000
+"""How long after a removal something of that user may still be written: by a request or a run that was under way."""
+
+
+class Removal:
+    """Finishes what `users.remove` began. `run` is one background task of the process that owns the root."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._tried: set[str] = set()
+
+    async def run(self) -> None:
+        """Look for removed users now and every minute, until cancelled."""
+        while True:
+            try:
+                await self.finish()
+            except SymbiontError as error:
+                log.warning("what removed users left cannot be deleted now", reason=error.line())
+            await self._house.clock.sleep(LOOK_SECONDS)
+
+    async def finish(self) -> None:
+        """Delete what removed users left, at once and again when nothing more can come; then forget that they were."""
+        house = self._house
+        for user_id, removed_at in (await users.removed(house.database)).items():
+            settled = milliseconds(house.clock) - removed_at >= SETTLED_MS
+            if user_id in self._tried and not settled:
+                continue
+            async with house.pinned():
+                done = await erase(house, user_id)
+            for problem in done.problems:
+                log.warning("something of a removed user could not be deleted", user_id=user_id, reason=problem)
+            self._tried.add(user_id)
+            if settled and not done.problems and not done.running:
+                await users.forget_removed(house.database, user_id)

@@ -1,0 +1,97 @@
+"""PostgreSQL: connections that are given up when the server does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from runtime.database.failure import Unavailable
+from runtime.database.url import Location
+
+CONNECT_SECONDS = 5
+"""How long a connection may take to open."""
+
+ANSWER_SECONDS = 6
+"""How long the server may take to answer one statement. A frozen server keeps its connections open and answers
+nothing, not even a request to cancel, so the connection is dropped."""
+
+_TIMER = "symbiont_timer"
+_LATE = "symbiont_late"
+
+
+class Server:
+    """A PostgreSQL server: its engine, and every connection to it that is open."""
+
+    def __init__(self, location: Location, *, connections: int) -> None:
+        self._location = location
+        self._open: WeakSet[Any] = WeakSet()
+        self.engine: AsyncEngine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self.connect,
+            pool_size=connections,
+            pool_timeout=CONNECT_SECONDS,
+            # What is stored must not be shown to whoever reads an error.
+            hide_parameters=True,
+        )
+
+    async def connect(self) -> Any:
+        """A new asyncpg connection. Raises what asyncpg raises."""
+        import asyncpg
+
+        # asyncpg reads libpq's URL form (sslmode, socket folders, passfile) itself.
+        connection = await asyncpg.connect(self._location.dsn, timeout=CONNECT_SECONDS)
+        self._open.add(connection)
+        return connection
+
+    def limit(self) -> None:
+        """From now on drop a connection over which a statement takes more than ANSWER_SECONDS, and raise `Unavailable`.
+
+        Not from the start: a migration of a large database may take longer.
+        """
+        engine = self.engine.sync_engine
+        event.listen(engine, "before_cursor_execute", lambda connection, *_: self._wait(connection))
+        event.listen(engine, "after_cursor_execute", lambda connection, *_: _answered(connection.connection.info))
+        event.listen(engine, "commit", self._wait)
+        event.listen(engine, "rollback", self._wait)
+        event.listen(engine, "handle_error", self._explain)
+        event.listen(engine.pool, "checkin", lambda _, record: _answered(record.info))
+
+    def terminate(self) -> None:
+        """Drop every connection without waiting for an answer."""
+        for connection in list(self._open):
+            connection.terminate()
+
+    def _wait(self, connection: Any) -> None:
+        if connection.invalidated:
+            return
+        info, driver = connection.connection.info, connection.connection.driver_connection
+        _answered(info)
+        info[_TIMER] = asyncio.get_running_loop().call_later(ANSWER_SECONDS, _late(info, driver))
+
+    def _explain(self, context: Any) -> None:
+        """Say that the server was late: the driver's error says only that the connection was closed."""
+        if context.connection is None or context.connection.invalidated:
+            return
+        info = context.connection.connection.info
+        _answered(info)
+        if info.pop(_LATE, False):
+            raise Unavailable(f"{self._location.shown}: no answer for {ANSWER_SECONDS} s")
+
+
+def _late(info: dict[str, Any], driver: Any) -> Callable[[], None]:
+    def drop() -> None:
+        info[_LATE] = True
+        driver.terminate()
+
+    return drop
+
+
+def _answered(info: dict[str, Any]) -> None:
+    timer = info.pop(_TIMER, None)
+    if timer is not None:
+        timer.cancel()
