@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Entry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
-from runtime.search.index.index import Around, Index, IndexStats, Scored
+from runtime.search.index.index import Around, Index, IndexStats, Matched, Scored
 from runtime.search.question import LONGEST, Question, Understood, folded, understand
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ CANDIDATES: Final = 500
 tenth as many find as much."""
 
 
+DIGITS: Final = 6
+"""Decimals of every number that a hit tells: what a float32 holds, without its noise."""
 BY_KEYWORD: Final = "searched by keyword only"
 """What a note begins with that goes on to say why there are no vectors."""
 
@@ -33,11 +35,19 @@ BY_KEYWORD: Final = "searched by keyword only"
 @dataclass(frozen=True, slots=True)
 class Hit:
     """An entry that was found. `parts` says what each part (`vector`, `keyword`, `neighbours`, `author`, `date`) added:
-    they add up to `score`. A part that added nothing is not named."""
+    they add up to `score`, but for rounding. A part that added nothing is not named.
+
+    A score is for the order among the hits of one search. `relevance`, 0 to 1, says how well the entry itself fits and
+    can be compared with that of any other search: it is made of `cosine`, -1 to 1 (None: it has no vector, or none was
+    searched by), and of `keyword_share`, the share of the question's words that it has, 0 to 1. All are rounded.
+    """
 
     entry: Entry
     score: float
     parts: Mapping[str, float]
+    relevance: float
+    cosine: float | None
+    keyword_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,9 @@ async def search(
     note says so. Raises IndexFailed.
     """
     asked = understand(question, await index.authors(question.wanted))
+    if not asked.words:
+        # An embedding answers something for anything; of signs alone, nothing that means much.
+        return Answer((), ("the question has neither letters nor digits, so there are no words to look for",))
     found = await _found(index, embedder, question, asked, without)
     notes = tuple(_notes(asked, found))
     keys = found.candidates()
@@ -64,14 +77,18 @@ async def search(
         return Answer((), notes)
     around = await index.around(keys)
     parts = _parts(keys, found, around, asked)
-    return Answer(await _hits(index, keys, parts, question.limit), notes)
+    fit = _fit(keys, found)
+    hits = await _hits(index, keys, parts, fit, question)
+    if len(hits) < min(question.limit, len(keys)) and question.threshold:
+        notes = (*notes, f"what is below the threshold of {question.threshold:g} is left out")
+    return Answer(hits, notes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """What both sides found, with their shares of the score; None: that side was not searched, `reason` says why."""
 
-    keyword: Scored | None
+    keyword: Matched | None
     vector: Scored | None
     shares: tuple[float, float]
     stats: IndexStats | None = None
@@ -94,7 +111,7 @@ async def _found(
     by_vector, by_keyword = question.shares
     limit = max(CANDIDATES, question.limit)
 
-    async def by_words() -> Scored:
+    async def by_words() -> Matched:
         return await index.keyword(asked.words, question.wanted, limit)
 
     if embedder is None or not by_vector:
@@ -121,7 +138,7 @@ async def _found(
 async def _embedded(embedder: Embedder, text: str) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
     """The text's vector, or why there is none."""
     try:
-        vector: NDArray[np.float32] = (await embedder.embed([text]))[0]
+        vector: NDArray[np.float32] = await embedder.embed_question(text)
         return vector
     except (EmbeddingUnavailable, EmbeddingMismatch) as error:
         return error
@@ -159,7 +176,7 @@ def _parts(
         # What has no vector yet is weighed by its words alone, as everything is where there is no embedding.
         weighs[~np.isin(keys, found.vector.keys)] = 1.0
     if found.keyword is not None:
-        parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, *found.keyword))
+        parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, found.keyword.keys, found.keyword.scores))
     both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
     before, after = fusion.places(keys, around.before), fusion.places(keys, around.after)
     parts["neighbours"] = fusion.from_neighbours(both, before, after, around.asks)
@@ -171,20 +188,46 @@ def _parts(
     return parts
 
 
+class _Fit(NamedTuple):
+    """How well each candidate fits by itself: see `Hit`. A cosine is NaN where there is none."""
+
+    relevance: NDArray[np.float64]
+    cosine: NDArray[np.float64]
+    keyword_share: NDArray[np.float64]
+
+
+def _fit(keys: NDArray[np.int64], found: _Found) -> _Fit:
+    import numpy as np
+
+    from runtime.search import fusion
+
+    cosine, share = np.full(len(keys), np.nan), np.zeros(len(keys))
+    if found.vector is not None:
+        cosine[fusion.places(keys, found.vector.keys)] = found.vector.scores
+    if found.keyword is not None:
+        share[fusion.places(keys, found.keyword.keys)] = found.keyword.shares
+    return _Fit(*(np.round(each, DIGITS) for each in (fusion.relevance(cosine, share), cosine, share)))
+
+
 async def _hits(
-    index: Index, keys: NDArray[np.int64], parts: Mapping[str, NDArray[np.float32]], limit: int
+    index: Index, keys: NDArray[np.int64], parts: Mapping[str, NDArray[np.float32]], fit: _Fit, question: Question
 ) -> tuple[Hit, ...]:
     import numpy as np
 
     scores = np.sum(list(parts.values()), axis=0)
-    order = np.lexsort((keys, -scores))[:limit]
+    told = {name: np.round(part.astype(np.float64), DIGITS) for name, part in parts.items()}
+    order = np.lexsort((keys, -scores))
+    order = order[fit.relevance[order] >= question.threshold][: question.limit]
     chosen = keys[order].tolist()
     entries = await index.entries(chosen)
     return tuple(
         Hit(
             entries[key],
-            float(scores[at]),
-            {name: float(part[at]) for name, part in parts.items() if part[at]},
+            round(float(scores[at]), DIGITS),
+            {name: float(part[at]) for name, part in told.items() if part[at]},
+            float(fit.relevance[at]),
+            None if np.isnan(fit.cosine[at]) else float(fit.cosine[at]),
+            float(fit.keyword_share[at]),
         )
         for at, key in zip(order.tolist(), chosen, strict=True)
         if key in entries

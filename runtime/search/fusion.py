@@ -72,6 +72,18 @@ def scaled(scores: Floats) -> Floats:
     return (scores - np.float32(least)) / np.float32(most - least)
 
 
+def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How well entries fit a question by themselves, 0 to 1, of their cosine (NaN: none) and their share of its words.
+
+    What one of them leaves open the other adds a share of. Of one alone it is that one, so a threshold means as much
+    where nothing makes vectors. Maximum and mean were measured too (docs/search.md): no better, and a mean has to know
+    which of the two were searched.
+    """
+    near = np.clip(np.nan_to_num(cosine, nan=0.0), 0, 1)
+    fit: NDArray[np.float64] = 1 - (1 - near) * (1 - np.clip(share, 0, 1))
+    return fit
+
+
 def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags) -> Floats:
     """What each candidate is given of its neighbours' scores.
 

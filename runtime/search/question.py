@@ -18,6 +18,8 @@ EVERYTHING = Filter()
 VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
 """The weights of the first design, section 2."""
+RECOMMENDED_THRESHOLD = 0.55
+"""A relevance that what has nothing to do with a question does not reach: see docs/search.md for what it costs."""
 LONGEST = 2_000
 """Characters of a question that are read."""
 
@@ -30,8 +32,9 @@ _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 class Question:
     """A search: its words, how many hits are wanted, of which entries, and how meaning weighs against words.
 
-    `now` is aware: what "last week" in the text is measured from. Only the weights' ratio counts. Raises UsageError for
-    a text without words, for weights that are no numbers, negative or both zero, and for a limit below one.
+    `now` is aware: what "last week" in the text is measured from. Only the weights' ratio counts. `threshold`: the
+    least relevance of a hit, from 0; none has more than 1. Raises UsageError for a blank text, for weights that are no
+    numbers, negative or both zero, for a limit below one, and for a threshold below 0 or infinite.
     """
 
     text: str
@@ -40,13 +43,16 @@ class Question:
     wanted: Filter = EVERYTHING
     vector_weight: float = VECTOR_WEIGHT
     keyword_weight: float = KEYWORD_WEIGHT
+    threshold: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what can have no answer."""
-        if not _WORD.search(self.text[:LONGEST]):
+        if not self.text.strip():
             raise UsageError("there is nothing to search for", hint="give one or more words")
         if self.limit < 1:
             raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
+        if not (isfinite(self.threshold) and self.threshold >= 0):
+            raise UsageError(f"a threshold of {self.threshold:g} is none", hint="give a relevance, from 0 to 1")
         vector, keyword = self.vector_weight, self.keyword_weight
         if not (isfinite(vector) and isfinite(keyword)) or min(vector, keyword) < 0 or not vector + keyword > 0:
             raise UsageError(

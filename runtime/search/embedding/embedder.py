@@ -36,6 +36,11 @@ class Embedder(ABC):
         Never blocks the event loop. Raises EmbeddingUnavailable, EmbeddingMismatch.
         """
 
+    async def embed_question(self, text: str) -> NDArray[np.float32]:
+        """As `embed` for the one text that somebody waits for: never behind a batch of others, where there is a way."""
+        vector: NDArray[np.float32] = (await self.embed([text]))[0]
+        return vector
+
     def renew(self) -> None:  # noqa: B027 - what learns nothing from answers has nothing to forget
         """Forget what earlier answers said of the model, such as its dimension: it may be another one by now."""
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dslc.blocks.block import Group
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 32
-"""Texts that the thread takes at once: a query waits for no more of them than these."""
+"""Texts of a batch: few enough to be dropped soon, enough to be put together by length."""
 _LONGEST = 8 * 1024
 """Characters that the tokenizer is given: more than 256 tokens have, and few enough for the moment that it stops all
 other threads (it holds the interpreter's lock)."""
@@ -34,36 +35,47 @@ class LocalOptions(Group):
 
 
 class _Shared:
-    """The model and the one thread that uses it, for every memory of the process."""
+    """The model and the two threads that use it, for every memory of the process.
+
+    `questions` has the process's own priority and does what is short: `question`, and `tokens` of batches too, which
+    hold the interpreter's lock: a thread that gives way to others must not keep it from them. `batches` gives way, and
+    runs `vectors`, which compute without that lock. Both may use the model at once.
+    """
 
     def __init__(self) -> None:
         self.holders = 0
-        self._thread: ThreadPoolExecutor | None = None
-        self._model: model.MiniLM | None = None
+        # A thread begins with the first that it is given.
+        self.questions = ThreadPoolExecutor(1, thread_name_prefix="embedding local, questions")
+        self.batches = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_stand_back)
 
-    def thread(self) -> ThreadPoolExecutor:
-        """The thread that `embed` is to run in."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding local", initializer=_stand_back)
-        return self._thread
+    @cached_property
+    def _model(self) -> model.MiniLM:
+        """Loaded by the thread `questions` alone, which every text comes to first."""
+        return model.MiniLM()
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each text. Raises EmbeddingMismatch."""
+    def question(self, text: str) -> NDArray[np.float32]:
+        """The text's vector. Raises EmbeddingMismatch."""
+        row: NDArray[np.float32] = self.vectors([self.tokens(text)])[0]
+        return row
+
+    def tokens(self, text: str) -> Sequence[int]:
+        """What the model reads of a text; nothing of a blank one. Raises EmbeddingMismatch."""
+        return [] if is_blank(text) else self._model.tokens(readable(text[:_LONGEST]))
+
+    def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """One row for each text, given as its tokens."""
         import numpy as np
 
         rows = np.zeros((len(texts), model.DIMENSION), dtype=np.float32)
-        places = [place for place, text in enumerate(texts) if not is_blank(text)]
+        places = [place for place, tokens in enumerate(texts) if tokens]
         if places:
-            if self._model is None:
-                self._model = model.MiniLM()
-            tokens = [self._model.tokens(readable(texts[place][:_LONGEST])) for place in places]
-            rows[places] = self._model.vectors(tokens)
+            rows[places] = self._model.vectors([texts[place] for place in places])
         return rows
 
     def end(self) -> None:
-        """End the thread when it has done what it was given."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=False)
+        """End the threads when they have done what they were given."""
+        self.questions.shutdown(wait=False)
+        self.batches.shutdown(wait=False)
 
 
 def _stand_back() -> None:
@@ -103,15 +115,20 @@ class LocalEmbedder(Embedder):
         return model.DIMENSION
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        loop = asyncio.get_running_loop()
+        loop, shared = asyncio.get_running_loop(), self._shared
         parts = []
         for start in range(0, max(len(texts), 1), _AT_ONCE):
-            some = list(texts[start : start + _AT_ONCE])
-            parts.append(await loop.run_in_executor(self._shared.thread(), self._shared.embed, some))
+            # One by one, so that a question waits for no more than one of them.
+            some = texts[start : start + _AT_ONCE]
+            tokens = [await loop.run_in_executor(shared.questions, shared.tokens, text) for text in some]
+            parts.append(await loop.run_in_executor(shared.batches, shared.vectors, tokens))
         # Not before the thread has done so: it takes a while the first time.
         import numpy as np
 
         return np.concatenate(parts)
+
+    async def embed_question(self, text: str) -> NDArray[np.float32]:
+        return await asyncio.get_running_loop().run_in_executor(self._shared.questions, self._shared.question, text)
 
     async def close(self) -> None:
         if self._open:
@@ -125,5 +142,5 @@ class LocalEmbedder(Embedder):
 async def open_local(options: Mapping[str, object]) -> LocalEmbedder:
     """Raises UsageError when a package is absent or the model file is another one."""
     LocalOptions.model_validate(options)
-    await asyncio.get_running_loop().run_in_executor(_shared.thread(), model.check)
+    await asyncio.get_running_loop().run_in_executor(_shared.batches, model.check)
     return LocalEmbedder()

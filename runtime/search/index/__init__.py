@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from dslc.blocks import Choice
 from runtime.errors import UsageError
 from runtime.rows import LateRow, by_name
-from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Matched, Pending, Scored
 from runtime.secrets.secret import Secret
 
 Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
@@ -31,7 +31,8 @@ INDEXES = by_name(
         IndexRow(
             name="embedded",
             title="In the daemon",
-            doc="Vectors and words in one SQLite file of the state folder, searched in the daemon itself.",
+            doc="Vectors and words in one SQLite file of the state folder, sealed where the store is, searched in the "
+            "daemon itself.",
             options_path="runtime.search.index.embedded:EmbeddedOptions",
             opening="runtime.search.index.embedded:open_embedded",
         ),
@@ -39,7 +40,8 @@ INDEXES = by_name(
             name="qdrant",
             title="Qdrant",
             doc="Vectors and payload in a collection of a Qdrant server, which finds what is near under every filter; "
-            "words in one SQLite file of the state folder. What is remembered is sent there, redacted.",
+            "words in one SQLite file of the state folder, sealed where the store is. What is remembered is sent "
+            "there, redacted and not sealed.",
             options_path="runtime.search.index.qdrant.opening:QdrantOptions",
             opening="runtime.search.index.qdrant.opening:open_qdrant",
             doc_url="https://qdrant.tech/documentation/",
@@ -49,7 +51,7 @@ INDEXES = by_name(
             name="postgres",
             title="PostgreSQL with pgvector",
             doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may share it. What "
-            "is remembered is sent there, redacted.",
+            "is remembered is sent there, redacted and not sealed.",
             options_path="runtime.search.index.postgres.options:PostgresOptions",
             opening="runtime.search.index.postgres.opened:open_postgres",
             doc_url="https://github.com/pgvector/pgvector",
@@ -66,13 +68,19 @@ NAMELESS = "memory"
 
 
 async def open_index(
-    choice: Choice | None, path: Path | None, options: Mapping[str, object], *, name: str = NAMELESS
+    choice: Choice | None,
+    path: Path | None,
+    options: Mapping[str, object],
+    *,
+    name: str = NAMELESS,
+    key: bytes | None = None,
 ) -> Index:
     """Open the index that a memory declares; None: the default one. `options` are its own, with secrets resolved.
 
     `path` is the index's file; None keeps everything in memory; `name` is what it is called where others are beside
-    it. The caller closes it. Raises UsageError for an index that is not in the table or options it does not take,
-    IndexFailed when the file cannot be made. One on a server that is away is opened nevertheless.
+    it; `key` (32 bytes) seals the file. The caller closes it. Raises UsageError for an index that is not in the table
+    or for options it does not take, IndexFailed when the file cannot be made. One on a server that is away is opened
+    nevertheless.
     """
     kind = DEFAULT if choice is None else choice.name
     row = INDEXES.get(kind)
@@ -87,10 +95,10 @@ async def open_index(
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
     opening = cast("Open", row.opened_by)
-    return await opening(IndexPlace(path, name), given.model_copy(update=resolved))
+    return await opening(IndexPlace(path, name, key), given.model_copy(update=resolved))
 
 
 __all__ = [
-    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexPlace", "IndexRow", "IndexStats", "Open", "Pending",
-    "Scored", "open_index",
+    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexPlace", "IndexRow", "IndexStats", "Matched", "Open",
+    "Pending", "Scored", "open_index",
 ]  # fmt: skip

@@ -9,8 +9,8 @@ score tells what words they hold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from math import log, log1p
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,23 +40,47 @@ class Postings(NamedTuple):
         return 2 * (len(self.text) + len(self.about)) + 1
 
 
-def scores(words: Sequence[Postings], rows: Rows, scope: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The score of every entry in the scope, by key up to `rows.end`; 0 where none of the words stands."""
-    end = rows.end
-    total = np.zeros(end, np.float32)
-    entries = int(np.count_nonzero(scope))
-    if not entries:
-        return total
-    size = rows.size()
-    average = max(float(size @ scope) / entries, 1.0)
+class Sums:
+    """The scores of entries, and their shares of a question's words, summed up word by word.
+
+    A share is 0 to 1: how much of what the words weigh together the entry has. One that has each of them once, and is
+    of average length, has it all. Unlike a score it says something by itself: what a word weighs here is above 0
+    however few entries there are, and a word that stands nowhere weighs most.
+    """
+
+    def __init__(self, places: int, entries: int, size: float) -> None:
+        """For so many places, of an index that has so many `entries`, with so many words in all of them."""
+        self.scores = np.zeros(places, np.float32)
+        self._had = np.zeros(places, np.float32)
+        self._whole = 0.0
+        self._entries = entries
+        self._average = max(size / entries, 1.0) if entries else 1.0
+
+    def add(self, at: NDArray[np.int64], counted: NDArray[np.float32], size: NDArray[Any]) -> None:
+        """A word stands `counted` times in the entries at these places, which have `size` words."""
+        normed = K1 * (1 - B + (B / self._average) * size)
+        often = (K1 + 1) * counted / (counted + normed)
+        self.scores[at] += rarity(self._entries, len(at)) * often
+        weight = log1p((self._entries - len(at) + 0.5) / (len(at) + 0.5))
+        self._had[at] += weight * np.minimum(often, 1)
+        self._whole += weight
+
+    @property
+    def shares(self) -> NDArray[np.float32]:
+        """Of all words that were added, at each place."""
+        return self._had / np.float32(self._whole or 1)
+
+
+def scores(words: Sequence[Postings], rows: Rows, scope: NDArray[np.bool_]) -> Sums:
+    """The scores and shares of every entry in the scope, by key up to `rows.end`; 0 where none of the words stands."""
+    end, size = rows.end, rows.size()
+    sums = Sums(end, int(np.count_nonzero(scope)), float(size @ scope))
     for word in words:
         counts = _counts(word, rows, np.zeros(end, np.float32))
         keys = np.flatnonzero(counts)
         keys = keys[scope[keys]]
-        counted = counts[keys]
-        normed = K1 * (1 - B + (B / average) * size[keys])
-        total[keys] += rarity(entries, len(keys)) * (K1 + 1) * counted / (counted + normed)
-    return total
+        sums.add(keys, counts[keys], size[keys])
+    return sums
 
 
 def _counts(word: Postings, rows: Rows, counts: NDArray[np.float32]) -> NDArray[np.float32]:

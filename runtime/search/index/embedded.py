@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import writing
 from runtime.search.index.access import Access, Apply
-from runtime.search.index.index import Around, Change, Grown, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Grown, Index, IndexPlace, IndexStats, Matched, Pending, Scored
 from runtime.search.index.loaded import Loaded
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class EmbeddedOptions(BaseModel):
 
 async def open_embedded(place: IndexPlace, _options: BaseModel) -> Index:
     """The row's opening: what the file holds is read into memory. Raises IndexFailed."""
-    access = Access(place.path)
+    access = Access(place.path, place.key)
     try:
         await access.open()
     except BaseException:
@@ -104,7 +105,7 @@ class EmbeddedIndex(Index):
 
         return await self._access.write(work)
 
-    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
         return await self._access.read(lambda loaded: loaded.keyword(words, wanted, limit))
 
     async def nearest(
@@ -117,6 +118,11 @@ class EmbeddedIndex(Index):
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
         return await self._access.read(lambda loaded: loaded.entries(keys))
+
+    async def newest(
+        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+    ) -> Sequence[Entry]:
+        return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
         tagged = wanted.tags_any or wanted.tags_all  # which entries are stands in the file

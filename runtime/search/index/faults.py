@@ -23,7 +23,7 @@ _HINTS = {
 }
 
 
-def judged(error: sqlite3.Error, name: str) -> Damaged | IndexFailed:
+def judged(error: Exception, name: str) -> Damaged | IndexFailed:
     """What to raise in place of SQLite's error; `name` is the file, or says that there is none."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     kind = code & 0xFF

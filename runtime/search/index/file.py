@@ -5,28 +5,38 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from runtime.search.index import schema
 from runtime.search.index.faults import Damaged, judged, os_failed
+from runtime.search.index.sqlcipher import ERRORS, connect
 
 _BUSY_SECONDS = 10
 _LONGEST_LOG = 8 * 1024 * 1024
 """Bytes of the write-ahead log from which on it is copied into the file."""
 _ASIDE = ("-wal", "-shm", "-journal")
+_READABLE = b"SQLite format 3\0"
+"""How a file begins that is not sealed (sqlite.org/fileformat.html)."""
+_ZEROS = bytes(1024 * 1024)
+_overwriting = threading.Lock()
 
 
 class IndexFile:
     """An open file: a connection that writes, and one that reads beside it; without a path one for both, in memory.
 
-    Damaged is raised for what is no index of this version, IndexFailed for what a person must mend.
+    `key`: what seals the file, 32 bytes; None: nothing does. Damaged is raised for what is no index of this version, or
+    is sealed with another key; IndexFailed for what a person must mend.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, key: bytes | None = None) -> None:
         self.path = path
         self.name = "in memory" if path is None else str(path)
+        self._key = key
+        # The log of a process that was killed may hold what was forgotten since.
+        self._old_log = path is not None and _size(Path(f"{path}-wal")) > 0
         self._open: list[sqlite3.Connection] = []
         try:
             self.writing = self._connect()
@@ -36,8 +46,10 @@ class IndexFile:
                     commit()
             self.reading = self.writing if path is None else self._connect()
             self.seen = self._version()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self.close()
+            if key is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+                raise Damaged("it is sealed with another key, or damaged") from error
             raise judged(error, self.name) from error
         except BaseException:
             self.close()
@@ -51,7 +63,7 @@ class IndexFile:
             yield partial(self.writing.execute, "COMMIT")
         finally:
             # A full disk has SQLite roll back by itself.
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*ERRORS):
                 if self.writing.in_transaction:
                     self.writing.execute("ROLLBACK")
 
@@ -65,46 +77,52 @@ class IndexFile:
         if self.path is None:
             return
         # What cannot be copied stays in the log, and is copied another time.
-        with contextlib.suppress(OSError, sqlite3.OperationalError):
-            if Path(f"{self.path}-wal").stat().st_size > _LONGEST_LOG:
+        with contextlib.suppress(*ERRORS):
+            if _size(Path(f"{self.path}-wal")) > _LONGEST_LOG:
                 self.writing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def unscrubbed(self) -> bool:
+        """Whether what was forgotten may still stand in the file or its log."""
+        if self.path is None:
+            return False
+        return self._old_log or bool(self.writing.execute(schema.UNSCRUBBED).fetchone()[0])
+
+    def scrub(self) -> bool:
+        """Overwrite what deleted and changed entries left behind; False when somebody reads the log just now.
+
+        FTS5 does not delete: the words of an entry stand in its segments, in their order, until those are merged.
+        SQLite overwrites what it deletes (`secure_delete`), but not what it copied from a page to another before
+        (`balance_nonroot` in its btree.c): where that can be read, the whole file is written anew.
+        """
+        schema.merge_words(self.writing)
+        if self._key is None:
+            self.writing.execute("VACUUM")
+        schema.scrubbed(self.writing)
+        self._old_log = True
+        busy, _, _ = self.writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._old_log = bool(busy)
+        return not busy
 
     def bytes(self) -> int:
         """On disk; in memory, if that is where it is."""
         if self.path is None:
             pages, size = (self.writing.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
             return int(pages * size)
-        total = 0
-        for suffix in ("", "-wal"):
-            with contextlib.suppress(OSError):
-                total += Path(f"{self.path}{suffix}").stat().st_size
-        return total
+        return sum(_size(Path(f"{self.path}{suffix}")) for suffix in ("", "-wal"))
 
     def close(self) -> None:
         """Let go of the connections."""
         for connection in self._open:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*ERRORS):
                 connection.close()
         self._open.clear()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            ":memory:" if self.path is None else self.path,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        connection = connect(self.path, self._key, _BUSY_SECONDS)
         self._open.append(connection)
-        # In pages of 8 KiB there is room for five vectors of 384 numbers, in those of 4 KiB for two.
         # The log is copied by `tidy`, when nobody waits for it. What is deleted is overwritten.
         for pragma in (
-            *(
-                "page_size = 8192",
-                "journal_mode = WAL",
-                "synchronous = NORMAL",
-                "wal_autocheckpoint = 0",
-                "temp_store = MEMORY",
-            ),
+            *("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0", "temp_store = MEMORY"),
             *("cache_size = -16384", "cell_size_check = ON", "secure_delete = ON"),
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -126,7 +144,7 @@ class IndexFile:
         return int(self.writing.execute("PRAGMA data_version").fetchone()[0])
 
 
-def open_file(path: Path | None) -> tuple[IndexFile, str | None]:
+def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, str | None]:
     """The open file, and why it had to be thrown away and made anew, if it had to be. Raises IndexFailed."""
     if path is None:
         return IndexFile(None), None
@@ -136,11 +154,51 @@ def open_file(path: Path | None) -> tuple[IndexFile, str | None]:
     except OSError as error:
         raise os_failed(error, str(path)) from error
     try:
-        return IndexFile(path), None
+        return IndexFile(path, key), None
     except Damaged as damage:
         throw_away(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        return IndexFile(path), str(damage)
+        return IndexFile(path, key), str(damage)
+
+
+def overwrite_readable(path: Path) -> bool:
+    """Overwrite and delete this index if it is there and not sealed; whether it was. Raises IndexFailed.
+
+    What the file system or the disk keep of it elsewhere (copies on write, spare blocks) is out of reach.
+    """
+    with _overwriting:  # or a sealed file that was made in its place meanwhile would be taken for it
+        try:
+            with path.open("rb") as file:
+                if file.read(len(_READABLE)) != _READABLE:
+                    return False
+            # The file last: after a kill in between the rest is found by it.
+            for suffix in (*_ASIDE, ""):
+                _overwrite(Path(f"{path}{suffix}"))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise os_failed(error, str(path)) from error
+    return True
+
+
+def _overwrite(path: Path) -> None:
+    try:
+        with path.open("r+b", buffering=0) as file:
+            left = os.fstat(file.fileno()).st_size
+            while left > 0:
+                left -= file.write(_ZEROS[:left]) or 0
+            os.fsync(file.fileno())
+    except FileNotFoundError:
+        return
+    path.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """Bytes; 0 for a file that cannot be looked at."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def throw_away(path: Path | None) -> None:

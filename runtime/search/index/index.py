@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.search.entry import Entry, Filter
 
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+WHOLE_ID: Final = 36
+"""Characters of an id, which is a UUID."""
+
+
 class IndexPlace(NamedTuple):
     """Where an index is: `path` is its file on this machine (None: what it keeps here is kept in memory only), `name`
-    what an index on a server calls what is its own, for instance a collection or a table: letters, digits and `_`."""
+    what an index on a server calls what is its own, for instance a collection or a table: letters, digits and `_`.
+    `key`, 32 bytes, seals that file; None: whoever reads the file reads what it holds."""
 
     path: Path | None
     name: str
+    key: bytes | None = None
 
 
 class Change(NamedTuple):
@@ -65,6 +72,15 @@ class Scored(NamedTuple):
 
     keys: NDArray[np.int64]
     scores: NDArray[np.float32]
+
+
+class Matched(NamedTuple):
+    """As `Scored`, of a question's words; and of each entry how much of what these words weigh together it has, 0 to 1:
+    1 for one of average length with each of them."""
+
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    shares: NDArray[np.float32]
 
 
 class Around(NamedTuple):
@@ -151,7 +167,7 @@ class Index(ABC):
         dimension or with numbers that are none; then none is kept."""
 
     @abstractmethod
-    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+    async def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
         """The entries that hold one or more of `words`, or have a neighbour that does, by BM25, which is above 0.
 
         Words are any text: each is read as the entries' texts are, and one that comes to several is looked for as they
@@ -173,6 +189,14 @@ class Index(ABC):
     @abstractmethod
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
         """The entries of these keys; one that is gone is left out."""
+
+    @abstractmethod
+    async def newest(
+        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+    ) -> Sequence[Entry]:
+        """Up to `limit` (1 or more) of the entries that are wanted, newest first; of those of one time the greatest id
+        first. `before`: only what comes after the entry of this time and id in that order. `begins`: only those whose
+        id begins so; with `WHOLE_ID` characters it is the whole of one."""
 
     @abstractmethod
     async def authors(self, wanted: Filter) -> Sequence[str]:

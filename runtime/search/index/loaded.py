@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,10 +14,11 @@ from runtime.search.entry import Entry, Filter
 from runtime.search.index.bm25 import scores
 from runtime.search.index.faults import Damaged
 from runtime.search.index.file import IndexFile
-from runtime.search.index.index import Around, IndexStats, Pending, Scored
+from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Matched, Pending, Scored
 from runtime.search.index.matrix import Matrix, best, unit
 from runtime.search.index.rows import QUESTION_MARKS, Rows
-from runtime.search.index.schema import COLUMNS, entry_of, place_of, said_of
+from runtime.search.index.schema import COLUMNS, entry_of, microseconds, place_of, said_of
+from runtime.search.index.sqlcipher import ERRORS
 from runtime.search.index.vocabulary import Occurrences, Tokenizer, keys_of
 from runtime.search.index.writing import Delta
 
@@ -43,8 +45,8 @@ class Loaded:
         """Read everything into memory anew. Raises Damaged when the tables do not agree, or are others than ours."""
         try:
             self._load()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+        except ERRORS as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
                 raise Damaged(str(error)) from error
             raise
 
@@ -102,14 +104,15 @@ class Loaded:
         """Whether there are vectors of another model, or of another dimension than this one, if it is known."""
         return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
 
-    def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Scored:
+    def keyword(self, words: Sequence[str], wanted: Filter, limit: int) -> Matched:
         """See `Index.keyword`."""
         rows = self.rows
         phrases = self.tokenizer.phrases(words)
         places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
-        found = scores(places, rows, rows.wanted(Filter(agent=wanted.agent, user=wanted.user)))
-        keys = np.flatnonzero((found > 0) & self.wanted(wanted))
-        return self._best(keys, found[keys], limit)
+        sums = scores(places, rows, rows.wanted(Filter(agent=wanted.agent, user=wanted.user)))
+        keys = np.flatnonzero((sums.scores > 0) & self.wanted(wanted))
+        keys, found = best(keys, sums.scores[keys], limit)
+        return Matched(rows.handles(keys), found, sums.shares[keys])
 
     def nearest(
         self, vector: NDArray[np.float32], wanted: Filter, limit: int, also: NDArray[np.int64] | None = None
@@ -137,9 +140,29 @@ class Loaded:
     def entries(self, handles: Sequence[int]) -> Mapping[int, Entry]:
         """See `Index.entries`."""
         keys = self.rows.keys(np.array(handles, np.int64).reshape(-1)).tolist()
-        listed = msgspec.json.encode(keys).decode()
-        found = {key: entry_of(row, part) for key, part, *row in self.file.reading.execute(_ENTRIES, (listed,))}
+        found = self._entries(keys)
         return {handle: found[key] for handle, key in zip(handles, keys, strict=True) if key in found}
+
+    def newest(self, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str) -> Sequence[Entry]:
+        """See `Index.newest`."""
+        mask = self.wanted(wanted)
+        if begins:
+            mask &= self._beginning(begins)
+        keys = np.flatnonzero(mask)
+        time = self.rows.time
+        tied = np.zeros(0, np.int64)
+        if before is not None:
+            at = microseconds(before[0])
+            keys, tied = keys[time[keys] < at], keys[time[keys] == at]
+        if len(keys) > limit:
+            # Ids are in the file alone: those are read of what may be among the newest.
+            keys = keys[time[keys] >= np.partition(time[keys], -limit)[-limit]]
+        ids = self._ids([*keys.tolist(), *tied.tolist()])
+        order = sorted(((int(time[key]), name, key) for key, name in ids.items()), reverse=True)
+        if before is not None:
+            order = [row for row in order if row[:2] < (at, before[1])]
+        found = self._entries([key for _, _, key in order[:limit]])
+        return [found[key] for _, _, key in order[:limit]]
 
     def authors(self, wanted: Filter) -> list[str]:
         """See `Index.authors`."""
@@ -151,9 +174,7 @@ class Loaded:
         rows = self.rows
         keys = rows.newest(rows.alive[: rows.end] & ~rows.embedded[: rows.end], limit).tolist()
         sql = "SELECT key, id, hash, text FROM entries WHERE key IN (SELECT value FROM json_each(?))"
-        found = {
-            key: Pending(*rest) for key, *rest in self.file.reading.execute(sql, (msgspec.json.encode(keys).decode(),))
-        }
+        found = {key: Pending(*rest) for key, *rest in self.file.reading.execute(sql, (_listed(keys),))}
         return [found[key] for key in keys]
 
     def parts(self, agent: str | None) -> dict[str, str]:
@@ -184,6 +205,24 @@ class Loaded:
         self.tokenizer.close()
         self.file.close()
 
+    def _entries(self, keys: Sequence[int]) -> dict[int, Entry]:
+        rows = self.file.reading.execute(_ENTRIES, (_listed(keys),))
+        return {key: entry_of(row, part) for key, part, *row in rows}
+
+    def _ids(self, keys: Sequence[int]) -> dict[int, str]:
+        sql = "SELECT key, id FROM entries WHERE key IN (SELECT value FROM json_each(?))"
+        return dict(self.file.reading.execute(sql, (_listed(keys),)))
+
+    def _beginning(self, begins: str) -> NDArray[np.bool_]:
+        """The keys whose id begins so."""
+        mask = np.zeros(self.rows.end, np.bool_)
+        if len(begins) == WHOLE_ID:
+            mask[self.rows.of_ids([begins])] = True
+        else:
+            sql = "SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?"
+            mask[keys_of(self.file.reading.execute(sql, (len(begins), begins)).fetchone()[0])] = True
+        return mask
+
     def _tagged(self, tag: str) -> NDArray[np.bool_]:
         mask = np.zeros(self.rows.end, np.bool_)
         sql = "SELECT group_concat(key) FROM tags WHERE tag = ?"
@@ -202,6 +241,10 @@ class Loaded:
     def _alive(self, keys: list[int], what: str) -> None:
         if keys[0] < 1 or keys[-1] >= self.rows.end or not self.rows.alive[keys].all():
             raise Damaged(f"there are {what} without an entry")
+
+
+def _listed(keys: Sequence[int]) -> str:
+    return msgspec.json.encode(keys).decode()
 
 
 def _word_counts(sizes: Sequence[bytes]) -> tuple[Sequence[int], Sequence[int]]:

@@ -136,6 +136,26 @@ def _about(author: str | None, day: date) -> str:
     return f"{said}{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
+UNSCRUBBED = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'unscrubbed')"
+"""Whether something was deleted or changed since the words were scrubbed; kept in the file, as a process may be killed
+before it comes to that."""
+
+
+def forgot(connection: sqlite3.Connection) -> None:
+    """Something is deleted or changed in the transaction that is open."""
+    connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES ('unscrubbed', 1)")
+
+
+def merge_words(connection: sqlite3.Connection) -> None:
+    """Merge all words into one segment, which holds none of a deleted entry."""
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+def scrubbed(connection: sqlite3.Connection) -> None:
+    """Nothing that was forgotten stands in the file any more."""
+    connection.execute("DELETE FROM meta WHERE name = 'unscrubbed'")
+
+
 def make(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty file, in the transaction that is open."""
     for statement in TABLES.split(";"):

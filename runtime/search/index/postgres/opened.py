@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -14,7 +15,7 @@ from dslc.blocks.secret import is_reference
 from runtime.errors import UsageError
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Pending, Scored
+from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Matched, Pending, Scored
 from runtime.search.index.postgres import hnsw, reading, vectors, words, writing
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.server import Server, T, Work
@@ -132,7 +133,7 @@ class PostgresIndex(Index):
             return 0
         return await self._write(lambda connection: writing.embed(connection, kept(model), self._dimension, vectors))
 
-    async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Scored:
+    async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Matched:
         return await self.server.read(
             lambda connection: words.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
         )
@@ -152,6 +153,11 @@ class PostgresIndex(Index):
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
         return await self.server.look(lambda connection: reading.entries(connection, keys))
+
+    async def newest(
+        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+    ) -> Sequence[Entry]:
+        return await self.server.read(lambda connection: reading.newest(connection, wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
         return await self.server.look(lambda connection: reading.authors(connection, wanted))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import Duration, SecretReference
+from dslc.blocks.values import Duration, Form, SecretReference
 
-
-def _own_name(name: str) -> str:
-    if name.startswith("pg_") or name in {"public", "information_schema"}:
-        raise ValueError("this schema is for others: name one for the index alone")
-    return name
+_OWN = Form(
+    r"(?!pg_|(?:public|information_schema)\Z)[a-z_][a-z0-9_]{0,62}",
+    "a schema for the index alone: small letters, digits and `_`, neither `public` nor one of PostgreSQL's own",
+)
 
 
 class PostgresOptions(Group):
@@ -25,10 +24,9 @@ class PostgresOptions(Group):
         "name a secret that holds it all.",
         examples=["secret://env/SEARCH_DATABASE_URL"],
     )
-    schema_: Annotated[str, AfterValidator(_own_name)] | None = Field(
+    schema_: Annotated[str, _OWN] | None = Field(
         default=None,
         validation_alias="schema",
-        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
         description="The schema that holds the tables, for this memory alone. Without it `symbiont_` and a name made "
         "of the memory's store.",
         examples=["symbiont_notes"],

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index.index import Around, IndexStats, Pending
+from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Pending
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stems import given
-from runtime.search.index.schema import EPOCH
+from runtime.search.index.postgres.stems import given, kept
+from runtime.search.index.schema import EPOCH, microseconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,14 @@ _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
     p."order", parts.name, e.line, e.rest
 FROM entries e JOIN places p USING (key) JOIN parts ON parts.key = e.part WHERE e.key = ANY($1::bigint[])"""
+_NEWEST = """
+WITH found AS (
+    (SELECT key, time FROM places p WHERE {where} AND {older}
+        ORDER BY time DESC FETCH FIRST ({limit}::bigint) ROWS WITH TIES)
+    UNION ALL SELECT key, time FROM places p WHERE {where} AND {tied}
+)
+SELECT key FROM found JOIN entries e USING (key) ORDER BY time DESC, e.id COLLATE "C" DESC LIMIT {limit}::bigint"""
+"""Ids stand beside the texts: those are read of what may be among the newest alone."""
 _STATS = """
 SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
     (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
@@ -57,6 +65,25 @@ async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, Entry]:
     """See `Index.entries`."""
     found = {row[0]: _entry(row) for row in await connection.fetch(_ENTRIES, list(keys))}
     return {key: found[key] for key in keys if key in found}
+
+
+async def newest(
+    connection: Any, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str
+) -> list[Entry]:
+    """See `Index.newest`."""
+    where = Where(limit).wanted(wanted)
+    if begins:
+        alike = "id = ?::text" if len(begins) == WHOLE_ID else "starts_with(id, ?::text)"
+        where.add(f"p.key IN (SELECT key FROM entries WHERE {alike})", kept(begins))  # noqa: S608
+    older, tied = "true", "false"
+    if before is not None:
+        time, name = f"${len(where.values) + 1}::bigint", f"${len(where.values) + 2}::text"
+        where.values += [microseconds(before[0]), kept(before[1])]
+        older = f"p.time < {time}"
+        tied = f'p.time = {time} AND (SELECT id FROM entries WHERE key = p.key) COLLATE "C" < {name}'  # noqa: S608
+    sql = _NEWEST.format(where=where.sql, older=older, tied=tied, limit="$1")
+    keys = [row[0] for row in await connection.fetch(sql, *where.values)]
+    return list((await entries(connection, keys)).values())
 
 
 def _entry(row: Any) -> Entry:

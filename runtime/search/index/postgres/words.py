@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from runtime.search.entry import Filter
-from runtime.search.index.bm25 import ABOUT, CONTEXT, K1, TEXT, B, rarity
-from runtime.search.index.index import Scored
+from runtime.search.index.bm25 import ABOUT, CONTEXT, TEXT, Sums
+from runtime.search.index.index import Matched
 from runtime.search.index.matrix import best
 from runtime.search.index.postgres.filters import Where
 from runtime.search.index.postgres.stems import Stems, given, query, spelled
@@ -61,18 +61,20 @@ class _Measured(NamedTuple):
 
 async def keyword(
     connection: Any, tokenizer: Tokenizer, stems: Stems, words: Sequence[str], wanted: Filter, limit: int
-) -> Scored:
+) -> Matched:
     """See `Index.keyword`."""
     phrases = tokenizer.phrases(words)
     where = Where().scope(wanted.agent, wanted.user)
     entries, size = await connection.fetchrow(_TOTALS + where.sql, *where.values)
     if not phrases or not entries:
-        return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
+        nothing = np.zeros(0, np.float32)
+        return Matched(np.zeros(0, np.int64), nothing, nothing)
     postings = await _postings(connection, stems, phrases, wanted.agent)
     measured = await _measured(connection, postings, wanted)
-    found = _scores(postings, measured, entries, max(size / entries, 1.0))
-    chosen = (found > 0) & measured.wanted
-    return Scored(*best(measured.keys[chosen], found[chosen], limit))
+    sums = _sums(postings, measured, entries, size)
+    chosen = (sums.scores > 0) & measured.wanted
+    keys, scores = best(measured.keys[chosen], sums.scores[chosen], limit)
+    return Matched(keys, scores, sums.shares[np.searchsorted(measured.keys, keys)])
 
 
 async def _postings(connection: Any, stems: Stems, phrases: Sequence[Phrase], agent: str | None) -> list[Postings]:
@@ -131,16 +133,14 @@ async def _measured(connection: Any, postings: Sequence[Postings], wanted: Filte
     return _Measured(found[order], size[order], in_scope, is_wanted)
 
 
-def _scores(postings: Sequence[Postings], measured: _Measured, entries: int, average: float) -> NDArray[np.float32]:
+def _sums(postings: Sequence[Postings], measured: _Measured, entries: int, size: int) -> Sums:
     """As `bm25.scores`, of the measured entries alone."""
-    total = np.zeros(len(measured.keys), np.float32)
+    sums = Sums(len(measured.keys), entries, size)
     for word in postings:
         counts = _counts(word, measured.keys)
         at = np.flatnonzero((counts > 0) & measured.scope)
-        counted = counts[at]
-        normed = K1 * (1 - B + (B / average) * measured.size[at])
-        total[at] += rarity(entries, len(at)) * (K1 + 1) * counted / (counted + normed)
-    return total
+        sums.add(at, counts[at], measured.size[at])
+    return sums
 
 
 def _counts(word: Postings, keys: NDArray[np.int64]) -> NDArray[np.float32]:

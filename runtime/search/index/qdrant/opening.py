@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import ssl
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -15,7 +15,8 @@ from pydantic import BaseModel, Field
 
 from dslc.blocks.block import Group
 from dslc.blocks.secret import is_reference
-from dslc.blocks.values import Duration, SecretReference, Url
+from dslc.blocks.values import Duration, Form, SecretReference, Url
+from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.index.access import Access
 from runtime.search.index.index import IndexPlace
@@ -30,7 +31,6 @@ log = structlog.get_logger("symbiont.index")
 
 PORT: Final = 6333
 """Of a URL that names none: Qdrant's own for HTTP."""
-_INSTALL = "pip install 'symbiont[qdrant]'"
 
 
 class QdrantOptions(Group):
@@ -46,11 +46,12 @@ class QdrantOptions(Group):
         "can read it.",
         examples=["secret://env/QDRANT_API_KEY"],
     )
-    collection: str | None = Field(
+    collection: Annotated[
+        str | None, Form("[A-Za-z0-9_][A-Za-z0-9_.-]*", "a collection's name: letters, digits, `_`, `.` and `-`")
+    ] = Field(
         default=None,
         min_length=1,
         max_length=200,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
         description="The collection, which is this memory's alone. It is made when the first vector is; without a "
         "name it has one that follows from what the memory's store is.",
         examples=["notes"],
@@ -88,7 +89,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
     warning = _exposed(options.url) if key is not None else None
     if warning is not None:
         log.warning("a key is sent in the clear", url=options.url, reason=warning)
-    access = Access(place.path)
+    access = Access(place.path, place.key)
     try:
         await access.open()
         index = QdrantIndex(access, Collection(client, server), warning)
@@ -105,9 +106,12 @@ def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
     try:
         import httpx
         from qdrant_client import AsyncQdrantClient
+
+        from runtime.search.index.qdrant.bounded import Bounded
     except ImportError as error:
         raise UsageError(
-            f"the index qdrant needs its client, which is not installed: {str(error).splitlines()[0]}", hint=_INSTALL
+            f"the index qdrant needs its client, which is not installed: {str(error).splitlines()[0]}",
+            hint=extras.install("qdrant"),
         ) from None
     return AsyncQdrantClient(
         url=options.url,
@@ -116,8 +120,11 @@ def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
         headers={} if key is None else {"api-key": key},
         timeout=int(-(-options.timeout.total_seconds() // 1)),
         check_compatibility=False,
-        limits=httpx.Limits(max_connections=20, max_keepalive_connections=4, keepalive_expiry=4),
-        verify=ssl.create_default_context(),
+        transport=Bounded(
+            limits=httpx.Limits(max_connections=20, max_keepalive_connections=4, keepalive_expiry=4),
+            verify=ssl.create_default_context(),
+            trust_env=False,
+        ),
         trust_env=False,
     )
 

@@ -1,0 +1,45 @@
+"""HTTP for the Qdrant client, whose answers are read whole: none may be larger than this process can take."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, cast
+
+import httpx
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""The largest answer: 500 candidates with their payloads are a few megabytes."""
+
+
+class TooLarge(httpx.DecodingError):
+    """An answer that is larger than anything that was asked for, or that is compressed, which was not asked for."""
+
+
+class Bounded(httpx.AsyncHTTPTransport):
+    """Breaks off answers over MOST_BYTES, and takes no compressed ones: a kilobyte can become a gigabyte."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.headers["Accept-Encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise TooLarge("the answer is compressed, which was not asked for", request=request)
+        response.stream = _Counted(cast("httpx.AsyncByteStream", response.stream), request)
+        return response
+
+
+class _Counted(httpx.AsyncByteStream):
+    def __init__(self, inner: httpx.AsyncByteStream, request: httpx.Request) -> None:
+        self._inner = inner
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._inner:
+            size += len(part)
+            if size > MOST_BYTES:
+                raise TooLarge(f"the answer has more than {MOST_BYTES:,} bytes", request=self._request)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
