@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from runtime import extras
 from runtime.documents.document import Document, Unreadable
 from runtime.documents.encoding import MARKS, encoding_named
 from runtime.rows import by_name
@@ -46,7 +47,7 @@ class Reader:
         """What these bytes say. Raises Unreadable."""
         if self.missing:
             raise Unreadable(
-                f"to read {self.name.upper()} something has to be installed", hint="pip install 'symbiont[documents]'"
+                f"to read {self.name.upper()} something has to be installed", hint=extras.install("documents")
             )
         if len(data) > self.largest:
             raise too_large(self)

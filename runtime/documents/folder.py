@@ -13,6 +13,7 @@ from runtime.documents import ENDINGS
 
 HIDDEN = "hidden"
 LINK = "link"
+NO_FILE = "no regular file"
 
 
 class Place(NamedTuple):
@@ -32,7 +33,8 @@ class Search:
 
     places: list[Place] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
-    """How many files and folders were passed over: of each ending, and under `hidden` and `link`."""
+    """How many files and folders were passed over: of each ending, and under `hidden`, `link` and `no
+    regular file` (a socket, a named pipe)."""
     failed: list[tuple[str, str]] = field(default_factory=list)
     """Paths that cannot be looked at, and why."""
     _seen: set[Path] = field(default_factory=set)
@@ -76,7 +78,9 @@ class Search:
                 yield entry
             else:
                 ending = Path(entry.name).suffix.lower()
-                if ending in ENDINGS and entry.is_file(follow_symlinks=False):
+                if not entry.is_file(follow_symlinks=False):
+                    self.passed_over[NO_FILE] += 1
+                elif ending in ENDINGS:
                     self._take(os.path.join(name, entry.name), Path(entry.path))  # noqa: PTH118
                 else:
                     self.passed_over[ending or "no ending"] += 1

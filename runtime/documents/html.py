@@ -21,6 +21,8 @@ _LOOKED_AT = 1024
 
 MOST_TAGS = 200_000
 """Tags of a page at most: reading one takes a fraction of a millisecond for each."""
+MOST_ATTRIBUTES = 400_000
+"""Attributes of all its tags at most: each takes most of a kilobyte while the page is read."""
 _NEVER = (
     "script, style, noscript, template, iframe, object, embed, svg, canvas, math annotation, dialog,"
     "input, select, button, textarea"
@@ -38,6 +40,8 @@ MOST_UNENDED = 20
 """Tags and comments without an end that a page of any size may have."""
 MOST_LOOKED_THROUGH = 20_000_000
 """Characters that may be looked through for the ends of more of them: about a second."""
+_TAG = re.compile(r"<[A-Za-z][^<>]*+")
+_QUOTED = re.compile(r"\"[^\"<>]*+\"|'[^'<>]*+'")
 _UNENDED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
 _NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
 """Comments, and code, in which a `<` begins no tag."""
@@ -54,6 +58,8 @@ def read_html(data: bytes, encoding: str | None) -> Document:
     text = decoded(data, encoding, declared)
     if text.count("<") > MOST_TAGS:
         raise Unreadable(f"it has more than {MOST_TAGS:,} tags", hint="split it")
+    if _attributes(text) > MOST_ATTRIBUTES:
+        raise Unreadable(f"its tags have more than {MOST_ATTRIBUTES:,} attributes", hint="split it")
     _must_end(text)
     from bs4 import BeautifulSoup
     from bs4.exceptions import ParserRejectedMarkup
@@ -69,6 +75,11 @@ def read_html(data: bytes, encoding: str | None) -> Document:
         raise Unreadable("its elements are nested too deep") from None
     except ParserRejectedMarkup:
         raise Unreadable("it is no HTML that can be read", hint="a `<![` in it begins nothing that is known") from None
+
+
+def _attributes(text: str) -> int:
+    """How many attributes the tags have, or a few more: words in a quoted value that holds a `<` or `>` count too."""
+    return sum(len(tag.split()) - 1 for tag in _TAG.findall(_QUOTED.sub("", text)))
 
 
 def _must_end(text: str) -> None:

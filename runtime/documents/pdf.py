@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pypdf import PdfReader
 
 MOST_PAGES = 10_000
+MOST_SECONDS = 60.0
+"""Processor time that reading one file's pages may take: a small file can hold any number of drawing operations."""
 
 
 def read_pdf(data: bytes, _encoding: str | None) -> Document:
@@ -22,10 +25,16 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
     Raises Unreadable for one that is broken, that asks for a password, or that has no text at all: a scanned one.
     """
     with _quiet():
+        began = time.thread_time()
         reader, count = _opened(data)
         passages: list[str | None] = []
         problems: list[str] = []
         for number in range(count):
+            if time.thread_time() - began > MOST_SECONDS:
+                raise Unreadable(
+                    f"its first {number:,} of {count:,} pages take more than {MOST_SECONDS:g} s to read",
+                    hint="split it",
+                )
             try:
                 passages.append(_clean(reader.pages[number].extract_text()))
             except Exception as error:

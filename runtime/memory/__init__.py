@@ -44,10 +44,12 @@ OpenRows = Callable[[Memory, "Database", Clock, Mapping[str, object]], Awaitable
 class StoreRow(LateRow):
     """A kind of store; `opening` names an `Open`, given the memory, its absolute path, the clock and the options with
     their secrets in place. `files`: its memories are files under the path, so that a single daemon must own them. Where
-    they are rows of the database, `opening` names an `OpenRows`, given the database in place of a path.
+    they are rows of the database, `opening` names an `OpenRows`, given the database in place of a path. `expires`: what
+    is past `retention` is deleted from it.
     """
 
     files: bool = True
+    expires: bool = True
 
     def identity(self, path: Path) -> str:
         """What a store of this kind at this path physically is, before it is opened."""
@@ -75,13 +77,14 @@ STORES = by_name(
             "deleted, behind gates if it has some, and sent to a remote if it has one.",
             options_path="runtime.memory.records.options:RecordsOptions",
             opening="runtime.memory.records.store:open_records",
+            expires=False,
         ),
         StoreRow(
             name="collection",
             title="Collection",
             doc="Items as rows of the database, their texts sealed: pushed, searched and summarised by whoever asks, "
-            "each text once for its user and project, and kept until it is forgotten: `retention` and `path` mean "
-            "nothing here.",
+            "each text once for its user and project, and kept until it is forgotten, or is an entry past the "
+            "`retention` that the block declares. `path` means nothing here.",
             options_path="runtime.memory.collection.options:CollectionOptions",
             opening="runtime.memory.collection.store:open_collection",
             files=False,
@@ -133,7 +136,14 @@ async def open_store(
         ) from None
     given = memory.store.options if options is None else options
     if row.files:
-        return await cast("Open", row.opened_by)(memory, path_of(memory, root), clock, given)
+        path = path_of(memory, root)
+        # The check of a program knows neither the root nor what links lead to.
+        if path.is_relative_to((root / ".symbi").resolve()):
+            raise UsageError(
+                f"the path of the memory {memory.name} leads into the root's own state, {path}",
+                hint="name a folder outside `.symbi`",
+            )
+        return await cast("Open", row.opened_by)(memory, path, clock, given)
     return await cast("OpenRows", row.opened_by)(memory, _needed(database, memory), clock, given)
 
 

@@ -13,10 +13,14 @@ from typing import Annotated
 
 import msgspec
 
-from runtime.memory.item import OWNER, Item, Provenance, RiskTier, delivery_key
+from runtime.memory.item import OWNER, Item, Provenance, RiskTier, delivery_key, rfc3339
 
-_OPEN = "<!-- symbi {"
+MARK = "<!-- symbi"
+"""What every annotation begins with."""
+_OPEN = f"{MARK} {{"
 _CLOSE = "} -->"
+GUARD = f"{_OPEN}{_CLOSE}"
+"""An annotation that says nothing. It stands where something was taken out that kept a comment open (`opaque`)."""
 _UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes what is below U+0020
 
 
@@ -91,13 +95,28 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
 
 
 def take(text: str) -> tuple[str, Annotation]:
-    """A text without its annotations, and the last of them. What only looks like one stays in the text."""
+    """A text without its annotations, and the last of them that says something. What only looks like one stays in the
+    text."""
     found, pieces, at = NOTHING, [], 0
     for start, end, annotation in _comments(text):
-        found = annotation
+        found = found if annotation == NOTHING else annotation
         pieces.append(text[at:start].rstrip(" \t"))
         at = end
     return "".join([*pieces, text[at:]]) if pieces else text, found
+
+
+def with_time(line: str, at: datetime) -> str | None:
+    """A line whose last annotation that says something says this time too; None when it has none. Whatever else stands
+    in it stays, what a later version says among it."""
+    said = [place for place in _comments(line) if place[2] != NOTHING]
+    if not said:
+        return None
+    start, end, annotation = said[-1]
+    inside = start + len(_OPEN)
+    dated = f'{line[:inside]}"at":"{rfc3339(at)}",{line[inside:]}'
+    if take(dated)[1] == annotation.saying(at=at, text=annotation.text):
+        return dated
+    return f"{line[:start]}{annotation.saying(at=at, text=annotation.text).render()}{line[end:]}"
 
 
 def delivery_keys(text: str) -> Iterator[str]:

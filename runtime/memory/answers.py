@@ -20,7 +20,7 @@ class Scan(BaseModel):
     project_id: str | None = None
     memory_type: MemoryType | None = None
     source_uri: str | None = None
-    """The whole of it."""
+    """The whole of it, or of another source of the item."""
     memory_ids: frozenset[str] = frozenset()
     since: datetime | None = None
     """The earliest time that is wanted (aware)."""
@@ -40,7 +40,7 @@ class Scan(BaseModel):
             and self.user_id in (None, item.user_id)
             and self.project_id in (None, item.project_id)
             and self.memory_type in (None, item.memory_type)
-            and self.source_uri in (None, item.source_uri)
+            and (self.source_uri in (None, item.source_uri) or self.source_uri in item.other_sources)
             and (not self.memory_ids or item.memory_id in self.memory_ids)
             and (self.since is None or item.timestamp >= self.since)
             and (self.until is None or item.timestamp < self.until)

@@ -24,8 +24,9 @@ from runtime.memory.log import Log, day_of, days
 from runtime.memory.notebook import LOGS, MEMORY, part_name
 from runtime.memory.reading import log_items, long_term_items
 from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
+from runtime.memory.unread import Unread, unread
 
-_CHECKED = 100_000  # files of which is remembered whether they are text
+_CHECKED = 100_000  # files of which is remembered what is to be said of them
 
 
 class File(NamedTuple):
@@ -47,7 +48,7 @@ class Archive:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._checked: dict[str, tuple[str, int | None]] = {}
+        self._checked: dict[str, tuple[str, list[Unread]]] = {}
 
     def agents(self) -> tuple[str, ...]:
         """The folders that hold a memory or logs; a link is never one."""
@@ -158,8 +159,8 @@ class Archive:
         return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
 
     def stats(self, agent_id: str | None) -> StoreStats:
-        """Agents, files, bytes and days; and what cannot be opened or is no text. A file is read again only when it has
-        changed.
+        """Agents, files, bytes and days; and what cannot be opened, is no text or no item. A file is read again only$
+        when it has changed.
         """
         if len(self._checked) > _CHECKED:
             self._checked.clear()
@@ -168,7 +169,7 @@ class Archive:
             with found.reporting(self.root / agent), opened(self.root, agent) as folder:
                 known += folder is not None
                 if folder is not None:
-                    found.take(folder)
+                    found.take(agent, folder)
         oldest, newest = (min(found.days), max(found.days)) if found.days else (None, None)
         return StoreStats(known, len(found.sizes), sum(found.sizes), oldest, newest, tuple(found.problems))
 
@@ -216,13 +217,13 @@ def _has_memory(root: Folder, name: str) -> bool:
 class Measure:
     """What `stats` adds up over the agents."""
 
-    def __init__(self, checked: dict[str, tuple[str, int | None]]) -> None:
+    def __init__(self, checked: dict[str, tuple[str, list[Unread]]]) -> None:
         self.sizes: list[int] = []
         self.days: list[date] = []
         self.problems: list[Problem] = []
         self._checked = checked
 
-    def take(self, agent: Folder) -> None:
+    def take(self, agent_id: str, agent: Folder) -> None:
         """Look at every file of an agent."""
         found: list[date] = []
         with self.reporting(agent.path / LOGS):
@@ -232,23 +233,22 @@ class Measure:
             name = MEMORY if day is None else f"{day.isoformat()}.md"
             with self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")), _inner(agent, day) as folder:
                 if folder is not None:
-                    self._take_file(folder, name)
+                    self._take_file(agent_id, day, folder, name)
 
-    def _take_file(self, folder: Folder, name: str) -> None:
+    def _take_file(self, agent_id: str, day: date | None, folder: Folder, name: str) -> None:
         with folder.opened(name) as descriptor:
             if descriptor is None:
                 return
             status = os.fstat(descriptor)
             self.sizes.append(status.st_size)
             file = str(folder.path / name)
-            known, line = self._checked.get(file, ("", None))
+            known, found = self._checked.get(file, ("", []))
             if known != revision(status):
                 with naming(folder.path / name, "read"):
-                    line = unreadable_line(read_all(descriptor))
-                self._checked[file] = revision(status), line
-        if line is not None:
-            said = f"line {line} is not UTF-8 text; it is kept byte for byte, and shown with U+FFFD for what is not"
-            self.problems.append(Problem(file, said, "warning", line))
+                    data = read_all(descriptor)
+                found = [*_no_text(data), *unread(agent_id, day, data)]
+                self._checked[file] = revision(status), found
+        self.problems += [Problem(file, each.message, "warning", each.line) for each in found]
 
     @contextlib.contextmanager
     def reporting(self, path: Path) -> Iterator[None]:
@@ -257,3 +257,10 @@ class Measure:
             yield
         except StoreError as error:
             self.problems.append(Problem(str(path), error.line()))
+
+
+def _no_text(data: bytes) -> Iterator[Unread]:
+    line = unreadable_line(data)
+    if line is not None:
+        said = f"line {line} is not UTF-8 text; it is kept byte for byte, and shown with U+FFFD for what is not"
+        yield Unread(line, said)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from runtime.memory.annotation import NOTHING, Annotation, take
+from runtime.memory.annotation import GUARD, NOTHING, Annotation, take, with_time
 from runtime.memory.lines import BLANK, body, is_blank, visible
 
 _MARKER = re.compile(r"([-*+])([ \t]+|$)")
@@ -42,15 +43,30 @@ def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
         at = end
 
 
-def write(text: str, annotation: Annotation, newline: str, marker: str = "-") -> list[str]:
-    """The lines of a bullet that `read` gives back as this text and annotation."""
+def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *, guarded: bool = False) -> list[str]:
+    """The lines of a bullet that `read` gives back as this text and annotation. `guarded`: with an annotation in any
+    case."""
     lines = _lines(text, marker)
     comment = annotation.saying(at=annotation.at, text=text if _shown(text) != text else None).render()
+    comment = comment or (GUARD if guarded else "")
     if comment and len(lines) == 1:
         lines = [f"{lines[0]} {comment}"]
     elif comment:
         lines.append(f"  {comment}")
     return [f"{line}{newline}" for line in lines]
+
+
+def dated(lines: Sequence[str], at: datetime, newline: str) -> list[str]:
+    """The lines of a bullet without a time, with this time behind them; all else stays as it is."""
+    for number in reversed(range(len(lines))):
+        line = with_time(lines[number], at)
+        if line is not None:
+            return [*lines[:number], line, *lines[number + 1 :]]
+    last = lines[-1].rstrip("\r\n")
+    end, note = lines[-1][len(last) :], Annotation(at=at).render()
+    if len(lines) == 1:
+        return [f"{last} {note}{end}"]
+    return [*lines[:-1], f"{last}{end or newline}", f"  {note}{end}"]
 
 
 def is_bullet(line: str) -> bool:

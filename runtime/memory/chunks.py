@@ -11,24 +11,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from runtime.memory.sentences import sentences
+
 _LINE: Final = re.compile(r"[^\n]*+\n?+")
 _FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+)(.*)")
 _HEADING: Final = re.compile(r"[ \t]{0,3}#{1,6}(?:[ \t]|$)")
 _LIST_ITEM: Final = re.compile(r"[ \t]*+(?:[-*+•‣]|\d{1,9}[.)、])[ \t]+\S|[ \t]*+[・●○][ \t]*+\S")
 _TABLE_ROW: Final = re.compile(r"[ \t]*+\|")
-_WHITE: Final = re.compile(r"\s*+")
-
-# The look behind keeps it linear: a run of marks is tried at its beginning alone.
-_SENTENCE_END: Final = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|\Z)"  # what needs white space behind it
-    r"|[。！？｡．؟۔।॥։።፧។။༎]++[」』）”’】》〉\"')\]]*+"  # what does not
-)
-_MARK: Final = re.compile(r"[.!?…。！？｡．؟۔।॥።፧។។༎]")
 _WORD: Final = re.compile(r"[^\s、，；：]++[、，；：]*+|[、，；：]++")
-_ABBREVIATION: Final = re.compile(
-    r"(?:^|[\s(\"'“‘])(?:[^\W\d_]|Mrs?|Ms|Dr|Prof|St|Jr|Sr|vs|cf|etc|al|Nr|No|Fig|Figs|Abb|Eq|Sec|Vol|pp|ca|bzw|vgl|"
-    r"Mme|Mlle|Sra?|Dra?|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej)\Z"
-)
 _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f")
 
 
@@ -79,6 +69,15 @@ def spans(text: str, size: int, overlap: int = 0) -> list[tuple[int, int]]:
     return found
 
 
+def statements(text: str) -> Iterator[str]:
+    """What the text says, one thing at a time: its sentences, and what stands by itself (a heading, an item of a list,
+    a row of a table). All but white space is in one of them."""
+    for block in _blocks(text):
+        for start, end in block.parts or ((block.start, block.end),):
+            for begin, stop in sentences(text, start, end):
+                yield text[begin:stop]
+
+
 def _first(pieces: list[_Piece], size: int, overlap: int) -> int:
     """Which of these pieces the next chunk begins with: the last one, or whole ones before it that are repeated."""
     last = len(pieces) - 1
@@ -126,7 +125,7 @@ def _pieces(text: str, size: int) -> Iterator[tuple[_Piece, bool]]:
 
 def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece]:
     """The sentences there; of one that is too long its lines, its words, or what of a word fits."""
-    for begin, stop in _sentences(text, start, end):
+    for begin, stop in sentences(text, start, end):
         if stop - begin <= size:
             yield _Piece(begin, stop)
             continue
@@ -136,46 +135,6 @@ def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece
                 continue
             for word in _WORD.finditer(text, *line):
                 yield from (_Piece(*part, whole=False) for part in _cut(text, *word.span(), size))
-
-
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences from `start` to `end`, without white space at their ends."""
-    start = _after_white(text, start, end)
-    for match in _ends_in(text, start, end):
-        after = _after_white(text, match.end(), end)
-        if match.start() >= start and _ends(text, start, match, after):
-            yield start, match.end()
-            start = after
-    stop = start + len(text[start:end].rstrip())
-    if stop > start:
-        yield start, stop
-
-
-def _ends_in(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The marks that may end a sentence. A set of characters is looked for much faster than the pattern is tried at
-    each of them."""
-    at = start
-    while (mark := _MARK.search(text, at, end)) is not None:
-        match = _SENTENCE_END.match(text, mark.start(), end)
-        if match is None:
-            at = mark.end()
-        else:
-            yield match
-            at = match.end()
-
-
-def _ends(text: str, start: int, match: re.Match[str], after: int) -> bool:
-    """Whether a full stop ends a sentence; other marks always do."""
-    if not match[0].startswith(".") or after >= len(text):
-        return True
-    if text[after].islower():
-        return False
-    return match[0] != "." or not _ABBREVIATION.search(text[max(start, match.start() - 8) : match.start()])
-
-
-def _after_white(text: str, start: int, end: int) -> int:
-    match = _WHITE.match(text, start, end)
-    return match.end() if match else start
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

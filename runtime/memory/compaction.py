@@ -11,7 +11,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from hashlib import sha256
 
 from runtime.memory import flushed
@@ -19,7 +19,7 @@ from runtime.memory.annotation import Annotation, annotation_of
 from runtime.memory.document import Document
 from runtime.memory.errors import StoreError
 from runtime.memory.folder import Folder, revision, sync
-from runtime.memory.lasting import Lasting, lasting
+from runtime.memory.lasting import Lasting, look_through
 from runtime.memory.lines import unreadable_line
 from runtime.memory.log import Log, days
 from runtime.memory.notebook import LOGS, MEMORY, Notebook
@@ -29,19 +29,22 @@ from runtime.memory.store import Compaction, Problem, redacted_item
 
 @dataclass(frozen=True)
 class _Reading:
-    """A log as it was read: its revision and hash then, what it holds, and why it must stay if it must."""
+    """A log as it was read: its revision and hash then, what it holds, and why it must stay if it must. What is `left`
+    keeps only a log that is to be deleted."""
 
     revision: str
     hash: bytes
     lasting: tuple[Lasting, ...]
     problem: Problem | None
+    left: Problem | None = None
 
 
 def compact(notebook: Notebook, older_than: date) -> Compaction:
     """Do it (see `Store.compact`). Blocks.
 
-    Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read or are not UTF-8; those
-    are the answer's `problems`. Raises StoreError when `memory.md` cannot be written: then no log was deleted.
+    Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read, are not UTF-8, or hold
+    something for the long term that is not put anywhere; those are the answer's `problems`. Raises StoreError when
+    `memory.md` cannot be written: then no log was deleted.
     """
     today, readings = notebook.now().date(), dict[date, _Reading]()
     # Reading may take long and needs no lock; what changes meanwhile is read again under it.
@@ -52,12 +55,14 @@ def compact(notebook: Notebook, older_than: date) -> Compaction:
             return Compaction(0, 0)
         readings = _read(notebook.agent_id, logs, today, readings)
         put = _put(notebook, folder, readings)
-        old = [day for day, found in readings.items() if day < min(older_than, today) and found.problem is None]
+        due = {day: found for day, found in sorted(readings.items()) if day < min(older_than, today)}
+        kept = {day: problem for day, found in readings.items() if (problem := found.problem)}
+        kept |= {day: found.left for day, found in due.items() if found.left and day not in kept}
+        old = {day: found for day, found in due.items() if day not in kept}
         if old:
             folder.settle(MEMORY)
-        gone = _delete(logs, {day: readings[day] for day in old})
-        problems = (found.problem for _, found in sorted(readings.items()))
-        return Compaction(put, gone, tuple(problem for problem in problems if problem is not None))
+        gone = _delete(logs, old)
+        return Compaction(put, gone, tuple(problem for _, problem in sorted(kept.items())))
 
 
 @contextlib.contextmanager
@@ -96,19 +101,23 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     )
     # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
-    found = tuple(lasting(agent_id, Log.parse(day, whole)))
+    found, left = look_through(agent_id, Log.parse(day, whole))
     if problem is not None:  # what is not text itself waits for a person to mend it
         found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
-    return _Reading(now, sha256(data).digest(), found, problem)
+    kept = None
+    if left:
+        why = f"line {left[0].line} is for the long term and is put nowhere: {left[0].why}; the log is kept"
+        kept = Problem(path, why, "warning", left[0].line)
+    return _Reading(now, sha256(data).digest(), found, problem, kept)
 
 
 def _put(notebook: Notebook, folder: Folder, readings: Mapping[date, _Reading]) -> int:
     """Put what is not yet there into `memory.md`; how much that was."""
     count = 0
 
-    def add(document: Document) -> Document:
+    def add(document: Document, otherwise: datetime) -> Document:
         nonlocal count
-        items = long_term_items(notebook.agent_id, document, notebook.now())
+        items = long_term_items(notebook.agent_id, document, otherwise)
         sections = [section.name for section, _ in document.items]
         there = {(name, item.user_id, item.chunk_hash) for name, item in zip(sections, items, strict=True)}
         known = flushed.read(document)
@@ -127,7 +136,9 @@ def _put(notebook: Notebook, folder: Folder, readings: Mapping[date, _Reading]) 
         if all(known.get(day, set()) >= keys for day, keys in said.items()):
             return document
         if new:
-            document = document.stamped(notebook.agent_id, notebook.now()).adding(new)
+            document = document.stamped(notebook.agent_id, notebook.now(), otherwise).adding(new)
+        if document.updated_at is None:  # its bullets have the time of the file, which is about to change
+            document = document.dated(otherwise)
         return flushed.write(document, said)
 
     notebook.rewrite(folder, add)

@@ -6,19 +6,18 @@ lines, and leaves every other byte alone.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from runtime.memory import bullets
-from runtime.memory.annotation import Annotation
+from runtime.memory.annotation import GUARD, Annotation
 from runtime.memory.bullets import Bullet
 from runtime.memory.item import PATTERN, Item, MemoryType, rfc3339
 from runtime.memory.lines import BLANK, body, is_blank, join, newline, split
+from runtime.memory.opaque import Inseparable, Instead, opaque
 
-_FENCE = re.compile(r"(`{3,}|~{3,})(.*)$")
 _TITLE = "# Agent Memory:"
 _UPDATED = "Updated:"
 
@@ -57,6 +56,14 @@ class Heading(NamedTuple):
     section: Section | None
 
 
+class _Said(NamedTuple):
+    """What a document says of one item."""
+
+    section: str
+    text: str
+    annotation: Annotation
+
+
 class Document:
     """One reading of a `memory.md`. Immutable: what changes it returns another."""
 
@@ -77,10 +84,14 @@ class Document:
         return join(self.lines)
 
     @property
-    def updated(self) -> str | None:
-        """What stands behind `Updated:` in the header."""
+    def updated_at(self) -> datetime | None:
+        """The time behind `Updated:` in the header, in UTC unless it says otherwise; None when there is none."""
         at = self._updated_line()
-        return None if at is None else body(self.lines[at])[len(_UPDATED) :].strip(BLANK)
+        try:
+            time = None if at is None else datetime.fromisoformat(body(self.lines[at])[len(_UPDATED) :].strip(BLANK))
+            return time if time is None else (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
 
     def adding(self, new: Mapping[str, Iterable[tuple[str, Annotation]]]) -> Document:
         """With these bullets (text, annotation) at the end of their sections; a missing section is made."""
@@ -93,24 +104,57 @@ class Document:
         return document
 
     def replacing(self, bullet: Bullet, text: str) -> Document:
-        """With another text in place of this bullet's; its marker and its annotation stay."""
-        written = bullets.write(
-            text, bullet.annotation, newline(self.lines), bullets.marker_of(self.lines[bullet.start])
-        )
-        if not self.lines[bullet.end - 1].endswith("\n"):
-            written[-1] = written[-1].rstrip("\r\n")
-        return Document([*self.lines[: bullet.start], *written, *self.lines[bullet.end :]])
+        """With another text in place of this bullet's; its marker and its annotation stay. Raises Inseparable."""
+        number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
+        wanted = self._said()
+        wanted[number] = wanted[number]._replace(text=text)
+        marker, end = bullets.marker_of(self.lines[bullet.start]), newline(self.lines)
 
-    def without(self, bullet: Bullet) -> Document:
-        """Without this bullet's lines."""
-        return Document([*self.lines[: bullet.start], *self.lines[bullet.end :]])
+        def lines(*, guarded: bool) -> list[str]:
+            written = bullets.write(text, bullet.annotation, end, marker, guarded=guarded)
+            if not self.lines[bullet.end - 1].endswith("\n"):
+                written[-1] = written[-1].rstrip("\r\n")
+            return written
 
-    def stamped(self, agent_id: str, time: datetime) -> Document:
+        return self._with_instead([bullet], lines, wanted)
+
+    def without(self, *gone: Bullet) -> Document:
+        """Without the lines of these bullets. Raises Inseparable."""
+        starts = {bullet.start for bullet in gone}
+        wanted = [said for said, (_, each) in zip(self._said(), self.items, strict=True) if each.start not in starts]
+        guard = f"{GUARD}{newline(self.lines)}"
+        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
+
+    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> Document:
+        """With these lines in place of each bullet's, guarded where they have to be, so that it says what is wanted."""
+        for guarded in (False, True):
+            changed = list(self.lines)
+            for bullet in sorted(gone, reverse=True, key=lambda bullet: bullet.start):
+                changed[bullet.start : bullet.end] = lines(guarded=guarded)
+            document = Document(changed)
+            if document._said() == wanted:
+                return document
+        raise Inseparable(gone[0].start + 1)
+
+    def _said(self) -> list[_Said]:
+        return [_Said(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
+
+    def dated(self, otherwise: datetime) -> Document:
+        """With the time that every bullet without one has, that of the header or else `otherwise`, said behind it:
+        whatever then becomes of the header, they keep it."""
+        at, lines = self.updated_at or otherwise, list(self.lines)
+        for _, bullet in reversed(self.items):
+            if bullet.annotation.at is None:
+                lines[bullet.start : bullet.end] = bullets.dated(lines[bullet.start : bullet.end], at, newline(lines))
+        return Document(lines)
+
+    def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> Document:
         """With the header of an empty document, or with this time in the header it has; a person who took the header
-        away does not get it back.
+        away does not get it back. Bullets keep the times that they had (see `dated`).
         """
         stamp = f"{_UPDATED} {rfc3339(time.replace(microsecond=0))}"
-        at, lines = self._updated_line(), list(self.lines)
+        document = self.dated(otherwise)
+        at, lines = document._updated_line(), list(document.lines)
         title = next((number for number, line in enumerate(lines) if not is_blank(line)), None)
         end = newline(lines)
         if title is None:
@@ -196,57 +240,3 @@ def _headings(lines: Sequence[str], blocks: Sequence[tuple[int, int]]) -> Iterab
                 name = text.strip("#").strip(BLANK).casefold()
                 yield Heading(number, level, _BY_NAME.get(name) if level == 2 else None)
         at = stop
-
-
-def opaque(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Fenced blocks and comments at the left edge, as line ranges: nothing in them is a heading or an item.
-
-    One that is never closed is plain text, or else a person's slip would hide everything below it. A fence is closed at
-    the left edge only, and a comment not by a line that opens another, so that no item can close either.
-    """
-    found: list[tuple[int, int]] = []
-    closers = _Closers(lines)
-    at = 0
-    while at < len(lines):
-        end = closers.end(at) if lines[at][:1] in {"`", "~", "<", "\ufeff"} else None
-        if end is not None:
-            found.append((at, end))
-        at = at + 1 if end is None else end
-    return found
-
-
-class _Closers:
-    """Where blocks end. Remembers what is known to be open for good, so that a file of openers stays cheap."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = lines
-        self._open: dict[str, int] = {}
-
-    def end(self, at: int) -> int | None:
-        """The line after the block that begins on this line; None when none does or it is never closed."""
-        text = body(self._lines[at])
-        fence = _FENCE.match(text)
-        if fence is not None:
-            return self._fence(at, fence[1]) if "`" not in fence[2] or fence[1][0] == "~" else None
-        return self._comment(at) if text.startswith("<!--") else None
-
-    def _fence(self, at: int, fence: str) -> int | None:
-        if len(fence) >= self._open.get(fence[0], len(fence) + 1):
-            return None
-        for number in range(at + 1, len(self._lines)):
-            text = self._lines[number].rstrip(BLANK)
-            if text.startswith(fence) and not text.strip(fence[0]):
-                return number + 1
-        self._open[fence[0]] = len(fence)
-        return None
-
-    def _comment(self, at: int) -> int | None:
-        if "-->" in self._lines[at]:
-            return at + 1
-        for number in range(at + 1, len(self._lines)):
-            opens, closes = self._lines[number].find("<!--"), self._lines[number].find("-->")
-            if opens >= 0:
-                return None
-            if closes >= 0:
-                return number + 1
-        return None

@@ -83,6 +83,7 @@ class EmbeddingQueue:
         done = 0
         stats = await self._index.stats() if progress is not None else None
         total = 0 if stats is None else stats.entries - stats.embedded
+        total = total if limit is None else min(total, limit)
         while limit is None or done < limit:
             if progress is not None:
                 progress("embedding", min(done, total), total)

@@ -76,6 +76,8 @@ def place_of(entry: Entry) -> Place | None:
 def _rest(item: Item, place: Place | None) -> str:
     rest: dict[str, Any] = {}
     more: dict[str, Any] = {}
+    if item.other_sources:
+        more["other_sources"] = item.other_sources
     if item.source_memory_ids:
         more["source_memory_ids"] = item.source_memory_ids
     if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:

@@ -153,11 +153,33 @@ class Folder:
                 return read_all(descriptor)
 
     def replace(self, name: str, data: bytes, known: bytes | None) -> bool:
-        """Put `data` in place of a file that still holds the bytes `known`; False, and nothing changed, if it does not.
+        """Put `data` in place of a file that still holds the bytes `known`; False, and the file as it then was, if it
+        does not.
 
-        The new file is on disk before it takes the name. An editor takes no lock, so between the last look and the
-        rename, a few microseconds, its save could be overwritten: POSIX has no rename that compares.
+        The new file is on disk before it takes the name. Who writes without a lock, an editor or a shell, may do so
+        between the last look and the rename: POSIX has no rename that compares. So the old file is looked at once more
+        afterwards, and put back if it has changed.
         """
+        path = self.path / name
+        with self.opened(name) as old:
+            partial = self._staged(name, data)
+            try:
+                if _content(old, path) != known:
+                    self.unlink(partial)
+                    return False
+                self._publish(partial, name)
+            except BaseException:
+                with contextlib.suppress(StoreError):
+                    self.unlink(partial)
+                raise
+            since = _content(old, path)
+            if since is not None and since != known:
+                self._publish(self._staged(name, since), name)
+        sync(self.descriptor, self.path)
+        return since == known
+
+    def _staged(self, name: str, data: bytes) -> str:
+        """The name of a temporary file with `data`, on disk."""
         partial = f".{name}{_PARTIAL}{secrets.token_hex(4)}"
         path = self.path / name
         try:
@@ -166,17 +188,15 @@ class Folder:
                 with naming(path, "write"):
                     write_all(descriptor, data)
                 sync(descriptor, path)
-            if self.read(name) != known:
-                self.unlink(partial)
-                return False
-            with naming(path, "replace"):
-                os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
         except BaseException:
             with contextlib.suppress(StoreError):
                 self.unlink(partial)
             raise
-        sync(self.descriptor, self.path)
-        return True
+        return partial
+
+    def _publish(self, partial: str, name: str) -> None:
+        with naming(self.path / name, "replace"):
+            os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def settle(self, name: str) -> None:
         """Return when a file, as it is, and its name are on disk, whoever wrote it."""
@@ -211,6 +231,14 @@ class Folder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _content(descriptor: int | None, path: Path) -> bytes | None:
+    """The bytes of a file that is open; None when there is none."""
+    if descriptor is None:
+        return None
+    with naming(path, "read"):
+        return read_all(descriptor)
 
 
 def read_all(descriptor: int, start: int = 0) -> bytes:

@@ -39,16 +39,20 @@ async def open_indexer(
     """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
     whatever is declared. `database`: the root's, by which a server tells stores of one path apart.
 
+    Where the store is sealed the file is too; what an earlier version left there readable is overwritten and deleted.
     One whose file cannot be made is kept in memory too, and a problem; in place of one that cannot work here, for want
     of its packages or its key, it is the default one, and a problem.
     """
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
     given = options if options is not None else {} if choice is None else choice.options
-    name = index_name(store, database)
+    name, key = index_name(store, database), store.index_key
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        return Indexer(store, await open_index(choice, index_file(store, folder, choice), given, name=name), clock)
+        if key is not None:
+            await asyncio.to_thread(_overwrite_readable, store, folder)
+        file = index_file(store, folder, choice)
+        return Indexer(store, await open_index(choice, file, given, name=name, key=key), clock)
     except IndexFailed as error:
         reason = error.line()
     except OSError as error:
@@ -59,7 +63,8 @@ async def open_indexer(
         log.error("an index cannot be used, and the default one takes its place", reason=error.line())
         problem = f"the index is the default one: {error.line()}"
         try:
-            return Indexer(store, await open_index(None, index_file(store, folder), {}), clock, problem=problem)
+            file = index_file(store, folder)
+            return Indexer(store, await open_index(None, file, {}, key=key), clock, problem=problem)
         except IndexFailed as failed:
             reason, choice, given = failed.line(), None, {}
     log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
@@ -70,9 +75,21 @@ async def open_indexer(
 def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path:
     """The file of a store's index: named for what the store physically is, and for the kind of index unless it is the
     default one, so that a store's index of another kind is built beside the one in use."""
-    row, _, _ = store.identity.partition(":")
     kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"
-    return folder / f"{row}-{_hash(store)[:16]}{kind}.db"
+    return folder / f"{_row(store)}-{_hash(store)[:16]}{kind}.db"
+
+
+def _overwrite_readable(store: Store, folder: Path) -> None:
+    """Indexes of stores of this kind that are not sealed: of memories too that no program declares any more."""
+    from runtime.search.index.file import overwrite_readable
+
+    for file in folder.glob(f"{_row(store)}-*.db"):
+        if overwrite_readable(file):
+            log.warning("an index that was not sealed was overwritten and deleted", file=str(file))
+
+
+def _row(store: Store) -> str:
+    return store.identity.partition(":")[0]
 
 
 def index_name(store: Store, database: Database | None = None) -> str:

@@ -212,7 +212,7 @@ class Indexer:
             # In this order: what is in the index by now must be among the parts that are asked for next.
             known = await self.index.parts()
             parts = await self.store.parts()
-            gone = sorted(known.keys() - {part.name for part in parts})
+            gone = sorted((known.keys() | self._unreadable.keys()) - {part.name for part in parts})
             report = SyncReport(removed=await self._drop(gone))
         except IndexFailed as error:
             return self._failed(error)
@@ -268,7 +268,8 @@ class Indexer:
                 break
             # It was written a moment ago, and is about to be handed over.
             await asyncio.sleep(LOOK_SECONDS)
-        return parts, differing, sorted(known.keys() - {part.name for part in parts})
+        unread = {name for name in self._unreadable if name.startswith(f"{agent}/")}
+        return parts, differing, sorted((known.keys() | unread) - {part.name for part in parts})
 
     def _is_held(self, part: Part, revision: str | None) -> bool:
         return revision == part.revision or self._handed_over.is_past(part, revision)

@@ -8,7 +8,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -26,9 +26,13 @@ _DELIVERY = "symbiont:delivery/"
 _SUMMARY = "symbiont:summary/"
 
 
+def well_formed(text: str) -> str:
+    """The text with U+FFFD in place of each lone surrogate: JSON allows them, UTF-8 does not."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def _well_formed(value: Any) -> Any:
-    """A lone surrogate (JSON allows them, UTF-8 does not) becomes U+FFFD."""
-    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
+    return well_formed(value) if isinstance(value, str) else value
 
 
 def _in_utc(time: datetime) -> datetime:
@@ -40,6 +44,11 @@ def _in_utc(time: datetime) -> datetime:
 
 Text = Annotated[str, BeforeValidator(_well_formed)]
 """Text that UTF-8 can say."""
+
+
+def tag_form(tag: str) -> str:
+    """A tag as it is kept and compared: in Unicode NFC, as texts are hashed."""
+    return unicodedata.normalize("NFC", tag)
 
 
 RiskTier = Literal["GREEN", "YELLOW", "RED"]
@@ -75,6 +84,7 @@ class Item(BaseModel):
     `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
     and checked when given (ValidationError). `timestamp` is kept in UTC; `tags` are kept sorted, each once.
     `source_uri` says where it is from; one made by `delivery_uri` also makes a second append of it a no-op.
+    `other_sources` say the same: a collection keeps them, other stores do not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,8 +96,9 @@ class Item(BaseModel):
     memory_type: MemoryType
     timestamp: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     source_uri: Text | None = None
+    other_sources: Annotated[tuple[Text, ...], AfterValidator(lambda sources: tuple(sorted(set(sources))))] = ()
     chunk_hash: str = ""
-    tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(tags))))] = ()
+    tags: Annotated[tuple[Text, ...], AfterValidator(lambda tags: tuple(sorted(set(map(tag_form, tags)))))] = ()
     text: Text
     source_memory_ids: tuple[Text, ...] = ()
     provenance: Provenance = NOTHING_KNOWN
@@ -120,7 +131,7 @@ def normalised(text: str) -> str:
     """What `chunk_hash` hashes: Unicode NFC, every run of white space one space, none at the ends."""
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # As it comes out below, and several times sooner: most texts are like this.
-    return " ".join(unicodedata.normalize("NFC", _well_formed(text)).split())
+    return " ".join(unicodedata.normalize("NFC", well_formed(text)).split())
 
 
 def chunk_hash(text: str) -> str:
@@ -138,6 +149,14 @@ def memory_id(agent_id: str, section: str, hash_of_chunk: str, occurrence: int, 
     return str(uuid5(_NAMESPACE, "\n".join((agent_id, section, hash_of_chunk, str(occurrence), *whose))))
 
 
+def is_id(text: str) -> bool:
+    """Whether it is an id as items have one: a UUID in its usual spelling."""
+    try:
+        return len(text) == 36 and str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
 def delivery_uri(delivery_id: str, part: str | None = None) -> str:
     """The `source_uri` of what a delivery left behind: `symbiont:delivery/ID`, or `…/ID#PART`.
 
@@ -151,6 +170,12 @@ def delivery_uri(delivery_id: str, part: str | None = None) -> str:
 def delivery_key(source_uri: str | None) -> str | None:
     """`source_uri` when it is one of `delivery_uri`, else None."""
     return source_uri if source_uri is not None and source_uri.startswith(_DELIVERY) else None
+
+
+def is_delivery(source_uri: str | None) -> bool:
+    """Whether it is what a delivery itself said: the `delivery_uri` without a part. What an agent says about a delivery
+    is a part of what it left behind."""
+    return delivery_key(source_uri) is not None and "#" not in str(source_uri)
 
 
 def summary_uri(key: str) -> str:

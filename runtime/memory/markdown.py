@@ -28,6 +28,7 @@ from runtime.memory.agent_name import legal
 from runtime.memory.archive import Archive
 from runtime.memory.compaction import compact
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
+from runtime.memory.forgetting import forget_user
 from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.notebook import Change, Notebook, Outcome, Work
@@ -178,6 +179,10 @@ class MarkdownStore(Store):
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
         notebook = Notebook(self.root, legal(agent_id), self._clock)
         return await self._writing(partial(compact, notebook, older_than))
+
+    async def _forget_user(self, user_id: str, agent_id: str) -> int:
+        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(forget_user, notebook, user_id))
 
     async def close(self) -> None:
         for group in tuple(self._groups.values()):

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -26,6 +26,7 @@ from runtime.memory.folder import Folder, naming, sync
 from runtime.memory.item import Item, delivery_key
 from runtime.memory.ledger import Ledger
 from runtime.memory.log import Log, day_of, days, entry_of
+from runtime.memory.opaque import Inseparable
 from runtime.memory.reading import log_items, long_term_items
 from runtime.memory.store import Growth, Part
 
@@ -125,8 +126,8 @@ class Notebook:
     def _append_long_term(
         self, folder: Folder, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
     ) -> None:
-        def add(document: Document) -> Document:
-            there = long_term_items(self.agent_id, document, self.now())
+        def add(document: Document, otherwise: datetime) -> Document:
+            there = long_term_items(self.agent_id, document, otherwise)
             keys = {delivery_key(item.source_uri) for item in there} - {None}
             # A set for each user: what one knows is not kept from another, nor told by a refusal.
             known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
@@ -144,7 +145,7 @@ class Notebook:
                 own = section, item.chunk_hash, item.user_id
                 written[number] = item.identified(section.name, alike[own])
                 alike[own] += 1
-            return document.stamped(self.agent_id, self.now()).adding(new) if new else document
+            return document.stamped(self.agent_id, self.now(), otherwise).adding(new) if new else document
 
         self.rewrite(folder, add)
         if any(written[number] is None for number in numbers):
@@ -203,17 +204,22 @@ class Notebook:
 
     # Changing
 
-    def rewrite(self, folder: Folder, change: Callable[[Document], Document]) -> None:
-        """Change `memory.md`, reading it again as often as a person's edit comes in between."""
+    def rewrite(self, folder: Folder, change: Callable[[Document, datetime], Document]) -> None:
+        """Change `memory.md`, reading it again as often as a person's edit comes in between. `change` is told when the
+        file was written, too."""
         for _ in range(_TRIES):
-            before = folder.read(MEMORY)
-            data = change(Document.parse(before or b"")).data
+            before, written = self._read(folder)
+            data = change(Document.parse(before or b""), written).data
             if data == (before or b""):
                 return
             folder.sweep()
             if folder.replace(MEMORY, data, before):
                 return
         raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close what writes to it")
+
+    def _read(self, folder: Folder) -> tuple[bytes | None, datetime]:
+        """The bytes of `memory.md`, None when there is none, and when it was written."""
+        return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
 
     def _change(self, folder: Folder | None, change: Change) -> Item | None:
         for _ in range(_TRIES):
@@ -224,7 +230,7 @@ class Notebook:
             with contextlib.ExitStack() as stack:
                 if place is not folder:
                     stack.enter_context(place)
-                data, item = self._changed(name, before, number, change.text)
+                data, item = self._changed(place, name, before, number, change.text)
                 place.sweep()
                 if place.replace(name, data, before):
                     return item
@@ -251,18 +257,22 @@ class Notebook:
             logs.close()
         return None
 
-    def _changed(self, name: str, before: bytes, number: int, text: str | None) -> tuple[bytes, Item | None]:
+    def _changed(
+        self, place: Folder, name: str, before: bytes, number: int, text: str | None
+    ) -> tuple[bytes, Item | None]:
         """The file's new bytes, and the item as it then is."""
         day = day_of(name)
         if day is not None:
             log = Log.parse(day, before)
             entry = log.entries[number]
-            log = log.without(entry) if text is None else log.replacing(entry, text)
+            with naming_item(place, name):
+                log = log.without(entry) if text is None else log.replacing(entry, text)
             return log.data, None if text is None else log_items(self.agent_id, log)[number]
         document = Document.parse(before)
         _, bullet = document.items[number]
-        document = document.without(bullet) if text is None else document.replacing(bullet, text)
-        document = document.stamped(self.agent_id, self.now())
+        with naming_item(place, name):
+            document = document.without(bullet) if text is None else document.replacing(bullet, text)
+        document = document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
         return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
 
     def remove(self) -> bool:
@@ -285,3 +295,17 @@ class Notebook:
 
     def now(self) -> datetime:
         return utc(self._clock.now()).astimezone(UTC)
+
+
+@contextlib.contextmanager
+def naming_item(folder: Folder, name: str) -> Iterator[None]:
+    """Turn Inseparable into a StoreError that names the file and says what to do."""
+    try:
+        yield
+    except Inseparable as error:
+        raise StoreError(f"cannot change {folder.path / name}: {error}", hint="close that one, and try again") from None
+
+
+def _written(status: os.stat_result | None) -> datetime | None:
+    """When a file was written that has this status."""
+    return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -44,12 +44,15 @@ CATCH_UP_SECONDS: Final = 2.0
 
 
 class FoundHit(NamedTuple):
-    """An item that was found: its score, what each part of the search added to it, and where it stands, if it still
+    """An item that was found, with what `runtime.search.engine.Hit` says of it, and where it stands, if it still
     does."""
 
     item: Item
     score: float
     parts: Mapping[str, float]
+    relevance: float
+    cosine: float | None
+    keyword_share: float
     place: Place | None
 
 
@@ -167,6 +170,7 @@ class OpenMemory:
         wanted: Filter = EVERYTHING,
         vector_weight: float | None = None,
         keyword_weight: float | None = None,
+        threshold: float | None = None,
     ) -> Question:
         """What is asked, with the declared weights where none are given. Raises UsageError as `Question` does."""
         declared = self.block.search
@@ -177,14 +181,18 @@ class OpenMemory:
             wanted=wanted,
             vector_weight=declared.vector_weight if vector_weight is None else vector_weight,
             keyword_weight=declared.keyword_weight if keyword_weight is None else keyword_weight,
+            threshold=threshold or 0.0,
         )
 
-    async def search(self, question: Question) -> Found:
-        """The items that answer best. What was written before the call, by us or by a person, is searched too.
+    async def search(self, question: Question, progress: Progress | None = None) -> Found:
+        """The items that answer best. What was written before the call, by us or by a person, is searched too;
+        `progress` is told of what that takes where nothing does it in the background.
 
         Raises IndexFailed when the index cannot be read.
         """
-        notes = await self._catch_up(question.wanted.agent)
+        notes = await self.catch_up(question.wanted.agent, progress)
+        if not self._indexer.attended:
+            await self._embed_some(progress)
         without = self._indexer.queue.mismatch or (self._embedding_problem or "").replace(_BY_KEYWORD, "")
         if not without:
             answer = await search(self._indexer.index, self._embedder, question)
@@ -192,15 +200,16 @@ class OpenMemory:
             answer = await search(self._indexer.index, None, question, without=without)
         return Found(await self._placed(answer), (*notes, *answer.notes))
 
-    async def _catch_up(self, agent: str | None) -> list[str]:
-        """Bring the index up to date before a search, and say what it lacks all the same."""
+    async def _embed_some(self, progress: Progress | None) -> None:
+        try:
+            await self._indexer.queue.embed(EMBEDDED_BEFORE_A_SEARCH, progress)
+        except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
+            log.debug("not everything was embedded before a search", reason=error.line())
+
+    async def catch_up(self, agent: str | None, progress: Progress | None = None) -> list[str]:
+        """Bring the index of an agent, or of all, up to date before it is asked, and say what it lacks all the same."""
         if not self._indexer.attended:
-            report = await self._indexer.sync(agent)
-            try:
-                await self._indexer.queue.embed(EMBEDDED_BEFORE_A_SEARCH)
-            except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
-                log.debug("not everything was embedded before a search", reason=error.line())
-            return list(report.problems)
+            return list((await self._indexer.sync(agent, progress)).problems)
         task = asyncio.create_task(self._indexer.sync(agent), name=f"index of {self.name} before a search")
         self._catching_up.add(task)
         task.add_done_callback(self._catching_up.discard)
@@ -218,7 +227,15 @@ class OpenMemory:
         unknown = [item for item, place in zip(items, places, strict=True) if place is None]
         located = await self._located(unknown) if unknown else {}
         return tuple(
-            FoundHit(item, hit.score, hit.parts, place or located.get(item.memory_id))
+            FoundHit(
+                item,
+                hit.score,
+                hit.parts,
+                hit.relevance,
+                hit.cosine,
+                hit.keyword_share,
+                place or located.get(item.memory_id),
+            )
             for item, hit, place in zip(items, answer.hits, places, strict=True)
         )
 
@@ -259,7 +276,11 @@ class OpenMemory:
 
         What had to be left as it is stays among `problems`. Raises Unsupported, StoreError.
         """
-        older_than = (now.astimezone(UTC) - self.block.retention).date()
+        if self.folder is None and "retention" not in self.block.model_fields_set:
+            # A collection keeps everything unless its block says otherwise.
+            older_than = date.min
+        else:
+            older_than = (now.astimezone(UTC) - self.block.retention).date()
         try:
             done = await self.store.compact(agent_id, older_than=older_than)
         except Unsupported:
@@ -281,20 +302,42 @@ class OpenMemory:
         await self._indexer.sync(agent_id)
         return there_was
 
+    async def forget_user(self, user_id: str, agent_id: str | None = None) -> tuple[int, tuple[str, ...]]:
+        """Delete everything that a user has, of one agent or of all, from the index too: how many items that were, and
+        why something may still be in the index. Raises StoreError for what could not be deleted."""
+        try:
+            count = await self.store.forget_user(user_id, agent_id=agent_id)
+        finally:
+            report = await self._indexer.sync(agent_id)
+        return count, report.problems
+
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
         """As `Store.upsert`; the index follows in the background."""
         return await self.store.upsert(items, keep=keep)
 
     async def replace(self, item: Item) -> Item:
-        """As `Store.replace`; the index follows in the background."""
+        """As `Store.replace`; the index follows."""
         kept = await self.store.replace(item)
-        self._indexer.touched((kept.agent_id,))
+        await self._followed(kept.agent_id)
         return kept
 
+    async def edit(self, memory_id: str, text: str, agent_id: str) -> Item:
+        """As `Store.edit`; the index follows."""
+        edited = await self.store.edit(memory_id, text, agent_id=agent_id)
+        await self._followed(agent_id)
+        return edited
+
     async def forget(self, memory_id: str, agent_id: str) -> None:
-        """Delete one item; the index follows in the background. Raises NoSuchItem, Unsupported, StoreError."""
+        """Delete one item; the index follows. Raises NoSuchItem, Unsupported, StoreError."""
         await self.store.delete(memory_id, agent_id=agent_id)
-        self._indexer.touched((agent_id,))
+        await self._followed(agent_id)
+
+    async def _followed(self, agent_id: str) -> None:
+        """Have the index forget what the store does not hold any more: in the background, if there is one."""
+        if self._indexer.attended:
+            self._indexer.touched((agent_id,))
+        else:
+            await self._indexer.sync(agent_id)
 
     async def find(self, memory_id: str, user: str | None) -> Item | None:
         """The item with this id that `user` has, whichever agent's it is; anybody's when that is None. Raises

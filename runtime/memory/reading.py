@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 
 from runtime.memory.annotation import Annotation
 from runtime.memory.document import Document
@@ -19,7 +19,7 @@ def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> l
     A bullet without a time of its own has that of the header's `Updated:`, and with no header the time `otherwise`.
     """
     seen: Counter[tuple[str, str, str]] = Counter()
-    updated, items = _time(document.updated) or otherwise, []
+    updated, items = document.updated_at or otherwise, []
     for section, bullet in document.items:
         note = bullet.annotation
         item = _item(agent_id, section.memory_type, bullet.text, note.at or updated, (*section.tags, *note.tags), note)
@@ -57,11 +57,3 @@ def _item(
         source_memory_ids=note.sources,
         provenance=_NOTHING_KNOWN if note.provenance is None else note.provenance.provenance,
     )
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        time = None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time is None or time.tzinfo is not None else time.replace(tzinfo=UTC)

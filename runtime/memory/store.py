@@ -22,8 +22,8 @@ from runtime.memory.answers import (
     StoreStats,
     Upserted,
 )
-from runtime.memory.errors import FsyncFailed, RefusedItem, Unsupported
-from runtime.memory.item import NOTHING_KNOWN, Item
+from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
+from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
 from runtime.memory.redact import redact
 
 __all__ = [
@@ -51,6 +51,8 @@ class Store(ABC):
     """
 
     capabilities: frozenset[Capability] = frozenset()
+    keeps_ids: bool = False
+    """Whether an item keeps the memory_id that it brings to `append`, as long as nothing else has it."""
     on_growth: Callable[[Growth], None] | None = None
     """What is told of everything that was added where the store knows just what was; a call is no promise that it was
     all: `parts` is. It is called on the event loop, before `append` returns, in the order of the writes to a part; it
@@ -68,6 +70,11 @@ class Store(ABC):
     def identity(self) -> str:
         """What this store physically is: two openings with one identity are one store."""
 
+    @property
+    def index_key(self) -> bytes | None:
+        """What seals the files of an index over this store, 32 bytes; None where the store itself is not sealed."""
+        return None
+
     @final
     async def append(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> tuple[Item, ...]:
         """Keep these items; when it returns they are on disk. `gates`: how each gate of the store is closed, by name;
@@ -83,7 +90,8 @@ class Store(ABC):
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would."""
+        """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would; a refusal at a
+        gate has the `records` all the same."""
         return await self._preview(await _clean(tuple(items)), gates or {})
 
     @final
@@ -103,9 +111,9 @@ class Store(ABC):
 
         What is there with the same memory_type, tags and source_uri, or came before in `items`, is skipped. What is
         there with other ones gets them and its provenance as given, but for the fields that `keep` names (of
-        `memory_type`, `tags`, `source_uri`, `provenance`); its memory_id and timestamp stay. Many are kept in batches:
-        one that is cut off has kept whole batches, and doing it again skips those. Raises RefusedItem, and then none is
-        kept; Unsupported.
+        `memory_type`, `tags`, `source_uri`, `provenance`); a source that it had is among its other sources then, and
+        its memory_id and timestamp stay. Many are kept in batches: one that is cut off has kept whole batches, and
+        doing it again skips those. Raises RefusedItem, and then none is kept; Unsupported.
         """
         self._must_be_able_to("upsert")
         unknown = keep - UPSERT_KEEPS
@@ -118,7 +126,7 @@ class Store(ABC):
     async def replace(self, item: Item) -> Item:
         """Put `item` in place of the one with its memory_id, which the same user and agent have. Returns it as kept.
 
-        Raises NoSuchItem, Unsupported, RefusedItem.
+        Raises NoSuchItem, Unsupported, RefusedItem; the last also where it would say what another item says already.
         """
         self._must_be_able_to("replace")
         (clean,) = await _clean((item,))
@@ -128,9 +136,13 @@ class Store(ABC):
     async def edit(self, memory_id: str, text: str, *, agent_id: str | None = None) -> Item:
         """Say something else in place of an item's text; all else about it stays. Returns it with its new memory_id.
 
-        Raises NoSuchItem, Unsupported, RefusedItem. `agent_id` spares looking through every agent's memory.
+        Raises NoSuchItem, Unsupported, RefusedItem, as `replace` does. `agent_id` spares looking through every agent's
+        memory.
         """
         self._must_be_able_to("edit")
+        text = well_formed(text)
+        if not text.strip():
+            raise RefusedItem("a text of nothing would be no item", hint="delete the item instead")
         if len(text) > LARGEST_TEXT:
             raise RefusedItem(
                 f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT} characters"
@@ -157,6 +169,26 @@ class Store(ABC):
         """Delete everything this agent remembers; whether there was anything. Raises Unsupported."""
         self._must_be_able_to("remove")
         return await self._remove(agent_id)
+
+    @final
+    async def forget_user(self, user_id: str, *, agent_id: str | None = None) -> int:
+        """Delete everything that the user with this id has, of one agent or of all; how many items that were.
+
+        Every store can, also one whose items are otherwise never deleted: whoever leaves may take along what is
+        theirs. May be cut off at any point, and done again. Raises StoreError when something could not be deleted;
+        what comes after it is deleted all the same.
+        """
+        count, failure = 0, None
+        for agent in await self.agents() if agent_id is None else (agent_id,):
+            try:
+                count += await self._forget_user(user_id, agent)
+            except FsyncFailed:
+                raise
+            except StoreError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return count
 
     @abstractmethod
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
@@ -235,6 +267,9 @@ class Store(ABC):
     async def _remove(self, agent_id: str) -> bool:
         raise NotImplementedError
 
+    @abstractmethod
+    async def _forget_user(self, user_id: str, agent_id: str) -> int: ...
+
     @final
     def _grew(self, growth: Growth) -> None:
         """Tell `on_growth`. What was added is kept, whatever becomes of telling it: who misses it finds it by its
@@ -284,7 +319,7 @@ def _texts(item: Item) -> list[str]:
     """Every text of an item but its own: whatever else someone may have put a secret into."""
     about = item.provenance
     single = [item.source_uri, item.project_id, item.user_id]
-    more = (*item.tags, *item.source_memory_ids)
+    more = (*item.tags, *item.other_sources, *item.source_memory_ids)
     if about is not NOTHING_KNOWN:
         single += about.author, about.session_id, about.task, about.git_commit
         more += about.sources
@@ -312,8 +347,9 @@ def redacted_item(item: Item, harmless: set[str] | None = None) -> Item:
         fields[name] = _redacted_or_none(fields[name])
     for name in ("author", "session_id", "task", "git_commit"):
         about[name] = _redacted_or_none(about[name])
-    for holder, name in ((fields, "tags"), (fields, "source_memory_ids"), (about, "sources")):
-        holder[name] = tuple(map(_redacted_text, holder[name]))
+    for name in ("tags", "other_sources", "source_memory_ids"):
+        fields[name] = tuple(map(_redacted_text, fields[name]))
+    about["sources"] = tuple(map(_redacted_text, about["sources"]))
     return Item.model_validate(fields)
 
 

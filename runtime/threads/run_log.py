@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -15,7 +16,17 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
-from runtime.threads.step import DONE, FAILED, INTENDED, Recorded, StepUncertain, StepWrite, recorded_steps, store_steps
+from runtime.threads.step import (
+    DONE,
+    FAILED,
+    INTENDED,
+    UNNAMED,
+    Recorded,
+    StepUncertain,
+    StepWrite,
+    recorded_steps,
+    store_steps,
+)
 
 _STEPS = Stage(3, store_steps)
 
@@ -25,8 +36,9 @@ Act = Callable[[], Awaitable[object]]
 class RunLog:
     """The log of one attempt at one run.
 
-    A later attempt asks for the same steps in the same order: those that are done give their recorded results back
-    without acting, and the first that is not done acts.
+    A later attempt asks for the same steps: those that are done give their recorded results back without acting, and
+    what is not done acts. A step is the same when it has the same `key`; those without one are counted in the order in
+    which they are asked for, so that steps which run at the same time are to have keys.
     """
 
     def __init__(self, database: Database, clock: Clock, run_id: str, attempt: int, *, user_id: str = OWNER) -> None:
@@ -36,27 +48,32 @@ class RunLog:
         self._database = database
         self._clock = clock
         self._user_id = user_id
-        self._position = 0
-        self._earlier: dict[int, Recorded] | None = None if attempt > 1 else {}
+        self._unnamed = count()
+        self._named: set[str] = set()
+        self._positions = count()
+        self._earlier: dict[str, Recorded] | None = None if attempt > 1 else {}
+        self._reading = asyncio.Lock()
         self._unsettled: list[asyncio.Future[None]] = []
         self._intent = Seal(database.master_key, steps.c.intent)
         self._result = Seal(database.master_key, steps.c.result)
 
-    async def step(self, kind: str, intent: object, act: Act, *, repeatable: bool = False) -> Any:
+    async def step(
+        self, kind: str, intent: object, act: Act, *, key: str | None = None, repeatable: bool = False
+    ) -> Any:
         """Do `act` once: record that it is about to happen, do it, record its result and return it.
 
-        `intent` and the result are JSON values, kept sealed; the result comes back as JSON. `repeatable`: doing it
-        twice does no harm, so that it may be done again when nobody knows whether it happened. An act that raises
-        `Retry` or `GiveUp` says that it did not happen.
+        `intent` and the result are JSON values, kept sealed; the result comes back as JSON. `key`: what the step is
+        known by among those of its run, the same on every attempt, such as the id of a tool call; it may not begin with
+        `#`. `repeatable`: doing it twice does no harm, so that it may be done again when nobody knows whether it
+        happened. An act that raises `Retry` or `GiveUp` says that it did not happen.
 
         Raises what `act` raises; `StepUncertain` when it may have happened and cannot be repeated; `Superseded` when
-        another attempt has begun; `Unavailable` when it could not be recorded, and then it was not done.
+        another attempt has begun; `Unavailable` when it could not be recorded, and then it was not done. ValueError for
+        a key that another step of this attempt has.
         """
-        if self._earlier is None:
-            self._earlier = await recorded_steps(self._database, self.run_id)
-        position = self._position
-        self._position += 1
-        earlier = self._earlier.get(position)
+        name = self._name(key)  # before anything is awaited: steps that are asked for at the same time keep their order
+        earlier = (await self._recorded()).get(name)
+        position = next(self._positions) if earlier is None else earlier.position
         if earlier is not None:
             self._check(position, kind, earlier, repeatable=repeatable)
             if earlier.state == DONE and earlier.result is not None:
@@ -67,7 +84,7 @@ class RunLog:
 
         def write(state: str, finished_at: int | None = None, result: SealedBytes | None = None) -> StepWrite:
             again = earlier is not None
-            place = (self.run_id, self.attempt, position, state, self._user_id, kind, repeatable)
+            place = (self.run_id, self.attempt, position, name, state, self._user_id, kind, repeatable)
             return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again)
 
         self._put(write(INTENDED))
@@ -81,6 +98,23 @@ class RunLog:
         # Not waited for: what this run stores next is stored no earlier, and most often in the same transaction.
         self._put(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
+
+    def _name(self, key: str | None) -> str:
+        if key is None:
+            return f"{UNNAMED}{next(self._unnamed)}"
+        if key.startswith(UNNAMED) or key in self._named:
+            raise ValueError(f"a step cannot have the key {key!r}: it is taken")
+        self._named.add(key)
+        return key
+
+    async def _recorded(self) -> dict[str, Recorded]:
+        """What earlier attempts recorded, by key; new steps come after all of it."""
+        async with self._reading:
+            if self._earlier is None:
+                found = await recorded_steps(self._database, self.run_id)
+                self._positions = count(1 + max((step.position for step in found.values()), default=-1))
+                self._earlier = found
+            return self._earlier
 
     async def settle(self) -> None:
         """Wait until everything recorded so far is committed. Raises `Superseded` and `Unavailable`."""

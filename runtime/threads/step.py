@@ -18,6 +18,9 @@ DONE: Final = "done"
 FAILED: Final = "failed"
 """It said itself that it did not happen."""
 
+UNNAMED: Final = "#"
+"""What the key of a step begins with that was given none; how many such steps were asked for before it follows."""
+
 
 class Superseded(SymbiontError):  # noqa: N818 - it says what happened to the attempt
     """Another attempt at this run has begun; nothing that this one writes counts any more."""
@@ -30,6 +33,7 @@ class StepUncertain(GiveUp):
 class Recorded(NamedTuple):
     """A step as an earlier attempt left it. `result`: sealed; None unless `state` is `done`."""
 
+    position: int
     kind: str
     state: str
     result: bytes | None
@@ -41,6 +45,7 @@ class StepWrite(NamedTuple):
     run_id: str
     attempt: int
     position: int
+    key: str
     state: str
     user_id: str
     kind: str
@@ -53,7 +58,7 @@ class StepWrite(NamedTuple):
 
 
 _KEYS = ("run_id", "position")
-_INTENT = (*_KEYS, "user_id", "kind", "repeatable", "state", "attempt", "started_at", "intent")
+_INTENT = (*_KEYS, "key", "user_id", "kind", "repeatable", "state", "attempt", "started_at", "intent")
 _AGAIN = ("kind", "repeatable", "state", "attempt", "started_at", "intent")
 _RESULT = ("state", "finished_at", "result")
 
@@ -71,7 +76,7 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
         steps,
         _INTENT,
         [
-            (w.run_id, w.position, w.user_id, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent)
+            (w.run_id, w.position, w.key, w.user_id, w.kind, w.repeatable, w.state, w.attempt, w.started_at, w.intent)
             for w in new
         ],
     )
@@ -92,8 +97,10 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
     ]
 
 
-async def recorded_steps(database: Database, run_id: str) -> dict[int, Recorded]:
-    """What earlier attempts at the run recorded, by position."""
-    query = select(steps.c.position, steps.c.kind, steps.c.state, steps.c.result).where(steps.c.run_id == run_id)
+async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]:
+    """What earlier attempts at the run recorded, by key."""
+    query = select(steps.c.position, steps.c.key, steps.c.kind, steps.c.state, steps.c.result)
     async with database.read() as connection:
-        return {row[0]: Recorded(row[1], row[2], row[3]) for row in await connection.execute(query)}
+        rows = await connection.execute(query.where(steps.c.run_id == run_id))
+        # What was recorded before steps had keys was asked for in the order of its positions.
+        return {key or f"{UNNAMED}{position}": Recorded(position, *rest) for position, key, *rest in rows}

@@ -10,6 +10,8 @@ from runtime.tools import (
     collection_search,
     memory,
     memory_export,
+    memory_import,
+    memory_items,
     memory_move,
     memory_upkeep,
     memory_write,
@@ -71,8 +73,24 @@ TOOLS = by_name(
             "write",
             example={"agent": "reviewer", "text": "The API takes 100 requests a minute", "tags": ["api"]},
         ),
-        Tool(memory.memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
-        Tool(memory.memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(memory_items.memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
+        Tool(memory_items.memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        # Not idempotent: in a Markdown memory the next of equal items gets the id of the one that is gone.
+        Tool(
+            memory_items.memory_edit,
+            "write",
+            destructive=True,
+            example={
+                "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+                "text": "The API takes 200 requests a minute",
+            },
+        ),
+        Tool(
+            memory_items.memory_forget,
+            "write",
+            destructive=True,
+            example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
+        ),
         Tool(memory.memory_inspect, "admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}),
         Tool(memory_upkeep.memory_stats, "read", example={"agent": "reviewer"}),
         Tool(memory_upkeep.memory_compact, "admin", idempotent=True, destructive=True, example={"agent": "reviewer"}),
@@ -87,7 +105,7 @@ TOOLS = by_name(
         ),
         Tool(memory_export.memory_export, "read", example={"agent": "reviewer", "limit": 200}),
         Tool(
-            memory_write.memory_import,
+            memory_import.memory_import,
             "write",
             idempotent=True,
             example={

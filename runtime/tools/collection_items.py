@@ -44,7 +44,7 @@ async def update(
     """Change one item of a collection: what it says, or what is said of it.
 
     What is not given stays, and so do its id, its time and how it came to be. An empty list of tags takes all of them
-    away. Secrets are taken out of the new text.
+    away. Secrets are taken out of the new text. What another item says already is refused, and that item named.
     """
     given = {
         "text": text,

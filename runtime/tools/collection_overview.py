@@ -194,7 +194,7 @@ async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str]) ->
             notes.append(f"nothing makes vectors of {wanted} numbers here: it is searched by keyword only")
         return None
     try:
-        vector = (await embedder.embed(["dimension"]))[0]
+        vector = await embedder.embed_question("dimension")
     except EmbeddingMismatch as error:
         hint = "; ".join(filter(None, (error.hint, "or set EMBEDDING_DIMENSION where the program does not say it")))
         raise EmbeddingMismatch(str(error), hint=hint) from None

@@ -36,11 +36,12 @@ from runtime.tools.collection_types import (
 from runtime.tools.collection_types import Collection as CollectionArgument
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
-from runtime.tools.tool import WrongParameters
+from runtime.tools.tool import WrongParameters, aliases_of, in_full
 from runtime.tools.wording import problem_of
 
 _AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
+_ALIASES: Final = aliases_of(PushedItem)
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
 _turns = Turns()
 
@@ -228,7 +229,7 @@ class _Push:
             for number, memory_id in enumerate(gone):
                 # Somebody else may have forgotten it meanwhile.
                 with suppress(NoSuchItem):
-                    await self.target.memory.forget(memory_id, self.target.name)
+                    await self.target.store.detach(memory_id, self.target.name, source)
                     self.removed += 1
                 self.context.progress("forgetting", number + 1, len(gone))
 
@@ -261,11 +262,12 @@ def _read(given: Any, known: dict[str, Any]) -> PushedItem:
     """One of the items, with what is said for all. Raises WrongParameters."""
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))
+    own, _ = in_full({key: it for key, it in given.items() if it is not None}, _ALIASES)
     try:
-        return PushedItem.model_validate({**known, **{key: it for key, it in given.items() if it is not None}})
+        return PushedItem.model_validate({**known, **own})
     except ValidationError as error:
         told = error.errors(include_url=False, include_input=False)
-        problems = tuple(problem_of(each, PushedItem, tuple(PushedItem.model_fields)) for each in told)
+        problems = tuple(problem_of(each, PushedItem, (*PushedItem.model_fields, *_ALIASES)) for each in told)
         raise WrongParameters(None, problems) from None
 
 

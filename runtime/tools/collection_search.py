@@ -8,7 +8,6 @@ from typing import Final
 from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory import redact
-from runtime.memory.opened import FoundHit
 from runtime.search.entry import Filter
 from runtime.tools.collection_access import find_collection
 from runtime.tools.collection_types import (
@@ -19,7 +18,6 @@ from runtime.tools.collection_types import (
     Project,
     Query,
     SearchResult,
-    Threshold,
     Type,
     UsedFilters,
     WantedSource,
@@ -30,6 +28,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory import shown_notes
 from runtime.tools.memory_access import user_filter
+from runtime.tools.memory_types import Threshold, scores_of
 from runtime.tools.time_range import Within
 
 LONGEST_LINE: Final = 1200
@@ -54,8 +53,9 @@ async def search(
 ) -> SearchResult:
     """Find what is remembered about something, by meaning and by words at once.
 
-    Narrow it by project, type, tags, source or time. `context` holds the hits as numbered lines, to be read as they
-    are; `used_filters` says what was searched by, and `notes` what there is to know about how it was found.
+    Narrow it by project, type, tags, source or time; with a `score_threshold` of 0.55 nothing is found where nothing is
+    known. `context` holds the hits as numbered lines, to be read as they are; `used_filters` says what was searched by,
+    and `notes` what there is to know about how it was found.
     """
     target = await find_collection(context, collection)
     wanted = Filter(
@@ -71,15 +71,11 @@ async def search(
     )
     memory, now = target.memory, utc(context.house.clock.now())
     try:
-        question = memory.question(query_text, now=now, limit=limit, wanted=wanted)
+        question = memory.question(query_text, now=now, limit=limit, wanted=wanted, threshold=score_threshold)
     except UsageError as error:
         raise wrong("query_text", str(error), hint=error.hint) from None
-    found = await memory.search(question)
-    hits = [
-        Hit(**fields_of(hit.item, target.name), score=hit.score, parts=dict(hit.parts))
-        for hit in found.hits
-        if score_threshold is None or hit.score >= score_threshold
-    ]
+    found = await memory.search(question, context.progress)
+    hits = [Hit(**fields_of(hit.item, target.name), **scores_of(hit)) for hit in found.hits]
     return SearchResult(
         hits=hits,
         context=in_lines(hits),
@@ -95,13 +91,8 @@ async def search(
             scoreThreshold=score_threshold,
             collection=target.name,
         ),
-        notes=[*shown_notes(context, memory, found.notes), *_left_out(found.hits, hits)],
+        notes=list(shown_notes(context, memory, found.notes)),
     )
-
-
-def _left_out(found: Sequence[FoundHit], hits: Sequence[Hit]) -> list[str]:
-    below = len(found) - len(hits)
-    return [f"{below} of {len(found)} hits are below the threshold and left out"] if below else []
 
 
 def in_lines(hits: Sequence[Hit]) -> str:

@@ -5,18 +5,19 @@ Names of the answer to `push` are those of the fifth design, M3; those of the pa
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from dslc.blocks.names import NAME_RULE
 from runtime.memory import Item, MemoryType, Provenance
-from runtime.memory.item import rfc3339
+from runtime.memory.item import rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
-from runtime.tools.memory_types import AGENT, UUID
-from runtime.tools.tool import Also
-from runtime.tools.wording import inlined
+from runtime.tools.memory_types import AGENT, UUID, Scores
+from runtime.tools.tool import Also, schema_of
 
 PROJECT: Final = "default"
 """The project of what names none."""
@@ -30,13 +31,21 @@ _OURS: Final = "symbiont:"
 
 
 def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    """A tag alone as a list, and a list in JSON, as some clients send one where a text would do too, as what it is."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            read = json.loads(value)
+            if isinstance(read, list) and all(isinstance(each, str) for each in read):
+                return [well_formed(each) for each in read]
+    return [value]
 
 
 def _tag(value: str) -> str:
     if not value.strip():
         raise ValueError("a tag is blank")
-    return value.strip()
+    return tag_form(value.strip())
 
 
 def _not_blank(value: str) -> str:
@@ -83,8 +92,11 @@ NewType = Annotated[
         description="`episodic`: what happened; `semantic`: what is so; `procedural`: how something is done. "
         "What is new is `semantic` without it."
     ),
+    Also(("type",)),
 ]
-NewProject = Annotated[_Project | None, Field(description=f"The project's id; `{PROJECT}` without it.")]
+NewProject = Annotated[
+    _Project | None, Field(description=f"The project's id; `{PROJECT}` without it."), Also(("project",))
+]
 SourceUri = Annotated[
     _Uri | None,
     Field(description="Where it is from, an address or a path.", examples=["file:///home/ada/notes.md"]),
@@ -111,11 +123,6 @@ Query = Annotated[
 ]
 Limit = Annotated[
     int, Field(ge=1, le=100, description="How many hits are answered at most.", examples=[5]), Also(("k",))
-]
-Threshold = Annotated[
-    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
-    Field(description="Only hits whose `score`, as it is shown, is this or more.", examples=[0.3]),
-    Also(("scoreThreshold",)),
 ]
 Dimension = Annotated[
     Annotated[int, Field(ge=1, le=65536)] | None,
@@ -145,7 +152,7 @@ class PushedItem(_Strict):
 
 Items = Annotated[
     # Each is looked at by itself: a broken one fails alone.
-    list[Annotated[Any, WithJsonSchema(inlined(PushedItem.model_json_schema()))]] | None,
+    list[Annotated[Any, WithJsonSchema(schema_of(PushedItem))]] | None,
     Field(
         max_length=MOST_ITEMS,
         description="Several texts in place of `text`, each with its own particulars.",
@@ -178,7 +185,10 @@ class Pushed(_Result):
     skippedDuplicates: int = Field(description="Chunks that were there already, or came twice.")  # noqa: N815
     chunksIndexed: int = Field(description="Chunks that were written: inserted and updated.")  # noqa: N815
     chunkSize: int = Field(description="Characters of a chunk at most.")  # noqa: N815
-    removed: int = Field(description="Chunks of the same source that were forgotten, with `replace`.")
+    removed: int = Field(
+        description="Chunks that the source does not say any more, with `replace`: they are forgotten, but for those "
+        "that another source says too."
+    )
     memory_ids: list[str] = Field(description="What was inserted, then what was updated.")
     failed: list[FailedItem] = Field(description="Items that were not kept.")
     notes: list[str] = Field(description="What there is to know, for instance that it cannot be found yet.")
@@ -192,7 +202,8 @@ class Payload(_Result):
     project_id: str | None = Field(description="null: of none, as what a delivery left behind.")
     memory_type: MemoryType
     timestamp: str = Field(description="When it was kept, RFC 3339.")
-    source_uri: str | None
+    source_uri: str | None = Field(description="Where it is from: the source that said it last.")
+    other_sources: list[str] = Field(description="Where else it is from; it is forgotten with the last one.")
     chunk_hash: str = Field(description="sha256 of the text, spaces evened out.")
     tags: list[str]
     text: str
@@ -207,11 +218,8 @@ class KeptMemory(Payload):
     provenance: Provenance
 
 
-class Hit(Payload):
+class Hit(Payload, Scores):
     """What was found."""
-
-    score: float
-    parts: dict[str, float] = Field(description="What each part of the search added to the score.")
 
 
 class UsedFilters(_Result):
@@ -315,6 +323,7 @@ def fields_of(item: Item, collection: str) -> dict[str, Any]:
         "memory_type": item.memory_type,
         "timestamp": rfc3339(item.timestamp),
         "source_uri": item.source_uri,
+        "other_sources": list(item.other_sources),
         "chunk_hash": item.chunk_hash,
         "tags": list(item.tags),
         "text": item.text,

@@ -7,15 +7,17 @@ as if it were not there.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
 from pathlib import PurePath
 
 from runtime.errors import NotFound
-from runtime.identity import Forbidden
+from runtime.identity import Forbidden, users
 from runtime.memory import Item, Place, Scan
 from runtime.memory.opened import OpenMemory
 from runtime.names import unknown
 from runtime.tools.context import Context
 from runtime.tools.memory_types import KeptItem
+from runtime.tools.moments import read_moment
 
 
 def sees_all(context: Context) -> bool:
@@ -24,12 +26,25 @@ def sees_all(context: Context) -> bool:
 
 
 def user_filter(context: Context, asked: str | None) -> str | None:
-    """Whose items are looked at: None for everybody's. Raises Forbidden for those of another user."""
+    """Whose items are looked at, by the user's id: None for everybody's. Raises Forbidden for those of another user."""
     if sees_all(context):
         return asked
     if asked not in {None, context.caller.user_id}:
         raise Forbidden("admin")
     return context.caller.user_id
+
+
+async def asked_user(context: Context, name: str | None) -> str | None:
+    """The id of the user called `name`, or that `id:ID` names; None for None. Raises Forbidden for another user's than
+    the caller's, whether there is one or not; UsageError with the nearest names."""
+    if name is None:
+        return None
+    if sees_all(context):
+        return await users.find(context.house.database, name)
+    own = context.caller.user_id
+    if name not in {f"{users.ID}{own}", (await users.names(context.house.database)).get(own)}:
+        raise Forbidden("admin")
+    return own
 
 
 def named(context: Context, memory: str | None) -> list[OpenMemory]:
@@ -92,6 +107,11 @@ def shown(context: Context, agent: str, place: Place | None) -> tuple[str | None
     parts = PurePath(place.file).parts
     begin = len(parts) - 1 - parts[::-1].index(agent) if agent in parts else -1
     return str(PurePath(*parts[begin:])), place.line
+
+
+def moment(context: Context, text: str | None, name: str) -> datetime | None:
+    """The time that the parameter `name` says. Raises UsageError."""
+    return None if text is None else read_moment(text, name, context.house.clock)
 
 
 def tags_of(*tags: Iterable[str]) -> frozenset[str]:

@@ -11,7 +11,8 @@ from runtime.memory import FsyncFailed, Item, Part, StoreError
 from runtime.memory.opened import OpenMemory
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import named, places, sees_all, user_filter
+from runtime.tools.memory_access import asked_user, named, places, sees_all, user_filter
+from runtime.tools.memory_import import Equality, equality
 from runtime.tools.memory_types import (
     LONGEST_CURSOR,
     AnyAgent,
@@ -23,7 +24,6 @@ from runtime.tools.memory_types import (
     Page,
     User,
 )
-from runtime.tools.memory_write import Equality, equality
 
 LARGEST_PAGE = 4 * 1024 * 1024
 """Characters of text after which a page is full."""
@@ -42,7 +42,7 @@ async def memory_export(
     It is in the order of the store: everybody's with the scope `admin`, else one's own. `copy_number` counts the equal
     items before one, so that an import knows two that are alike from one that it has seen.
     """
-    whose = user_filter(context, user)
+    whose = user_filter(context, await asked_user(context, user))
     begin = None if cursor is None else _Place.read(cursor)
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     page = _Page(limit)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from runtime.memory import Item, MemoryType
-from runtime.memory.item import PATTERN, RiskTier
+from runtime.memory.item import PATTERN, RiskTier, tag_form
+from runtime.memory.opened import FoundHit
+from runtime.search.question import RECOMMENDED_THRESHOLD
+from runtime.tools.tool import Also
 
 LONGEST_CURSOR = 600
 
@@ -26,6 +29,13 @@ AnyAgent = Annotated[
     Field(description="The agent's name: 1 to 64 letters, digits, `_`, `-` or `.`; without one, every agent."),
 ]
 MemoryId = Annotated[str, Field(pattern=UUID, description="The item's id, a UUID.")]
+MemoryIdOrBeginning = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9a-f][0-9a-f-]{3,35}$",
+        description="The item's id, a UUID, or its first characters, four or more, where no other id begins so.",
+    ),
+]
 MemoryName = Annotated[
     Annotated[str, Field(min_length=1, max_length=64)] | None,
     Field(description="The memory, by the name that the program gives it; without one, wherever the agent remembers."),
@@ -44,7 +54,7 @@ Written = Annotated[
     ),
 ]
 
-Tag = Annotated[str, Field(min_length=1, max_length=200)]
+Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(tag_form)]
 Tags = Annotated[list[Tag], Field(max_length=100, description="Its tags.")]
 AnyTag = Annotated[list[Tag], Field(max_length=100, description="Only what has one or more of these tags.")]
 AllTags = Annotated[list[Tag], Field(max_length=100, description="Only what has every one of these tags.")]
@@ -52,10 +62,20 @@ _Short = Annotated[str, Field(min_length=1, max_length=200)]
 _Long = Annotated[str, Field(min_length=1, max_length=2000)]
 Project = Annotated[_Short | None, Field(description="The project's id.")]
 Source = Annotated[_Long | None, Field(description="Where it is from, an address or a path.")]
+Threshold = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Field(
+        description=f"Only hits whose `relevance` is this or more; {RECOMMENDED_THRESHOLD} leaves out what only looks "
+        "like an answer.",
+        examples=[RECOMMENDED_THRESHOLD],
+    ),
+    Also(("scoreThreshold",)),
+]
 User = Annotated[
     _Short | None,
     Field(
-        description="Whose it is; another user's needs the scope `admin`, with which all are meant unless one is named."
+        description="Whose it is, by the user's name, or its id behind `id:`; another user's needs the scope `admin`, "
+        "with which all are meant unless one is named."
     ),
 ]
 Since = Annotated[
@@ -83,6 +103,7 @@ Day = Annotated[
 DryRun = Annotated[bool, Field(description="Say what would be done, and do nothing.")]
 
 Text = Annotated[str, Field(description="What is to be remembered, up to 1,048,576 characters.")]
+NewText = Annotated[str, Field(description="What it says from now on, up to 1,048,576 characters.")]
 Author = Annotated[_Short | None, Field(description="Who said it.")]
 SessionId = Annotated[_Short | None, Field(description="The conversation or run that it belongs to.")]
 Task = Annotated[_Long | None, Field(description="What was being done.")]
@@ -103,8 +124,8 @@ Lines = Annotated[
     list[dict[str, Any]],
     Field(
         max_length=1000,
-        description="Items as an export has them; `memory_id` is not looked at, and `user_id` has to be one's own "
-        "without the scope `admin`.",
+        description="Items as an export has them; `user_id` is one's own where it is left out, and has to be without "
+        "the scope `admin`.",
     ),
 ]
 Into = Annotated[
@@ -148,12 +169,35 @@ class Difficulty(_Result):
     severity: Literal["error", "warning"] = Field(description="A warning is to be known; nothing is lost or refused.")
 
 
-class MemoryHit(_Result):
+class Scores(_Result):
+    """How well something that was found fits."""
+
+    score: float = Field(
+        description="For the order among the hits of one memory: the best has about the same anywhere."
+    )
+    parts: dict[str, float] = Field(description="What each part of the search added to the score.")
+    relevance: float = Field(
+        description="How well the text itself fits, 0 to 1, which can be compared with that of any other hit."
+    )
+    cosine: float | None = Field(
+        description="How near it is in meaning, -1 to 1; null where no vectors were searched or it has none yet."
+    )
+    keyword_share: float = Field(
+        description="How much of the question's words it has, 0 to 1; rare words are more of it than common ones."
+    )
+
+
+def scores_of(hit: FoundHit) -> dict[str, Any]:
+    """The fields of `Scores`."""
+    return {name: getattr(hit, name) for name in ("score", "relevance", "cosine", "keyword_share")} | {
+        "parts": dict(hit.parts)
+    }
+
+
+class MemoryHit(Scores):
     """An item that was found."""
 
     item: KeptItem
-    score: float
-    parts: dict[str, float] = Field(description="What each part of the search added to the score.")
     file: str | None = Field(description="Where it stands; the last parts of the path without the scope `admin`.")
     line: int | None
 
@@ -171,6 +215,21 @@ class ShownItem(_Result):
     item: KeptItem
     file: str | None = Field(description="Where it stands; the last parts of the path without the scope `admin`.")
     line: int | None
+
+
+class EditedItem(_Result):
+    """An item that says something else now."""
+
+    item: KeptItem
+    previous_id: str = Field(description="The id that it had; the item's own where that stayed.")
+
+
+class ForgottenItem(_Result):
+    """What is remembered no more."""
+
+    memory_id: str
+    agent: str
+    memory: str
 
 
 class MemoryItems(_Result):
@@ -196,13 +255,14 @@ class WrittenItem(_Result):
     memory: str
     item: KeptItem | None = Field(description="What was stored, as it stands there; null when it was not.")
     record: dict[str, Any] | None = Field(description="What would be stored, as the store writes it; of a dry run.")
+    refused: str | None = Field(None, description="Of a dry run: why it would be refused, which gates are open.")
 
 
 class ImportedLine(_Result):
     """What became of one item."""
 
     outcome: Literal["stored", "there", "refused"]
-    memory_id: str | None = Field(description="Of what was stored.")
+    memory_id: str | None = Field(description="Under which it is remembered; null where that is not known.")
     reason: str | None = Field(description="Why it was refused.")
 
 
@@ -283,15 +343,16 @@ class Purged(_Result):
     """What one memory held of an agent."""
 
     memory: str
-    files: int
+    files: int = Field(description="0 where only one user's items were deleted from files that are everybody's.")
     items: int | None = Field(description="null when they cannot be counted.")
 
 
 class PurgedMemory(_Result):
     """What was, or would be, deleted."""
 
-    agent: str
+    agent: str | None
     memories: list[Purged]
+    notes: list[str] = Field(description="What there is to know about what was deleted.")
     dry_run: bool
 
 

@@ -7,12 +7,12 @@ from datetime import date
 import structlog
 
 from runtime.clock import utc
-from runtime.errors import SymbiontError
-from runtime.memory import FsyncFailed, Problem, StoreError, Unsupported
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory import FsyncFailed, Problem, Scan, StoreError, Unsupported
 from runtime.memory.opened import OpenMemory
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
-from runtime.tools.memory_access import everywhere, items_of, named, places, user_filter
+from runtime.tools.memory_access import asked_user, everywhere, items_of, named, places, user_filter
 from runtime.tools.memory_types import (
     Agent,
     AgentMemory,
@@ -28,6 +28,7 @@ from runtime.tools.memory_types import (
     PurgedMemory,
     Reindexed,
     ReindexedMemories,
+    User,
     Verified,
     VerifiedMemories,
 )
@@ -77,9 +78,17 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
 
 
 async def memory_purge(
-    context: Context, agent: Agent, memory: MemoryName = None, dry_run: DryRun = False
+    context: Context, agent: AnyAgent = None, user: User = None, memory: MemoryName = None, dry_run: DryRun = False
 ) -> PurgedMemory:
-    """Delete everything that an agent remembers, logs and all."""
+    """Delete everything that an agent remembers, or that a user has.
+
+    With `user` it is what that user alone has, in what one agent remembers or, without `agent`, in what all do; also
+    where nothing else is ever deleted.
+    """
+    if user is not None:
+        return await _purge_user(context, agent, user, memory, dry_run=dry_run)
+    if agent is None:
+        raise UsageError("there is nothing to delete", hint="give agent, user or both")
     going: list[tuple[OpenMemory, Purged]] = []
     found = await places(context, agent, memory)
     able = " or ".join(each.name for each in found if "remove" in each.store.capabilities)
@@ -98,7 +107,30 @@ async def memory_purge(
         for each, _ in going:
             await each.remove(agent)
         _noted(context, "purged", agent)
-    return PurgedMemory(agent=agent, memories=[gone for _, gone in going], dry_run=dry_run)
+    return PurgedMemory(agent=agent, memories=[gone for _, gone in going], notes=[], dry_run=dry_run)
+
+
+async def _purge_user(
+    context: Context, agent: str | None, user: str, memory: str | None, *, dry_run: bool
+) -> PurgedMemory:
+    user_id = await asked_user(context, user)
+    assert user_id is not None
+    found: list[Purged] = []
+    notes: list[str] = []
+    for each in named(context, memory) if agent is None else await places(context, agent, memory):
+        if dry_run:
+            count = sum([1 async for _ in each.store.scan(Scan(agent_id=agent, user_id=user_id))])
+        else:
+            count, problems = await each.forget_user(user_id, agent)
+            notes += [f"the index of {each.name} may still hold some: {problem}" for problem in problems]
+        remote = each.block.store.options.get("remote")
+        if count and remote is not None:
+            notes.append(f"copies that the memory {each.name} has sent to {remote.name} stay there")
+        if count:
+            found.append(Purged(memory=each.name, files=0, items=count))
+    if not dry_run:
+        _noted(context, "purged", agent, of=user_id)
+    return PurgedMemory(agent=agent, memories=found, notes=notes, dry_run=dry_run)
 
 
 async def memory_reindex(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> ReindexedMemories:
@@ -133,7 +165,7 @@ async def memory_verify(context: Context, agent: AnyAgent = None, memory: Memory
 
 async def _verified(memory: OpenMemory, agent: str) -> Verified:
     files, problems = await memory.store.verify(agent)
-    said = {problem.file: _difficulty(problem) for problem in problems}
+    said = [_difficulty(problem) for problem in problems]
     items = 0
     for part in await memory.store.parts(agent):
         try:
@@ -142,9 +174,9 @@ async def _verified(memory: OpenMemory, agent: str) -> Verified:
             raise
         except StoreError as error:
             # One that is known already names its file.
-            if not any(file in str(error) for file in said):
-                said[part.name] = Difficulty(file=part.name, message=error.line(), severity="error")
-    return Verified(agent=agent, memory=memory.name, files=files, items=items, problems=list(said.values()))
+            if not any(each.severity == "error" and each.file in str(error) for each in problems):
+                said.append(Difficulty(file=part.name, message=error.line(), severity="error"))
+    return Verified(agent=agent, memory=memory.name, files=files, items=items, problems=said)
 
 
 async def _measured(memory: OpenMemory, agent: str) -> AgentMemory:
@@ -209,6 +241,6 @@ def _difficulty(problem: Problem) -> Difficulty:
     return Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
 
 
-def _noted(context: Context, done: str, agent: str) -> None:
+def _noted(context: Context, done: str, agent: str | None, **more: str) -> None:
     caller = context.caller
-    log.info("a memory was changed", change=done, agent=agent, user_id=caller.user_id, token=caller.token_id)
+    log.info("a memory was changed", change=done, agent=agent, **more, user_id=caller.user_id, token=caller.token_id)

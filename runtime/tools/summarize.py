@@ -46,7 +46,6 @@ During = Annotated[
 Kind = Annotated[
     MemoryType, Field(description="What is summarised: `episodic`, what happened, unless another."), Also(("type",))
 ]
-ProjectId = Annotated[NewProject, Also(("project",))]
 Sources = Annotated[
     int,
     Field(ge=1, le=MOST_ITEMS, description="How many items are read at most, the oldest first.", examples=[25]),
@@ -112,7 +111,7 @@ async def summarize(
     context: Context,
     time_range: During,
     *,
-    project_id: ProjectId = None,
+    project_id: NewProject = None,
     memory_type: Kind = "episodic",
     tags: WantedTags = [],  # noqa: B006 - nobody changes it
     limit: Sources = 50,
@@ -126,8 +125,8 @@ async def summarize(
     """Make what happened in some time into one summary, and keep that.
 
     It is kept as a semantic item that names its sources, and found by `search` with the tag `summary`. Asked for again
-    over the same items, the summary that is there is answered and none is made, unless another strategy, provider or
-    model is asked for: then its text is written anew, under the same id.
+    over the same items, the summary that is there is answered and none is made, unless one of them was changed, or
+    another strategy, provider, model or number of words is asked for: then its text is written anew, under the same id.
     """
     if strategy == "abstractive" and provider == "none":
         raise wrong("provider", "the strategy abstractive needs a language model", example="ollama")
@@ -172,7 +171,11 @@ async def summarize(
         strategy=done.made.strategy,
         provider=done.made.provider,
         model=done.made.model,
-        notes=[*_why_without(context, done), *await collection_notes(context, target.memory)],
+        notes=[
+            *_why_without(context, done),
+            *_what_to_know(done, limit),
+            *await collection_notes(context, target.memory),
+        ],
     )
 
 
@@ -190,3 +193,18 @@ def _why_without(context: Context, done: Summary) -> list[str]:
         return []
     told = "no language model was asked, or none answered"
     return [f"{told}: {done.fell_back}" if sees_all(context) else told]
+
+
+def _what_to_know(done: Summary, limit: int) -> list[str]:
+    notes = []
+    if done.left_out:
+        higher = f"a limit of up to {MOST_ITEMS}, or " if limit < MOST_ITEMS else ""
+        notes.append(
+            f"there are more items in that time: the {limit} oldest were summarised (give {higher}a shorter time_range)"
+        )
+    if done.not_configured:
+        notes.append(
+            f"the texts were sent to {done.made.provider} at its default address, as the call asked for a language "
+            "model and none is configured"
+        )
+    return notes

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from runtime.errors import UsageError
 from runtime.identity import Scope
+from runtime.memory.item import well_formed
 from runtime.tools.context import Context
 from runtime.tools.counts import COUNTS
 from runtime.tools.wording import Problem, inlined, problem_of
@@ -113,23 +114,12 @@ class Tool:
     @cached_property
     def aliases(self) -> Mapping[str, str]:
         """What else some parameters may be called, and what they are called in full."""
-        return {
-            alias: name
-            for name, field in self.parameters.model_fields.items()
-            for each in field.metadata
-            if isinstance(each, Also)
-            for alias in each.names
-        }
+        return aliases_of(self.parameters)
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the parameters, in one piece, with every name that one may have."""
-        schema = inlined(self.parameters.model_json_schema())
-        properties = schema.setdefault("properties", {})
-        for alias, name in self.aliases.items():
-            same = {key: value for key, value in properties[name].items() if key not in {"title", "examples"}}
-            properties[alias] = {**same, "description": f"Another name for `{name}`."}
-        return schema
+        return schema_of(self.parameters)
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -160,17 +150,20 @@ class Tool:
             raise
 
     def _read(self, given: Mapping[str, Any]) -> BaseModel:
-        """The parameters, each under its full name. Raises WrongParameters."""
-        said: dict[str, str] = {}
-        full: dict[str, Any] = {}
-        for each, value in given.items():
-            name = self.aliases.get(each, each)
-            if name in full and full[name] != value:
-                what = f"it is another name for {said[name]}, which is given with another value"
-                raise WrongParameters(self.name, (((each,), what),))
-            said[name], full[name] = each, value
+        """The parameters, each under its full name. Raises WrongParameters.
+
+        null is what is not given, for every parameter that need not be, as language models say it; and a lone
+        surrogate, half of a character that was cut, becomes U+FFFD (see `runtime.memory.item.well_formed`).
+        """
+        fields = self.parameters.model_fields
+        there = {
+            name: value
+            for name, value in given.items()
+            if value is not None or (field := fields.get(self.aliases.get(name, name))) is None or field.is_required()
+        }
+        full, said = in_full(there, self.aliases, self.name)
         try:
-            return self.parameters.model_validate_json(json.dumps(full))
+            return self.parameters.model_validate_json(well_formed(json.dumps(full, ensure_ascii=False)))
         except ValidationError as error:
             told = error.errors(include_url=False, include_input=False)
             known = (*self.parameters.model_fields, *self.aliases)
@@ -179,6 +172,43 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
+
+
+def aliases_of(model: type[BaseModel]) -> dict[str, str]:
+    """What else some fields may be called, and what they are called in full."""
+    return {
+        alias: name
+        for name, field in model.model_fields.items()
+        for each in field.metadata
+        if isinstance(each, Also)
+        for alias in each.names
+    }
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a model, in one piece, with every name that a field may have."""
+    schema = inlined(model.model_json_schema())
+    properties = schema.setdefault("properties", {})
+    for alias, name in aliases_of(model).items():
+        same = {key: value for key, value in properties[name].items() if key not in {"title", "examples"}}
+        properties[alias] = {**same, "description": f"Another name for `{name}`."}
+    return schema
+
+
+def in_full(
+    given: Mapping[str, Any], aliases: Mapping[str, str], tool: str | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is given by its full names, and the name by which each was given. Raises WrongParameters for one that is
+    given twice, with two values."""
+    full: dict[str, Any] = {}
+    said: dict[str, str] = {}
+    for each, value in given.items():
+        name = aliases.get(each, each)
+        if name in full and full[name] != value:
+            what = f"it is another name for {said[name]}, which is given with another value"
+            raise WrongParameters(tool, (((each,), what),))
+        said[name], full[name] = each, value
+    return full, said
 
 
 def _as_said(path: tuple[str | int, ...], said: Mapping[str, str]) -> tuple[str | int, ...]:

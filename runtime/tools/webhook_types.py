@@ -79,6 +79,7 @@ class Webhook(_Result):
     webhook_id: WebhookId
     title: str
     agent: str | None = Field(description="The agent that each delivery wakes; null: deliveries are only kept.")
+    user_id: str = Field(description="Whose it is: the user's id.")
     url: str = Field(description="Where senders post.")
     is_active: bool = Field(description="false: requests are answered 404.")
     insecure_allow_unverified: bool = Field(description="true: requests that nobody signed are accepted.")
@@ -91,6 +92,7 @@ class NewWebhook(Webhook):
     """A webhook that was just made, with its secret."""
 
     secret: Secret
+    notes: list[str] = Field(description="What there is to know, for instance that nobody listens at the URL yet.")
 
 
 class RotatedSecret(_Result):

@@ -14,6 +14,7 @@ from runtime.database import Unavailable
 from runtime.errors import NotFound, UsageError
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
+from runtime.tools.memory_access import user_filter
 from runtime.tools.webhook_types import (
     AgentName,
     AuditEntry,
@@ -53,21 +54,24 @@ async def webhook_create(
         raise UsageError(f"no agent is called {agent!r}", hint=known)
     made, secret = await house.made.create(user, title, agent, verified=not insecure_allow_unverified)
     await _changed(context, "made", made.id)
-    return NewWebhook(**_fields(made, context), secret=secret)
+    # Only a daemon takes note of what it did not accept.
+    listens = house.audit is not None
+    notes = [] if listens else ["no daemon runs here, so nobody listens at the URL: `symbi up` starts one"]
+    return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
 
 
 async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = None) -> WebhookPage:
-    """List your webhooks, oldest first."""
+    """List your webhooks, oldest first; everybody's with the scope `admin`."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
     # One more than asked for tells whether there is another page.
-    found = await context.house.made.page(context.caller.user_id, limit + 1, after)
+    found = await context.house.made.page(user_filter(context, None), limit + 1, after)
     shown = found[:limit]
     more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
     return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
 
 
 async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
-    """Show one of your webhooks, without its secret."""
+    """Show one of your webhooks without its secret; with `admin`, anybody's."""
     return Webhook(**_fields(await _mine(context, webhook_id), context))
 
 
@@ -80,15 +84,17 @@ async def webhook_update(
     """
     if title is None and is_active is None:
         raise UsageError("there is nothing to change", hint="give title or is_active")
-    changed = await context.house.made.change(context.caller.user_id, webhook_id, title=title, is_active=is_active)
-    await _changed(context, "changed", webhook_id, there=changed is not None)
+    whose = user_filter(context, None)
+    changed = await context.house.made.change(whose, webhook_id, title=title, is_active=is_active)
+    done = "renamed" if is_active is None else "switched on" if is_active else "switched off"
+    await _changed(context, done, webhook_id, there=changed is not None)
     assert changed is not None
     return Webhook(**_fields(changed, context))
 
 
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
     """Delete a webhook. What it has accepted is run all the same."""
-    deleted = await context.house.made.delete(context.caller.user_id, webhook_id)
+    deleted = await context.house.made.delete(user_filter(context, None), webhook_id)
     await _changed(context, "deleted", webhook_id, there=deleted)
     return DeletedWebhook(webhook_id=webhook_id)
 
@@ -99,7 +105,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
     The secret before stays good for the overlap, so that senders can change over; one from before that ends at once.
     """
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
-    rotated = await context.house.made.rotate(context.caller.user_id, webhook_id, wanted)
+    rotated = await context.house.made.rotate(user_filter(context, None), webhook_id, wanted)
     await _changed(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
@@ -124,8 +130,9 @@ async def webhook_get_audit_log(
 
 
 async def _mine(context: Context, webhook_id: str) -> MadeWebhook:
-    """The caller's webhook. Raises NotFound, for another user's as for one that is not there."""
-    found = await context.house.made.get(context.caller.user_id, webhook_id)
+    """The caller's webhook, or with the scope `admin` anybody's. Raises NotFound, for another user's as for one that is
+    not there."""
+    found = await context.house.made.get(user_filter(context, None), webhook_id)
     if found is None:
         raise _not_found(webhook_id)
     return found
@@ -155,6 +162,7 @@ def _fields(webhook: MadeWebhook, context: Context) -> dict[str, Any]:
         "webhook_id": webhook.id,
         "title": webhook.title,
         "agent": webhook.agent,
+        "user_id": webhook.user_id,
         "url": context.house.public_url(f"{PREFIX}{webhook.id}"),
         "is_active": webhook.is_active,
         "insecure_allow_unverified": not webhook.verified,

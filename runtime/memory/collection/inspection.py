@@ -36,4 +36,4 @@ def _document(agent_id: str, lasting: Sequence[Item], now: datetime) -> str:
         section = section_of(item)
         tags = tuple(tag for tag in item.tags if tag not in section.tags)
         sections[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
-    return Document.parse(b"").stamped(agent_id, now).adding(sections).data.decode()
+    return Document.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, String, and_, any_, distinct, func, literal, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    String,
+    and_,
+    any_,
+    distinct,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    union,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from runtime.crypto import Unsealable
 from runtime.database import Database, bulk
-from runtime.database.schema import item_parts, items
+from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.agent_name import legal
 from runtime.memory.answers import Part, Problem, Scan, StoreStats
 from runtime.memory.collection.parts import TYPES, part_name
 from runtime.memory.collection.rows import COLUMNS, Codec, read, source_key, tags_of, tags_text, ticks, written
+from runtime.memory.collection.writing import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of
 
@@ -77,9 +92,9 @@ class Reading:
             if last is not None:
                 place = tuple_(*order)
                 page = page.where(place < last if wanted.newest_first else place > last)
-            rows = await self._rows(page)
+            rows, others = await self._with_sources(page)
             for row in rows:
-                yield self._codec.item(row)
+                yield self._codec.item(row, others[row.id])
             if len(rows) < size:
                 return
             last, size = (rows[-1].timestamp, rows[-1].id), PAGE
@@ -103,7 +118,8 @@ class Reading:
         query = select(*items.c[*COLUMNS]).where(
             items.c.memory == self._memory, items.c.part == int(number), items.c.agent_id == part.agent_id
         )
-        return [self._codec.item(row) for row in await self._rows(query.order_by(items.c.position))]
+        rows, others = await self._with_sources(query.order_by(items.c.position))
+        return [self._codec.item(row, others[row.id]) for row in rows]
 
     async def stats(self, agent: str | None) -> StoreStats:
         """Agents, bytes, and the days of the oldest and the newest item."""
@@ -114,6 +130,14 @@ class Reading:
         times = select(func.min(items.c.timestamp), func.max(items.c.timestamp))
         ((oldest, newest),) = await self._rows(times.where(*_owned(items, self._memory, agent)))
         return StoreStats(agents=agents, files=0, bytes=int(size), oldest=_day(oldest), newest=_day(newest))
+
+    async def kept(self, agent: str, until: int) -> int:
+        """How many of this agent's entries from before `until` (Unix microseconds) compacting left as they are."""
+        expired = items.c.memory_type == "episodic", items.c.compacted == KEPT, items.c.timestamp < until
+        ((count,),) = await self._rows(
+            select(func.count()).select_from(items).where(*_owned(items, self._memory, agent), *expired)
+        )
+        return int(count)
 
     async def agents(self) -> tuple[str, ...]:
         """The names of all collections, empty ones too."""
@@ -194,6 +218,18 @@ class Reading:
             return Problem(name, f"the text of the item {row.id} is not the one that its chunk_hash was made of")
         return None
 
+    async def _with_sources(self, query: Select[Any]) -> tuple[Sequence[Any], Mapping[str, Sequence[str]]]:
+        """Rows of items, no more of them than a statement takes parameters, and their other sources by id."""
+        rows = await self._rows(query)
+        others: dict[str, list[str]] = defaultdict(list)
+        there = item_sources.c
+        of_these = there.memory == self._memory, there.item_id.in_([row.id for row in rows])
+        if rows:
+            async with self._database.read() as connection:
+                for each in await connection.execute(select(there.item_id, there.source_uri).where(*of_these)):
+                    others[each.item_id].append(each.source_uri)
+        return rows, others
+
     async def _rows(self, query: Select[Any]) -> Sequence[Any]:
         async with self._database.read() as connection:
             found: Sequence[Any] = (await connection.execute(query)).all()
@@ -217,7 +253,7 @@ def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[boo
     if wanted.memory_type is not None:
         found.append(column.memory_type == wanted.memory_type)
     if wanted.source_uri is not None:
-        found.append(column.source_key == source_key(wanted.source_uri))
+        found.append(column.id.in_(_from(memory, agent, wanted)))
     if wanted.since is not None:
         found.append(column.timestamp >= ticks(wanted.since.astimezone(UTC)))
     if wanted.until is not None:
@@ -226,6 +262,13 @@ def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[boo
     if wanted.tags_any:
         found.append(or_(*map(_tagged, sorted(wanted.tags_any))))
     return found
+
+
+def _from(memory: str, agent: str, wanted: Scan) -> CompoundSelect[Any]:
+    """The ids of what is from a source."""
+    key, there = source_key(wanted.source_uri), item_sources.c
+    first = select(items.c.id).where(*_owned(items, memory, agent, wanted.user_id), items.c.source_key == key)
+    return union(first, select(there.item_id).where(there.memory == memory, there.source_key == key))
 
 
 def _tagged(tag: str) -> ColumnElement[bool]:

@@ -87,8 +87,9 @@ class Codec:
             content["about"] = {name: value for name, value in known if value is not None and value != ()}
         return self._seal.close(msgspec.json.encode(content), row=self._place(item.memory_id), user_id=item.user_id)
 
-    def item(self, row: Sequence[Any]) -> Item:
-        """The item of a row. Raises `Unsealable` for content that was changed, or belongs to another row."""
+    def item(self, row: Sequence[Any], other_sources: Sequence[str] = ()) -> Item:
+        """The item of a row, and of the rows of its other sources. Raises `Unsealable` for content that was changed,
+        or belongs to another row."""
         (_, memory_id, user, agent, project, kind, time, source, _, chunk_hash, tags, _, _, content) = row
         user = read(user)
         opened = msgspec.json.decode(self._seal.open(content, row=self._place(memory_id), user_id=user))
@@ -102,6 +103,7 @@ class Codec:
             memory_type=kind,
             timestamp=_EPOCH + time * _TICK,
             source_uri=None if source is None else read(source),
+            other_sources=tuple(sorted(map(read, other_sources))),
             chunk_hash=chunk_hash,
             tags=tags_of(tags),
             text=opened["text"],

@@ -19,12 +19,12 @@ from runtime.crypto import Unsealable
 from runtime.database import Database, Unavailable
 from runtime.database.failure import Collision
 from runtime.memory.agent_name import legal
-from runtime.memory.answers import Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
+from runtime.memory.answers import Compaction, Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
 from runtime.memory.collection.failure import telling
 from runtime.memory.collection.inspection import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
 from runtime.memory.collection.reading import Counts, Reading
-from runtime.memory.collection.rows import Codec
+from runtime.memory.collection.rows import Codec, ticks
 from runtime.memory.collection.writing import Writing, distinct
 from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.group import Group
@@ -69,7 +69,8 @@ async def open_collection(
 class CollectionStore(Store):
     """A collection memory. One event loop uses it; any number of processes may share a PostgreSQL database."""
 
-    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "remove", "upsert", "replace"})
+    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove", "upsert", "replace"})
+    keeps_ids = True
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
         """`memory`: the name under which its rows stand."""
@@ -84,6 +85,10 @@ class CollectionStore(Store):
     @property
     def identity(self) -> str:
         return f"collection:{self._database.id}/{self.name}"
+
+    @property
+    def index_key(self) -> bytes:
+        return self._database.master_key.derive("index", self.identity)
 
     def configure(self, options: Mapping[str, object]) -> None:
         self.options = CollectionOptions.model_validate(dict(options))
@@ -115,6 +120,11 @@ class CollectionStore(Store):
         of all. Raises StoreError."""
         with telling(self.name):
             return await self._reading.tags(agent_id, user_id, project_id)
+
+    async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
+        """Take a source away from an item; one that has no other is deleted. Whether it was. Raises NoSuchItem,
+        StoreError."""
+        return await self._do(Writing.detach, memory_id, agent_id, source_uri)
 
     # Writing
 
@@ -149,12 +159,35 @@ class CollectionStore(Store):
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
         await self._do(Writing.delete, memory_id, agent_id)
 
+    async def _compact(self, agent_id: str, older_than: date) -> Compaction:
+        legal(agent_id)
+        older_than = min(older_than, utc(self._clock.now()).date())
+        until = ticks(datetime.combine(older_than, time(), UTC))
+        flushed, deleted, more = 0, 0, True
+        while more:
+            put, gone, more = await self._do(Writing.compact, agent_id, until)
+            flushed, deleted = flushed + put, deleted + gone
+        with telling(self.name):
+            kept = await self._reading.kept(agent_id, until)
+        if not kept:
+            return Compaction(flushed, deleted)
+        where = "in a code block or a comment"
+        why = f"{kept} expired entries are kept: they hold something for the long term {where}, or cannot be opened"
+        return Compaction(flushed, deleted, (Problem(f"collection {self.name}: {agent_id}", why, "warning"),))
+
     async def _remove(self, agent_id: str) -> bool:
         legal(agent_id)
         removed = 0
         while count := await self._do(Writing.remove, agent_id):
             removed += count
         return removed > 0
+
+    async def _forget_user(self, user_id: str, agent_id: str) -> int:
+        legal(agent_id)
+        forgotten = 0
+        while (count := await self._do(Writing.forget_user, user_id, agent_id)) is not None:
+            forgotten += count
+        return forgotten
 
     async def _do(self, method: Callable[Concatenate[Writing, P], T], *given: P.args, **named: P.kwargs) -> T:
         """What this method of `Writing` returns, once it is committed."""
@@ -174,6 +207,8 @@ class CollectionStore(Store):
             for growth in done.growths:
                 self._grew(growth)
             self._changed(done.changed)
+            if done.changed:
+                self._database.empty_log()
             outcomes += done.outcomes
         return outcomes
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
-from uuid import UUID
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, delete, select
 
 from runtime.clock import Clock, uuid7
+from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.schema import item_parts, items
+from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.answers import Growth, Upserted
 from runtime.memory.collection.parts import Parts
 from runtime.memory.collection.rows import COLUMNS, META, Codec, Row, read, source_key, tags_of, written
-from runtime.memory.errors import NoSuchItem
-from runtime.memory.item import PATTERN, Item, delivery_key, is_summary_uri
+from runtime.memory.errors import NoSuchItem, RefusedItem
+from runtime.memory.item import PATTERN, Item, delivery_key, is_id, is_summary_uri
+from runtime.memory.lasting import of_entry
+from runtime.memory.store import redacted_item
 
 _BY_ID: Final = ("memory", "id")
 _BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
@@ -24,6 +27,13 @@ _BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
 _REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
 _SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "content")
 """What an upsert may change of a row."""
+_SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
+_ENTRIES: Final = 256
+"""Entries that are compacted in one transaction."""
+DONE: Final = 1
+"""Of an entry: what it holds for the long term was put where it stays."""
+KEPT: Final = 2
+"""Of an entry: it holds something that is put nowhere, or cannot be opened."""
 _PARTS_AT_ONCE: Final = 8
 """Parts that are removed in one transaction: others write in between."""
 
@@ -101,31 +111,108 @@ class Writing:
         row = self._row(item.memory_id, item.agent_id)
         if row.user_id != written(item.user_id):
             raise _unknown(item.memory_id)
+        self._must_be_alone(row, item)
         return self._rewrite(row, item)
+
+    def _must_be_alone(self, row: Row, item: Item) -> None:
+        """Raises RefusedItem where a changed item would be the same chunk as another one of its user: a push of that
+        text knew only one of them. Two summaries may say the same."""
+        if identity_of(item) == _identity_in(row) or is_summary_uri(item.source_uri):
+            return
+        there = self._same_chunks([item]).get(identity_of(item))
+        if there is not None:
+            raise RefusedItem(f"the item {there.id} says this already", hint="forget one of the two")
 
     def edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         """See `Store.edit`; the memory_id stays."""
         row = self._row(memory_id, agent_id)
-        return self._rewrite(row, self._codec.item(row).changed(text=text, chunk_hash=""))
+        item = self._codec.item(row, self._others([memory_id])[memory_id]).changed(text=text, chunk_hash="")
+        self._must_be_alone(row, item)
+        return self._rewrite(row, item)
 
     def delete(self, memory_id: str, agent_id: str | None) -> None:
         """See `Store.delete`."""
-        row = self._row(memory_id, agent_id)
+        self._delete(self._row(memory_id, agent_id))
+
+    def _delete(self, row: Row) -> None:
         part = self._parts.of(row.part)
-        self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == memory_id))
+        self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == row.id))
         part.count(row, -1)
         part.changed = True
 
+    def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
+        """Take a source away from an item, which is deleted when it has no other; whether it was."""
+        row = self._row(memory_id, agent_id)
+        item = self._codec.item(row, self._others([memory_id])[memory_id])
+        left = [each for each in (item.source_uri, *item.other_sources) if each not in {None, source_uri}]
+        if not left:
+            self.delete(memory_id, agent_id)
+        else:
+            self._rewrite(row, item.model_copy(update={"source_uri": left[0], "other_sources": tuple(left[1:])}))
+        return not left
+
     def remove(self, agent_id: str) -> int:
         """Delete some parts of this agent with what is in them; how many."""
-        owned = (item_parts.c.memory == self._memory, item_parts.c.agent_id == agent_id)
+        return len(self._without_parts(agent_id)[0])
+
+    def forget_user(self, user_id: str, agent_id: str) -> int | None:
+        """Delete some parts of this agent and user with what is in them: how many items that were, None when there are
+        no parts."""
+        numbers, count = self._without_parts(agent_id, item_parts.c.user_id == written(user_id))
+        return count if numbers else None
+
+    def _without_parts(self, agent_id: str, *more: ColumnElement[bool]) -> tuple[list[int], int]:
+        """Delete some parts of this agent; their numbers, and how many items were in them."""
+        owned = (item_parts.c.memory == self._memory, item_parts.c.agent_id == agent_id, *more)
         query = select(item_parts.c.part).where(*owned).order_by(item_parts.c.part).limit(_PARTS_AT_ONCE)
         numbers = [row.part for row in self._connection.execute(query)]
-        for table in (items, item_parts):
-            self._connection.execute(delete(table).where(table.c.memory == self._memory, table.c.part.in_(numbers)))
+        counts = [
+            self._connection.execute(
+                delete(table).where(table.c.memory == self._memory, table.c.part.in_(numbers))
+            ).rowcount
+            for table in (items, item_parts)
+        ]
         if numbers:
             self._parts.forget(agent_id, numbers)
-        return len(numbers)
+        return numbers, counts[0]
+
+    def compact(self, agent_id: str, until: int) -> tuple[int, int, bool]:
+        """Put what some entries of this agent hold for the long term where it stays, each once; when that was done with
+        all of them, delete some from before `until` (Unix microseconds). How many items were put and entries deleted,
+        and whether there is more to do."""
+        entries = (items.c.memory == self._memory, items.c.agent_id == agent_id, items.c.memory_type == "episodic")
+        query = select(*items.c[*COLUMNS]).where(*entries).order_by(items.c.timestamp, items.c.id).limit(_ENTRIES)
+        fresh = [Row(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
+        if fresh:
+            return self._promote(fresh), 0, True
+        expired = query.where(items.c.compacted == DONE, items.c.timestamp < until)
+        rows = [Row(*each) for each in self._connection.execute(expired)]
+        for row in rows:
+            self._delete(row)
+        return 0, len(rows), len(rows) == _ENTRIES
+
+    def _promote(self, rows: Sequence[Row]) -> int:
+        lasting: list[Item] = []
+        states: dict[int, list[str]] = defaultdict(list)
+        for row in rows:
+            try:
+                found, hidden = of_entry(self._codec.item(row))
+            except Unsealable:  # It waits for a person, and keeps no other waiting.
+                found, hidden = (), True
+            lasting += map(redacted_item, found)
+            states[KEPT if hidden else DONE].append(row.id)
+        there = self._lasting(lasting)
+        new: list[Item] = []
+        for item in lasting:
+            # Not `append`: the key of a delivery, which all that it left behind has, would say that it is there.
+            if (fact := _fact(item)) not in there:
+                there.add(fact)
+                new.append(self._identified(item, {}))
+        self._insert(new)
+        for state, ids in states.items():
+            these = items.c.memory == self._memory, items.c.id.in_(ids)
+            self._connection.execute(items.update().where(*these).values(compacted=state))
+        return len(new)
 
     def create(self, agent_id: str, user_id: str) -> bool:
         """An empty collection of this user, unless there is one."""
@@ -184,7 +271,7 @@ class Writing:
     def _identified(self, item: Item, taken: dict[str, Identity]) -> Item:
         """The item with its id, which is taken from now on."""
         wanted = item.memory_id
-        if not _is_id(wanted) or wanted in taken:
+        if not is_id(wanted) or wanted in taken:
             wanted = uuid7(self._clock)
         taken[wanted] = identity_of(item)
         return item if wanted == item.memory_id else item.model_copy(update={"memory_id": wanted})
@@ -201,6 +288,33 @@ class Writing:
             part.added.append(item)
             rows.append(row)
         bulk.insert(self._connection, items, COLUMNS, rows)
+        self._add_sources(new)
+
+    def _add_sources(self, these: Sequence[Item]) -> None:
+        rows = [
+            (self._memory, each.memory_id, source_key(source), written(each.user_id), written(source))
+            for each in these
+            for source in each.other_sources
+            if source != each.source_uri
+        ]
+        bulk.insert(self._connection, item_sources, _SOURCE, rows)
+
+    def _put_sources(self, these: Sequence[Item]) -> None:
+        """Of items that are there."""
+        for each in these:
+            mine = (item_sources.c.memory == self._memory, item_sources.c.item_id == each.memory_id)
+            self._connection.execute(delete(item_sources).where(*mine))
+        self._add_sources(these)
+
+    def _others(self, memory_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """The other sources of these items, as they stand in the database."""
+        wanted = [(self._memory, each) for each in memory_ids]
+        found: dict[str, list[str]] = defaultdict(list)
+        for _, item_id, source in bulk.find(
+            self._connection, item_sources, ("memory", "item_id"), ("source_uri",), wanted
+        ):
+            found[item_id].append(source)
+        return found
 
     def _says(self, row: Row, item: Item, keep: frozenset[str]) -> bool:
         """Whether the row says what the item does, as far as that is not to stay as it is."""
@@ -214,26 +328,33 @@ class Writing:
     def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
         whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
         # All of them are opened before anything is counted: one that cannot be raises.
-        there = {name: self._codec.item(row) for name, row in whole.items()}
-        updated, rows = [], []
+        others = self._others(whole) if whole else {}
+        there = {name: self._codec.item(row, others[name]) for name, row in whole.items()}
+        updated, moved, rows = [], list[Item](), []
         for found, given in differing:
             before, old = whole[found.id], there[found.id]
             fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
             new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
+            new = _from_both(old, new)
+            if new.other_sources != old.other_sources:
+                moved.append(new)
             row = self._codec.row(new, before.part, before.position)
             self._count(before, row)
             rows.append((self._memory, row.id, *(getattr(row, name) for name in _SAID)))
             updated.append(new)
         bulk.update(self._connection, items, _BY_ID, _SAID, rows)
+        self._put_sources(moved)
         return tuple(updated)
 
     def _rewrite(self, before: Row, item: Item) -> Item:
         row = self._codec.row(item, before.part, before.position)
         self._count(before, row)
-        values = dict(zip(COLUMNS, row, strict=True))
+        values = {**dict(zip(COLUMNS, row, strict=True)), "compacted": None}
         self._connection.execute(
             items.update().where(items.c.memory == self._memory, items.c.id == row.id).values(values)
         )
+        item = item.model_copy(update={"other_sources": tuple(s for s in item.other_sources if s != item.source_uri)})
+        self._put_sources([item])
         return item
 
     def _count(self, before: Row, after: Row) -> None:
@@ -258,6 +379,14 @@ def _identity_in(row: Row) -> Identity:
     return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
 
 
+def _from_both(old: Item, new: Item) -> Item:
+    """The new item with the old one's sources among its others: what another source says is from there too."""
+    if new.source_uri is None or old.source_uri in {None, new.source_uri}:
+        return new
+    others = {*old.other_sources, old.source_uri} - {new.source_uri}
+    return new.model_copy(update={"other_sources": tuple(sorted(filter(None, others)))})
+
+
 def _delivery(item: Item) -> tuple[str, str, str] | None:
     key = item.source_uri if is_summary_uri(item.source_uri) else delivery_key(item.source_uri)
     return None if key is None else (item.agent_id, item.user_id, key)
@@ -268,13 +397,6 @@ def _fact(item: Item) -> tuple[object, ...] | None:
     if item.memory_type == "episodic" or is_summary_uri(item.source_uri):
         return None
     return identity_of(item), item.memory_type, PATTERN in item.tags
-
-
-def _is_id(text: str) -> bool:
-    try:
-        return len(text) == 36 and str(UUID(text)) == text
-    except ValueError:
-        return False
 
 
 def _unknown(memory_id: str) -> NoSuchItem:

@@ -31,7 +31,7 @@ def tell_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> 
     told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
     state.write_state(folder, work.session_id, write | told)
     if work.status == "error":
-        _prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
+        prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
 
 
 def mark(folder: Folder, agent_id: str, shelf: Shelf, work: Mark, now: datetime, result: Performed) -> None:
@@ -67,12 +67,13 @@ def mark(folder: Folder, agent_id: str, shelf: Shelf, work: Mark, now: datetime,
 def _prove_sending(folder: Folder, work: Mark, now: datetime) -> None:
     facts: dict[str, Any] = {"record": work.note.record, **work.facts}
     if work.sent:
-        _prove(folder, evidence.REMOTE, outbox.id_of(work.note), now, **facts)
+        prove(folder, evidence.REMOTE, outbox.id_of(work.note), now, **facts)
     else:
-        _prove(folder, evidence.ERROR, outbox.id_of(work.note), now, **facts, error=work.error, again=not work.done)
+        prove(folder, evidence.ERROR, outbox.id_of(work.note), now, **facts, error=work.error, again=not work.done)
 
 
-def _prove(folder: Folder, event: evidence.Event, known: str, now: datetime, **facts: Any) -> None:
+def prove(folder: Folder, event: evidence.Event, known: str, now: datetime, **facts: Any) -> None:
+    """Write evidence of an event. The caller holds the folder's lock."""
     with contextlib.ExitStack() as held:
         proofs = folder.child(evidence.FOLDER, create=True)
         assert proofs is not None

@@ -14,22 +14,24 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 from runtime.clock import Clock, utc, uuid7
 from runtime.memory import lock
 from runtime.memory.agent_folder import held
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.folder import Folder, naming
-from runtime.memory.item import Item
+from runtime.memory.item import Item, is_id
 from runtime.memory.records import evidence, outbox
 from runtime.memory.records.aftermath import mark, tell_failure, tell_stored
 from runtime.memory.records.folder_index import FolderIndex, is_current
-from runtime.memory.records.record import Damaged, decode, delivery_id, encode, fields_of, is_id, name_of
+from runtime.memory.records.forgetting import forget, names_of
+from runtime.memory.records.record import Damaged, decode, delivery_id, encode, fields_of, name_of
 from runtime.memory.records.recovery import recover
-from runtime.memory.records.shelf import STAMP, Shelf, read_stamp
+from runtime.memory.records.shelf import STAMP, Shelf
 from runtime.memory.records.staging import discard, flush, publish, stage
 from runtime.memory.records.tail import Tail
-from runtime.memory.records.works import Done, Failure, Mark, Performed, Tidy, Work, Write
+from runtime.memory.records.works import Done, Failure, Forget, Mark, Performed, Tidy, Work, Write
 
 AT_ONCE = 256
 """Records in a folder up to which `index.json` is written with every write; beyond, a moment later."""
@@ -56,7 +58,6 @@ class Cabinet:
         self.shelf = shelf
         self._clock = clock
         self._index = FolderIndex(agent_id)
-        self._stamp: bytes | None = None
         self._tail = Tail(agent_id, shelf)
 
     @property
@@ -83,6 +84,8 @@ class Cabinet:
                             tell_failure(folder, work, self._now(), self._clock)
                         case Tidy():
                             self._tidy(folder, work)
+                        case Forget():
+                            result.outcomes[number] = Done(forgotten=self._forget(folder, work.user_id))
                 except FsyncFailed:
                     raise
                 except StoreError as error:
@@ -96,10 +99,7 @@ class Cabinet:
             if folder is None:
                 yield None
                 return
-            found = read_stamp(folder)
-            if self._stamp is None or found != self._stamp:
-                self.shelf.refresh(folder, again=True)
-                self._stamp = found
+            self.shelf.refresh(folder)
             yield folder
             self.shelf.saw(folder)
 
@@ -189,7 +189,6 @@ class Cabinet:
             for each in kept:
                 discard(folder, each.name)
             self._take_back(folder, proofs, waiting, kept)
-            self._stamp = None
             raise
         for each in kept:
             self.shelf.put(each.name, each.size)
@@ -208,13 +207,14 @@ class Cabinet:
     def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
         """The item with the id that it gets; None when it is there already.
 
-        An id that it brings (an export's) is kept, unless something else has it here.
+        An id that it brings (an export's) is kept, unless something else has it here, or it was derived of where it
+        stood (a UUID of version 5): records of one moment stand in the order of their ids.
         """
         own = delivery_id(item)
         if own is not None:
             return None if own in ids or own in self.shelf.ids else item.changed(memory_id=own)
         wanted = item.memory_id
-        if not is_id(wanted) or wanted in ids:
+        if not is_id(wanted) or UUID(wanted).version == 5 or wanted in ids:
             return item.changed(memory_id=uuid7(self._clock))
         name = self.shelf.ids.get(wanted)
         if name is None:
@@ -230,8 +230,16 @@ class Cabinet:
     def _tidy(self, folder: Folder, work: Tidy) -> None:
         if work.recover:
             recover(folder, self.agent_id, self.shelf)
-        if self.shelf.sizes and (self.behind or not is_current(folder, self.shelf)):
+        if self.behind or not is_current(folder, self.shelf):
             self._index.write(folder, self.shelf, self._now())
+
+    def _forget(self, folder: Folder, user_id: str) -> int:
+        names = names_of(folder, self.agent_id, self.shelf, user_id)
+        if names:
+            self._write_stamp(folder)
+            forget(folder, self.shelf, names, self._now(), self._clock)
+            self._index.write(folder, self.shelf, self._now())
+        return len(names)
 
     @contextlib.contextmanager
     def _forgiven(self, result: Performed) -> Iterator[None]:
@@ -245,11 +253,9 @@ class Cabinet:
 
     def _write_stamp(self, folder: Folder) -> None:
         """Let everybody else know that they have to look again."""
-        new = os.urandom(STAMP)
         with folder.opened(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
             if descriptor is not None:
-                os.write(descriptor, new)
-        self._stamp = new
+                os.write(descriptor, os.urandom(STAMP))
 
     def _now(self) -> datetime:
         return utc(self._clock.now()).astimezone(UTC)

@@ -10,10 +10,11 @@ from runtime.memory.item import rfc3339
 from runtime.memory.records.record import stamp
 
 FOLDER = "evidence"
-Event = Literal["memory_store_local", "memory_store_remote", "memory_store_error"]
+Event = Literal["memory_store_local", "memory_store_remote", "memory_store_error", "memory_user_forgotten"]
 LOCAL: Final = "memory_store_local"
 REMOTE: Final = "memory_store_remote"
 ERROR: Final = "memory_store_error"
+FORGOTTEN: Final = "memory_user_forgotten"
 
 
 def event_name(event: Event, record_id: str, at: datetime) -> str:
@@ -24,6 +25,12 @@ def event_name(event: Event, record_id: str, at: datetime) -> str:
 def event_data(event: Event, record_id: str, at: datetime, **facts: Any) -> bytes:
     """What is in the file. `facts` hold no text of the record."""
     return (json.dumps({"event": event, "id": record_id, "date": rfc3339(at), **facts}, indent=2) + "\n").encode()
+
+
+def id_in(name: str) -> str | None:
+    """The record that an event's file is about; None for any other file."""
+    parts = name.split("_", 3)
+    return parts[2] if len(parts) == 4 and name.endswith(".json") else None
 
 
 def local_id(name: str) -> str | None:

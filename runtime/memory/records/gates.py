@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
@@ -32,11 +32,16 @@ _HOW: Mapping[Gate, str] = {
 
 
 class GateOpen(RefusedItem):
-    """A write was refused at these gates; nothing was kept."""
+    """A write was refused at these gates; nothing was kept. `closed`: what closes the others. `records`: of a preview,
+    what would be kept were these closed too."""
 
-    def __init__(self, message: str, *, gates: tuple[Gate, ...], hint: str) -> None:
+    def __init__(
+        self, message: str, *, gates: tuple[Gate, ...], hint: str, closed: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.gates = gates
+        self.closed = dict(closed or {})
+        self.records: list[dict[str, Any]] = []
 
 
 def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dict[str, str]:
@@ -60,16 +65,16 @@ def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dic
     if "risk_tier" in closed and closed["risk_tier"] == "RED" and not _done(given):
         faults.setdefault("governance", "what is RED is not kept without what was done about it (done:WHAT)")
     if faults:
-        raise _open(faults)
+        raise _open(faults, closed)
     return closed
 
 
-def _open(faults: Mapping[Gate, str]) -> GateOpen:
+def _open(faults: Mapping[Gate, str], closed: Mapping[str, str]) -> GateOpen:
     gates = tuple(faults)
     said = "; ".join(f"{gate}: {fault}" for gate, fault in faults.items())
     subject = f"the gate {gates[0]} is" if len(gates) == 1 else f"the gates {', '.join(gates)} are"
     hint = "close " + ", and ".join(_HOW[gate] for gate in gates)
-    return GateOpen(f"{subject} not closed, so nothing was kept: {said}", gates=gates, hint=hint)
+    return GateOpen(f"{subject} not closed, so nothing was kept: {said}", gates=gates, hint=hint, closed=closed)
 
 
 def _done(given: Mapping[str, str]) -> bool:

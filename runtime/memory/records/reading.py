@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from datetime import UTC, date
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import structlog
 
 from dslc.blocks.names import is_name
 from runtime.memory.agent_folder import opened
 from runtime.memory.errors import StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.folder import Folder, revision
 from runtime.memory.item import Item
 from runtime.memory.records import evidence, folder_index, outbox, state
 from runtime.memory.records.record import LARGEST, Damaged, Record, decode, read_name, type_of
@@ -39,6 +40,7 @@ class Archive:
         self.root = root
         self._shelves: dict[str, Shelf] = {}
         self._guard = Lock()
+        self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
 
     def shelf(self, agent_id: str) -> Shelf:
         """What is known of an agent's folder."""
@@ -50,12 +52,12 @@ class Archive:
         return opened(self.root, agent_id)
 
     @contextlib.contextmanager
-    def known(self, agent_id: str) -> Iterator[tuple[Folder | None, Shelf]]:
-        """An agent's folder, and its shelf as it is now."""
+    def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, Shelf]]:
+        """An agent's folder, and its shelf as it is now. `again`: list it in any case."""
         shelf = self.shelf(agent_id)
         with self.opened(agent_id) as folder:
             if folder is not None:
-                shelf.refresh(folder)
+                shelf.refresh(folder, again=again)
             else:
                 shelf.clear()
             yield folder, shelf
@@ -89,14 +91,38 @@ class Archive:
         """The names that may be wanted, in the order of the scan, in batches of whole seconds."""
         since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
         until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
-        with self.known(agent_id) as (_, shelf), shelf.lock:
-            names = [
-                name
-                for day in sorted(shelf.days)
-                if (since is None or day >= since) and (until is None or day <= until)
-                for name in shelf.days[day]
-            ]
+        with self.known(agent_id) as (folder, shelf):
+            ids = None if folder is None else self._wanted(folder, agent_id, shelf, wanted)
+            with shelf.lock:
+                names = [
+                    name
+                    for day in sorted(shelf.days)
+                    if (since is None or day >= since) and (until is None or day <= until)
+                    for name in shelf.days[day]
+                    if ids is None or name[16:-5] in ids
+                ]
             return _batches(names[::-1] if wanted.newest_first else names, shelf.sizes)
+
+    def _wanted(self, folder: Folder, agent_id: str, shelf: Shelf, wanted: Scan) -> Set[str] | None:
+        """The ids that may be wanted, as far as they can be told without reading records; None: any."""
+        if wanted.memory_ids:
+            return wanted.memory_ids
+        if not (wanted.tags or wanted.tags_any or wanted.memory_type):
+            return None
+        status = folder.status(folder_index.NAME)
+        now = "" if status is None else revision(status)
+        held, index = self._indexes.get(agent_id, ("", None))
+        if held != now:
+            index = folder_index.read_index(folder)
+            self._indexes[agent_id] = now, index
+        with shelf.lock:
+            current = index is not None and index.get("names") == f"{shelf.digest:032x}"
+        return folder_index.named_by(index, wanted) if current and index is not None else None
+
+    def behind(self) -> list[str]:
+        """The agents whose `index.json` was made of other records than there are."""
+        with self._guard:
+            return [agent_id for agent_id, shelf in self._shelves.items() if shelf.behind]
 
     def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, Place]]:
         """The items of these records by their time, and where each stands; without those that are damaged."""
@@ -169,7 +195,7 @@ class Archive:
         """Read every record of an agent: how many there are, and what is not as it was written."""
         problems: list[Problem] = []
         proved = self._proved(agent_id)  # first, for evidence has its name after its record
-        with self.known(agent_id) as (folder, shelf):
+        with self.known(agent_id, again=True) as (folder, shelf):
             if folder is None:
                 return 0, []
             with shelf.lock:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
@@ -79,14 +79,6 @@ def delivery_id(item: Item) -> str | None:
     """The id that whatever a delivery leaves behind always has, so that it is found again; None for anything else."""
     key = delivery_key(item.source_uri)
     return None if key is None else str(uuid5(_DELIVERIES, f"{item.agent_id}\n{key}"))
-
-
-def is_id(text: str) -> bool:
-    """Whether the text is a UUID as names have it."""
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
 
 
 def type_of(item: Item) -> str:

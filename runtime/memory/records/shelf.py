@@ -20,6 +20,7 @@ from runtime.memory.folder import Folder
 from runtime.memory.records.record import read_name
 
 _SETTLED = 100_000_000  # nanoseconds after which a change would have another time: a folder's clock ticks coarsely
+_SURE = 1_000_000_000  # the same after a write of ours, which hides what someone else did meanwhile
 _SUM = 1 << 128
 STAMP = 16
 """Bytes of a stamp."""
@@ -45,6 +46,14 @@ class Shelf:
         self._marks: dict[str, int] = {}
         self._revisions: dict[date, int] = defaultdict(int)
         self._seen: tuple[int, int, bytes] | None = None
+        self._unsure = False
+        self.indexed: int | None = None
+        """The `digest` of the records that `index.json` was made of; None while that is not known."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether `index.json` was made of other records than there are."""
+        return self.indexed not in {None, self.digest}
 
     def revision(self, day: date) -> str | None:
         """What changes when a name or a size of this day does; None when the day has no records."""
@@ -52,11 +61,10 @@ class Shelf:
         return f"{len(names)}-{self._revisions[day]:032x}" if names else None
 
     def refresh(self, folder: Folder, *, again: bool = False) -> None:
-        """Know the folder as it is now. `again`: someone else has written there."""
+        """Know the folder as it is now. `again`: list it in any case."""
         with self.lock:
-            seen = _looks(folder)
-            if seen != self._seen or again:
-                now = time.time_ns()
+            seen, now = _looks(folder), time.time_ns()
+            if seen != self._seen or again or (self._unsure and now - seen[1] > _SURE):
                 found = {name for name in folder.names() if read_name(name) is not None}
                 for name in self.sizes.keys() - found:
                     self.remove(name)
@@ -65,6 +73,7 @@ class Shelf:
                     if status is not None:
                         self.put(name, status.st_size)
                 self._seen = seen if now - seen[1] > _SETTLED else None
+                self._unsure = False
             for name in list(self.damaged):
                 self._look_again(folder, name)
 
@@ -87,9 +96,10 @@ class Shelf:
             self.put(name, status.st_size, f"{status.st_mtime_ns}")
 
     def saw(self, folder: Folder) -> None:
-        """All that was written is known here: said by whoever writes, before it lets go of the folder's lock."""
+        """All that was written is known here: said by whoever writes, before it lets go of the folder's lock. What
+        someone else did in the same moment is not, so the folder is listed once more a second later."""
         with self.lock:
-            self._seen = _looks(folder)
+            self._seen, self._unsure = _looks(folder), True
 
     def clear(self) -> None:
         """The folder is gone."""
@@ -129,14 +139,14 @@ class Shelf:
         self._revisions[known.day] = (self._revisions[known.day] - self._marks.pop(name)) % _SUM
 
 
-def read_stamp(folder: Folder) -> bytes:
+def _read_stamp(folder: Folder) -> bytes:
     """What the last writer left in the lock file."""
     with folder.opened(lock.NAME) as descriptor:
         return b"" if descriptor is None else os.pread(descriptor, STAMP, 0)
 
 
 def _looks(folder: Folder) -> tuple[int, int, bytes]:
-    stamp = read_stamp(folder)
+    stamp = _read_stamp(folder)
     status = os.fstat(folder.descriptor)
     return status.st_ino, status.st_mtime_ns, stamp
 

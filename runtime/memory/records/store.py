@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date
 from functools import partial
@@ -19,7 +19,7 @@ from runtime.clock import SYSTEM, Clock, utc, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.group import Group
-from runtime.memory.item import Item
+from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
 from runtime.memory.records.cabinet import Cabinet
 from runtime.memory.records.courier import Courier, Letter
@@ -28,10 +28,10 @@ from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.outbox import Note
 from runtime.memory.records.readiness import problems_of
 from runtime.memory.records.reading import Archive
-from runtime.memory.records.record import delivery_id, fields_of, is_id
+from runtime.memory.records.record import delivery_id, fields_of
 from runtime.memory.records.remotes.choice import check, opened, same
 from runtime.memory.records.remotes.remote import Remote
-from runtime.memory.records.works import Done, Failure, Mark, Tidy, Work, Write
+from runtime.memory.records.works import Done, Failure, Forget, Mark, Tidy, Work, Write
 from runtime.memory.store import (
     Capability,
     Inspection,
@@ -77,6 +77,7 @@ class RecordsStore(Store):
     """A folder of records. One event loop may use it, any number of processes may share the folder."""
 
     capabilities: frozenset[Capability] = frozenset({"gates"})
+    keeps_ids = True
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         self.root = root.resolve()
@@ -184,14 +185,37 @@ class RecordsStore(Store):
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         for item in items:
             legal(item.agent_id)
-        closed = await self._in_thread(lambda: [gate.check(self._options.gates, gates, item) for item in items])
-        return [
+        closed, refused = await self._in_thread(self._checked, items, gates)
+        records = [
             fields_of(item.changed(memory_id=self._likely_id(item)), each, remote=self._given is not None)
             for item, each in zip(items, closed, strict=True)
         ]
+        if refused is not None:
+            refused.records = records
+            raise refused
+        return records
+
+    def _checked(
+        self, items: Sequence[Item], gates: Mapping[str, str]
+    ) -> tuple[list[dict[str, str]], gate.GateOpen | None]:
+        """What closes gates for each item, and the first refusal, if any. Raises GateOpen for what is no gate."""
+        closed: list[dict[str, str]] = []
+        refused: gate.GateOpen | None = None
+        for item in items:
+            try:
+                closed.append(gate.check(self._options.gates, gates, item))
+            except gate.GateOpen as error:
+                if not error.gates:
+                    raise
+                closed.append(error.closed)
+                refused = refused or error
+        return closed, refused
 
     def _likely_id(self, item: Item) -> str:
         return delivery_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
+
+    async def _forget_user(self, user_id: str, agent_id: str) -> int:
+        return (await self._group(legal(agent_id)).put(Forget(user_id))).forgotten
 
     def _group(self, agent_id: str) -> Group[Work, Done]:
         found = self._groups.pop(agent_id, None)
@@ -223,10 +247,14 @@ class RecordsStore(Store):
             if isinstance(outcome, Done):
                 self._courier.add(outcome.notes)
         if cabinet.behind:
-            self._behind.add(cabinet.agent_id)
-            if self._later is None or self._later.done():
-                self._later = asyncio.create_task(self._catch_up(), name=f"index.json of {self.identity}")
+            self._index_later([cabinet.agent_id])
         return result.outcomes
+
+    def _index_later(self, agents: Iterable[str]) -> None:
+        """Have the `index.json` of these agents written in a moment."""
+        self._behind.update(agents)
+        if self._behind and (self._later is None or self._later.done()):
+            self._later = asyncio.create_task(self._catch_up(), name=f"index.json of {self.identity}")
 
     async def _catch_up(self) -> None:
         while self._behind:
@@ -241,6 +269,7 @@ class RecordsStore(Store):
                 await self._group(agent).put(Tidy())
             except StoreError as error:
                 _log.warning("memory_index_behind", agent=agent, reason=error.line())
+                self._archive.shelf(agent).indexed = None  # it is tried again with the next write
 
     # Reading
 
@@ -251,6 +280,7 @@ class RecordsStore(Store):
         for agent in await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),):
             try:
                 batches = await self._in_thread(self._archive.batches, agent, wanted)
+                self._index_later(self._archive.behind())
             except StoreError as error:
                 if alone:
                     raise
@@ -266,12 +296,13 @@ class RecordsStore(Store):
                         yield item
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        if agent_id is not None:
-            return tuple(await self._in_thread(self._archive.parts, legal(agent_id)))
         found: list[Part] = []
-        for agent in await self.agents():
+        if agent_id is not None:
+            found = await self._in_thread(self._archive.parts, legal(agent_id))
+        for agent in await self.agents() if agent_id is None else ():
             with contextlib.suppress(StoreError):  # `stats` tells of it
                 found += await self._in_thread(self._archive.parts, agent)
+        self._index_later(self._archive.behind())
         return tuple(found)
 
     async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
@@ -303,6 +334,7 @@ class RecordsStore(Store):
                 count, found = 0, [Problem(str(self.root / agent), error.line())]
             checked += count
             problems += found
+        self._index_later(self._archive.behind())
         return checked, tuple(problems)
 
     async def _taken_up(self) -> None:

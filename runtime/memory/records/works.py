@@ -43,15 +43,23 @@ class Tidy(NamedTuple):
     recover: bool = False
 
 
-Work = Write | Mark | Failure | Tidy
+class Forget(NamedTuple):
+    """Delete what one user has: see `forgetting.forget_user`."""
+
+    user_id: str
+
+
+Work = Write | Mark | Failure | Tidy | Forget
 
 
 @dataclass
 class Done:
-    """What came of one work: the items that were written, and the notes of those that are to be sent."""
+    """What came of one work: the items that were written, the notes of those that are to be sent, and how many records
+    were deleted."""
 
     written: tuple[Item, ...] = ()
     notes: tuple[Note, ...] = ()
+    forgotten: int = 0
 
 
 @dataclass

@@ -52,13 +52,17 @@ def _marked_off(row: Pattern) -> Pattern:
 
 
 _PEM = rb"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+_COOKIE = rb"[!#$%&*+.^_`|~0-9a-z-]+=([^\s;,\"'\[]{16,}|[^\s;,\"'\[]*[0-9][^\s;,\"'\[]{7,})"
 
 _FORMS: tuple[Pattern, ...] = (
+    Pattern("symbi_token", rb"\bsymbi_[0-9A-Za-z]{49}\b"),
     Pattern(
         "private_key",
-        rb"-----BEGIN " + _PEM + rb"(?:\s|\\+[nr])*(?:[A-Za-z-]+: [^\n]*\s+)*"
-        rb"[A-Za-z0-9+/=]{24}(?:[A-Za-z0-9+/=\s]|\\+[nr])*(?:-----END " + _PEM + rb")?",
+        # In a quoted mail `>` stands before each line.
+        rb"-----BEGIN " + _PEM + rb"(?:[\s>|]|\\+[nr])*(?:[A-Za-z-]+: [^\n]*[\s>|]+)*"
+        rb"[A-Za-z0-9+/=]{24}(?:[A-Za-z0-9+/=\s>|]|\\+[nr])*(?:-----END " + _PEM + rb")?",
     ),
+    Pattern("private_key", rb"\bclient-key-data[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9+/]{24,}={0,2})"),
     Pattern(
         "private_key", rb"\bPuTTY-User-Key-File-[23]:[^\0]*?\nPrivate-Lines: [0-9]+\s+((?:[A-Za-z0-9+/=]{4,64}\r?\n)+)"
     ),
@@ -171,6 +175,12 @@ _FORMS: tuple[Pattern, ...] = (
     Pattern("buildkite_token", rb"\bbk[a-z]{2}_[0-9a-f]{40}\b"),
     Pattern("circleci_token", rb"\bCCI(?:PAT|PRJ)_[A-Za-z0-9]{22}_[0-9a-f]{40}\b"),
     Pattern("url_password", rb"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@\"'<>\[]*:([^\s/@\"'<>]+)@", _is_value),
+    Pattern(
+        "url_password",
+        # In the URL of a database a password may hold a slash.
+        rb"\b(?:postgres(?:ql)?|mysql|mariadb|mongodb(?:\+srv)?|rediss?|amqps?)(?:\+[a-z0-9]+)?://[^\s/:@\"'<>\[]*:([^\s@\"'<>]+)@",
+        _is_value,
+    ),
     Pattern("url_password", rb"\b(?:https?|git)://([^\s/:@\"'<>\[]{20,})@", _is_mixed),
     Pattern(
         "curl_password", rb"\bcurl\b[^\n]*?[ \t](?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']+:([^\s\"']+)", _is_value
@@ -182,12 +192,25 @@ _FORMS: tuple[Pattern, ...] = (
         _is_credential,
     ),
     Pattern("authorization", rb"\b_auth[ \t]*=[ \t]*[\"']?([A-Za-z0-9+/]{8,}={0,2})"),
+    Pattern("authorization", rb"\\?\"(?:auth|identitytoken)\\?\"[ \t]*:[ \t]*\\?\"([A-Za-z0-9+/_-]{12,}={0,2})"),
+    Pattern("npm_token", rb"\b_authToken[ \t]*=[ \t]*[\"']?([A-Za-z0-9_=/+.-]{8,})"),
+    Pattern(
+        # libpq's password file: host:port:database:user:password.
+        "password",
+        rb"(?m)^(?:[A-Za-z0-9.*-]+|\[[0-9a-f:]+\]):(?:[0-9]{4,5}|\*):[\w.*-]+:[\w.*-]+:([^\s:]{4,})$",
+        _is_value,
+    ),
     Pattern("presigned_url", rb"(?i:\bX-(?:Amz|Goog)-Signature=)([0-9a-fA-F]{64,})"),
-    Pattern("bearer", rb"\b(?i:bearer)[ \t]+([A-Za-z0-9._~+/-]{16,}=*)", _is_bearer),
+    Pattern("bearer", rb"\b(?i:bearer)[ \t]+([A-Za-z0-9._~+/-]{10,}=*)", _is_bearer),
     Pattern(
         "session_cookie",
         rb"(?i)\b(?:PHPSESSID|JSESSIONID|ASP\.NET_SessionId|connect\.sid|laravel_session|_gitlab_session)=([^\s;,\"']{16,})",
     ),
+    # Any value of a cookie that looks made up; of `Set-Cookie` the first, for its attributes follow.
+    Pattern(
+        "session_cookie", rb"(?im)(?:^|[^-a-z])cookie\\?[\"']?[ \t]*:[ \t]*\\?[\"']?(?:[^\n;]*;[ \t]*)*?" + _COOKIE
+    ),
+    Pattern("session_cookie", rb"(?i)\bset-cookie\\?[\"']?[ \t]*:[ \t]*\\?[\"']?" + _COOKIE),
 )
 FORMS: tuple[Pattern, ...] = tuple(map(_marked_off, _FORMS))
 """In the order in which they are tried."""

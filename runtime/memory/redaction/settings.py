@@ -129,11 +129,30 @@ def _bare(sign: bytes, without: bytes) -> bytes:
     )
 
 
+_SUFFIX = (
+    rb"(?:_?[0-9]{1,2}|_(?:PROD(?:UCTION)?|STAG(?:E|ING)|DEV(?:ELOPMENT)?|TEST(?:ING)?|LIVE|LOCAL|CI|QA|UAT|SANDBOX"
+    rb"|OLD|NEW|BASE|PRIMARY|SECONDARY|MAIN|BACKUP))?"
+)
+"""What tells one of several apart: `API_KEY_2`, `DB_PASSWORD_PROD`. Not what speaks of it (`_URL`, `_TTL`)."""
+
+
 def _setting(shouted: bytes, spoken: bytes) -> bytes:
     """A setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken` ones."""
     closed = rb"(?:\\?[\"'`]\]?|\*\*)?"
-    of_shouted = closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ANY_SIGN, b"") + rb")"
-    of_spoken = closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ASSIGNED, b"&") + rb"|" + _bare(b":", b"") + rb")"
+    of_shouted = _SUFFIX + closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ANY_SIGN, b"") + rb")"
+    of_spoken = (
+        rb"(?i:"
+        + _SUFFIX
+        + rb")"
+        + closed
+        + rb"(?:"
+        + _QUOTED
+        + rb"|"
+        + _bare(_ASSIGNED, b"&")
+        + rb"|"
+        + _bare(b":", b"")
+        + rb")"
+    )
     return rb"\b[A-Za-z0-9_]*_(?:" + shouted + rb")" + of_shouted + rb"|\b(?i:" + spoken + rb")" + of_spoken
 
 
@@ -164,11 +183,22 @@ def _is_told(found: Found) -> bool:
     return not stands_in(found.value) and not is_code(found.value) and _is_made_up(found)
 
 
+def _is_phrase(found: Found) -> bool:
+    return not stands_in(found.value) and not is_sentence(found.value)
+
+
 def _is_content(found: Found) -> bool:
     return not stands_in(found.value)
 
 
 SETTINGS: tuple[Pattern, ...] = (
+    Pattern(
+        # A phrase of several words, in a line of its own.
+        "password",
+        rb"(?m)^[ \t]*(?:export[ \t]+)?(?i:[a-z0-9_.-]*(?:password|passwd|passphrase))[ \t]*[:=][ \t]*"
+        rb"([a-z]{3,}(?:[ -][a-z]{3,}){2,9})[ \t]*$",
+        _is_phrase,
+    ),
     Pattern(
         "key",
         _setting(

@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from runtime.memory.item import Item, rfc3339
+from runtime.memory.sentences import sentences
+from runtime.memory.summary.extractive import CUT
 from runtime.models import Model
 
 MOST_CHARACTERS: Final = 20_000
@@ -55,14 +57,17 @@ def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: d
 
 
 def bounded(text: str, max_words: int) -> str:
-    """The text with its first `max_words` words, ending with a sentence where one ends in its second half."""
+    """The text with its first `max_words` words, ending with a sentence where one ends in its second half, else with
+    `…`."""
     words = text.split()
     whole = " ".join(words)
-    if len(words) <= max_words and len(whole) <= max_words * _CHARACTERS_A_WORD:
+    longest = max_words * _CHARACTERS_A_WORD
+    if len(words) <= max_words and len(whole) <= longest:
         return text.strip()
-    kept = " ".join(words[:max_words])[: max_words * _CHARACTERS_A_WORD]
-    end = max(kept.rfind(mark) for mark in ".!?")
-    return kept[: end + 1] if end >= len(kept) // 2 else kept
+    kept = " ".join(words[:max_words])[: longest - 1]
+    # Judged by what comes next in the whole of it: what looks like an end may be half of a number.
+    end = max((stop for _, stop in sentences(whole, 0, len(whole)) if stop <= len(kept)), default=0)
+    return kept[:end] if end >= len(kept) // 2 else kept + CUT
 
 
 def in_line(text: str) -> str:
@@ -71,7 +76,7 @@ def in_line(text: str) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 
 
 def _longest(lengths: Sequence[int], room: int) -> int:

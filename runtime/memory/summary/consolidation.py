@@ -14,7 +14,7 @@ from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Scan
 from runtime.memory.summary.abstractive import bounded, write
 from runtime.memory.summary.extractive import extract
-from runtime.memory.summary.key import TAG, is_summary, key_tag, summary_key
+from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
 from runtime.memory.turns import Turns
 from runtime.models import Model, ModelRefused, ModelUnavailable
 
@@ -62,6 +62,11 @@ class Wanted:
         """Whether no model may be asked."""
         return self.strategy == "extractive" or self.provider == "none"
 
+    @property
+    def by_model(self) -> bool:
+        """Whether the call itself asks for a model."""
+        return self.strategy == "abstractive" or self.provider is not None or self.model is not None
+
 
 class Made(NamedTuple):
     """How a summary was made: by which model of which row, or by none."""
@@ -80,21 +85,27 @@ class Made(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """`item` is kept; `fell_back`: why no model was asked, or none answered, though one might have been."""
+    """`item` is kept; `fell_back`: why no model was asked, or none answered, though one might have been. `left_out`:
+    whether there were more items than the limit. `not_configured`: the texts went to the model that is there by default
+    because the call asked for one, and nobody configured it."""
 
     item: Item
     made: Made
     fell_back: str | None = None
+    left_out: bool = False
+    not_configured: bool = False
 
 
 async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summary:
     """The summary of what is wanted, made and kept now unless there is one.
 
-    One that is there is answered as it is, whatever made it, unless the call asks for another way (a strategy, provider
-    or model) or for fewer words: then its text is written anew, and its id stays. Raises NothingToSummarise,
-    ModelUnavailable, ModelRefused, StoreError.
+    One that is there is answered as it is, whatever made it, unless an item says something else now, or the call asks
+    for another way (a strategy, provider or model) or another number of words: then its text is written anew, and its
+    id stays. Raises NothingToSummarise, ModelUnavailable, ModelRefused, StoreError.
     """
     items = [item async for item in _sources(memory, wanted)]
+    left_out = len(items) > wanted.limit
+    del items[wanted.limit :]
     if not items:
         raise NothingToSummarise(
             f"there is nothing to summarise: no {wanted.memory_type} item of the project {wanted.project_id} "
@@ -103,19 +114,25 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime) -> Summ
             hint=f"in the collection {wanted.collection}; is what happened pushed as episodic?",
         )
     key = summary_key(wanted.project_id, wanted.start, wanted.end, (item.memory_id for item in items))
+    most = _most_words(memory, wanted)
+    content = content_of((item.chunk_hash for item in items), most)
     async with _turns.of((memory.store.identity, wanted.collection, wanted.user_id, key)):
         there = await _existing(memory, wanted, key)
-        if there is not None and _will_do(there, wanted):
-            return Summary(there, _made(there))
-        text, made, fell_back = await _written(memory.summarizer, items, wanted, _most_words(memory, wanted))
-        if there is not None and fell_back is not None and not _is_too_long(there, wanted):
-            return Summary(there, _made(there), fell_back)
-        summary = _summary(wanted, key, items, text, made, now)
-        return Summary(await _keep(memory, wanted, key, there, summary), made, fell_back)
+        fresh = there is not None and there.provenance.task == content
+        if there is not None and fresh and _is_made_as(there, wanted):
+            return Summary(there, _made(there), left_out=left_out)
+        written = await _written(memory, items, wanted, most)
+        if there is not None and fresh and written.fell_back is not None:
+            return Summary(there, _made(there), written.fell_back, left_out=left_out)
+        summary = _summary(wanted, key, items, written, content, now)
+        kept = await _keep(memory, wanted, key, there, summary)
+        not_configured = written.made.provider is not None and not _is_configured(memory)
+        return Summary(kept, written.made, written.fell_back, left_out=left_out, not_configured=not_configured)
 
 
 async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
-    """What is summarised, the oldest first: summaries are no part of it unless they are asked for by their tag."""
+    """What is summarised, the oldest first, and one more than the limit if there is: summaries are no part of it unless
+    they are asked for by their tag."""
     # What an agent kept names no project, and is of the default one.
     project = None if wanted.project_id == NO_PROJECT else wanted.project_id
     scan = Scan(
@@ -129,7 +146,7 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     )
     found = 0
     async for item in memory.store.scan(scan):
-        if found == wanted.limit:
+        if found > wanted.limit:
             return
         if (item.project_id or NO_PROJECT) == wanted.project_id and (TAG in wanted.tags or not is_summary(item.tags)):
             found += 1
@@ -151,53 +168,60 @@ def _made(summary: Item) -> Made:
     return Made(provider, model) if stroke else Made()
 
 
-def _will_do(there: Item, wanted: Wanted) -> bool:
-    """Whether a summary that is there is what is wanted."""
+def _is_made_as(there: Item, wanted: Wanted) -> bool:
+    """Whether a summary that is there was made in the way that is wanted."""
     made = _made(there)
     if wanted.without_model:
-        asked = made.provider is None
-    else:
-        by_model = wanted.strategy == "abstractive" or wanted.provider is not None or wanted.model is not None
-        asked = (
-            (not by_model or made.provider is not None)
-            and wanted.provider in (None, made.provider)
-            and wanted.model in (None, made.model)
-        )
-    return asked and not _is_too_long(there, wanted)
-
-
-def _is_too_long(there: Item, wanted: Wanted) -> bool:
-    return wanted.max_words is not None and len(there.text.split()) > wanted.max_words
+        return made.provider is None
+    return (
+        (not wanted.by_model or made.provider is not None)
+        and wanted.provider in (None, made.provider)
+        and wanted.model in (None, made.model)
+    )
 
 
 def _most_words(memory: OpenMemory, wanted: Wanted) -> int:
     return wanted.max_words or memory.block.summarize.max_words or MAX_WORDS
 
 
-async def _written(
-    model: Model | None, items: list[Item], wanted: Wanted, max_words: int
-) -> tuple[str, Made, str | None]:
-    """The text, how it was made, and why not by a model. Raises ModelUnavailable, ModelRefused where one must."""
+class _Written(NamedTuple):
+    """A text, how it was made, and why not by a model."""
+
+    text: str
+    made: Made
+    fell_back: str | None = None
+
+
+async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int) -> _Written:
+    """Raises ModelUnavailable, ModelRefused where a model must write it."""
     fell_back = None
     if not wanted.without_model:
         try:
-            chosen = _chosen(model, wanted)
+            chosen = _chosen(memory, wanted)
             if chosen is not None:
-                return await _abstract(chosen, items, wanted, max_words), Made(chosen.name, chosen.model), None
+                return _Written(await _abstract(chosen, items, wanted, max_words), Made(chosen.name, chosen.model))
         except (ModelUnavailable, ModelRefused) as error:
             if wanted.strategy == "abstractive":
                 raise
             fell_back = error.line()
     texts = [item.text for item in items]
     # Texts may be nothing but full stops.
-    return extract(texts, max_words) or bounded(" ".join(texts), max_words), Made(), fell_back
+    return _Written(extract(texts, max_words) or bounded(" ".join(texts), max_words), Made(), fell_back)
 
 
-def _chosen(model: Model | None, wanted: Wanted) -> Model | None:
+def _is_configured(memory: OpenMemory) -> bool:
+    """Whether the program or the environment names the memory's model. Texts go to the one that is there by default,
+    whatever listens on the local port of Ollama, only where the call itself asks for a model: any user of a shared
+    machine can listen there."""
+    return memory.block.summarize.model is not None
+
+
+def _chosen(memory: OpenMemory, wanted: Wanted) -> Model | None:
     """The model that is to be asked; None where nobody wants one. Raises ModelUnavailable."""
+    model = memory.summarizer
+    if not wanted.by_model and (model is None or not _is_configured(memory)):
+        return None
     if model is None:
-        if wanted.strategy != "abstractive" and wanted.provider is None and wanted.model is None:
-            return None
         raise ModelUnavailable(
             "no language model summarises this memory",
             hint="`summarize { model ollama }` in its block, or SUMMARIZATION_PROVIDER, gives it one",
@@ -221,7 +245,7 @@ async def _abstract(model: Model, items: list[Item], wanted: Wanted, max_words: 
     return text
 
 
-def _summary(wanted: Wanted, key: str, items: list[Item], text: str, made: Made, now: datetime) -> Item:
+def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, content: str, now: datetime) -> Item:
     given = (tag for tag in wanted.tags if not is_summary((tag,)))
     return Item(
         project_id=wanted.project_id,
@@ -231,9 +255,9 @@ def _summary(wanted: Wanted, key: str, items: list[Item], text: str, made: Made,
         timestamp=now,
         source_uri=summary_uri(key),
         tags=(*given, TAG, key_tag(key)),
-        text=text,
+        text=written.text,
         source_memory_ids=tuple(item.memory_id for item in items),
-        provenance=Provenance(author=made.author()),
+        provenance=Provenance(author=written.made.author(), task=content),
     )
 
 

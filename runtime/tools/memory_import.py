@@ -1,0 +1,287 @@
+"""`memory_import`: what was exported, from whichever store, each line for itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+import structlog
+from pydantic import ValidationError
+
+from runtime.errors import SymbiontError, UsageError
+from runtime.memory import FsyncFailed, Item, RefusedItem, Scan, StoreError
+from runtime.memory.item import is_id
+from runtime.memory.opened import OpenMemory
+from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.tools.context import Context
+from runtime.tools.memory_access import home, named, sees_all
+from runtime.tools.memory_types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName
+from runtime.tools.memory_write import OURS, may_show
+
+log = structlog.get_logger("symbiont.memory")
+
+_TICK = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+async def memory_import(
+    context: Context,
+    items: Lines,
+    agent: Into = None,
+    memory: MemoryName = None,
+    gates: Gates = {},  # noqa: B006
+) -> ImportedLines:
+    """Remember items that were exported, from whichever store.
+
+    They keep their times and all that is known of them. Each is answered for itself, in order. What is there already is
+    not written again, so that importing twice changes nothing. With the scope `admin` they keep their ids too, in
+    stores that can (collections and records); where an id changes, items that name it as their source name the new one.
+    """
+    work = _Import(context, gates)
+    lines: list[_Line] = []
+    targets: dict[tuple[str | None, str], OpenMemory] = {}
+    for number, given in enumerate(items):
+        try:
+            # Finding secrets in a long text takes a while.
+            line = await asyncio.to_thread(_line, context, number, given, agent)
+            target = memory or line.memory, line.item.agent_id
+            if target not in targets:
+                targets[target] = await _target(context, *target)
+            may_show(context, targets[target], line.item.provenance.sources)
+        except (UsageError, RefusedItem) as error:
+            work.refuse(number, error)
+        else:
+            lines.append(line._replace(memory=targets[target].name))
+    for some in _in_turn(lines):
+        groups: dict[tuple[str | None, str], list[_Line]] = defaultdict(list)
+        for line in some:
+            groups[line.memory, line.item.agent_id].append(work.mapped(line))
+        for (name, _), group in groups.items():
+            assert name is not None
+            await work.put(context.house.memories[name], group)
+    counts = Counter(line.outcome for line in work.done.values())
+    told = [work.done[number] for number in range(len(items))]
+    return ImportedLines(lines=told, stored=counts["stored"], there=counts["there"], refused=counts["refused"])
+
+
+class _Line(NamedTuple):
+    """An item that is to be imported: its place among the others, the memory that it names or goes to, how many equal
+    ones were before it where it is from, and the id that it had there."""
+
+    number: int
+    item: Item
+    memory: str | None
+    copy_number: int
+    own_id: str
+
+
+def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | None) -> _Line:
+    """Raises UsageError, RefusedItem."""
+    try:
+        own = {"memory": given.get("memory") or "", "user_id": given.get("user_id") or context.caller.user_id}
+        read = ExportedItem.model_validate({**given, **own, "memory_id": given.get("memory_id") or ""})
+    except ValidationError as error:
+        told = (
+            f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}".removeprefix(": ")
+            for each in error.errors(include_input=False, include_url=False)
+        )
+        raise UsageError("; ".join(told)) from None
+    if not read.text.strip():
+        raise UsageError("text: there is none")
+    if len(read.text) > LARGEST_TEXT:
+        # Before secrets are looked for in it.
+        raise UsageError(f"text: {len(read.text):,} characters are too many", hint=f"at most {LARGEST_TEXT:,}")
+    if read.user_id != context.caller.user_id and not sees_all(context):
+        raise UsageError(f"it is {read.user_id}'s", hint="another user's needs the scope admin")
+    ours = [each for each in (read.source_uri, *read.other_sources) if each is not None and each.startswith(OURS)]
+    if ours and not sees_all(context):
+        raise UsageError(f"source_uri: what begins with {OURS} needs the scope admin")
+    fields = dict(read)
+    name, copies, own_id = fields.pop("memory"), fields.pop("copy_number"), fields["memory_id"]
+    # What it becomes for another agent is a copy. And whoever does not see all would learn from an id that is not kept
+    # that another user's item has it.
+    if not sees_all(context) or agent not in {None, read.agent_id} or not is_id(own_id):
+        fields["memory_id"] = ""
+    if agent is not None:
+        fields["agent_id"] = agent
+    return _Line(number, redacted_item(Item(**fields)), name or None, copies, own_id)
+
+
+def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
+    """The lines in groups, each after those that its items name as their sources."""
+    waiting = list(lines)
+    while waiting:
+        ids = {line.own_id for line in waiting}
+        ready = [line for line in waiting if ids.isdisjoint(set(line.item.source_memory_ids) - {line.own_id})]
+        # Of some that name one another none is first.
+        yield ready or waiting
+        numbers = {line.number for line in ready or waiting}
+        waiting = [line for line in waiting if line.number not in numbers]
+
+
+async def _target(context: Context, memory: str | None, agent: str) -> OpenMemory:
+    """The memory that an agent's lines go to. Raises NotFound.
+
+    An administrator may bring back an agent that nobody knows any more; the store refuses a name that cannot be one.
+    """
+    if not sees_all(context):
+        return await home(context, agent, memory)
+    (target, *_) = named(context, memory or context.house.memory_of(agent))
+    return target
+
+
+class _Import:
+    """What became of the lines by now."""
+
+    def __init__(self, context: Context, gates: Mapping[str, str]) -> None:
+        self.done: dict[int, ImportedLine] = {}
+        self._context = context
+        self._gates = gates
+        self._changed: dict[str, str] = {}
+        """The ids of items that have another one now."""
+
+    def mapped(self, line: _Line) -> _Line:
+        """The line with the ids that its item's sources have now."""
+        sources = tuple(self._changed.get(each, each) for each in line.item.source_memory_ids)
+        if sources == line.item.source_memory_ids:
+            return line
+        return line._replace(item=line.item.model_copy(update={"source_memory_ids": sources}))
+
+    def refuse(self, number: int, error: SymbiontError) -> None:
+        """A line is not taken. What a store says of its files and its database is for administrators."""
+        reason = error.line()
+        if not isinstance(error, UsageError | RefusedItem) and not sees_all(self._context):
+            log.warning("an item was not imported", user_id=self._context.caller.user_id, reason=reason)
+            reason = "it could not be kept; the daemon's log says why"
+        self.done[number] = ImportedLine(outcome="refused", memory_id=None, reason=reason)
+
+    def _take(self, line: _Line, memory_id: str | None, *, stored: bool) -> None:
+        if line.own_id and memory_id and memory_id != line.own_id:
+            self._changed[line.own_id] = memory_id
+        outcome: Literal["stored", "there"] = "stored" if stored else "there"
+        self.done[line.number] = ImportedLine(outcome=outcome, memory_id=memory_id or None, reason=None)
+
+    async def put(self, where: OpenMemory, lines: Sequence[_Line]) -> None:
+        """Append what is not there yet of one agent's lines: all at once if the store takes all, else one by one."""
+        new: list[_Line] = []
+        try:
+            new = self._new(where, lines, await _there(where, lines))
+            await self._append(where, new)
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            if not new or not isinstance(error, RefusedItem):
+                for line in lines:
+                    if line.number not in self.done:
+                        self.refuse(line.number, error)
+                return
+            for line in new:
+                try:
+                    await self._append(where, [line])
+                except RefusedItem as refused:
+                    self.refuse(line.number, refused)
+
+    def _new(self, where: OpenMemory, lines: Sequence[_Line], there: _There) -> list[_Line]:
+        """The lines that are not there. One whose id is that of something else is refused, which stays as it is."""
+        new: list[_Line] = []
+        for line in lines:
+            known = there.known(line)
+            if known is not None:
+                self._take(line, known, stored=False)
+            elif where.store.keeps_ids and line.item.memory_id in there.by_id:
+                taken = f"the id {line.item.memory_id} is that of another item here, or of this one changed since"
+                self.refuse(line.number, UsageError(taken, hint="what is there stays as it is"))
+            else:
+                there.add(line)
+                new.append(line)
+        return new
+
+    async def _append(self, where: OpenMemory, lines: Sequence[_Line]) -> None:
+        written: dict[Equality, list[str]] = defaultdict(list)
+        for item in await where.store.append([line.item for line in lines], gates=self._gates):
+            written[equality(item)].append(item.memory_id)
+        left = []
+        for line in lines:
+            ids = written[equality(line.item)]
+            if ids:
+                self._take(line, ids.pop(0), stored=True)
+            else:
+                left.append(line)
+        if left:
+            # The store holds the same as a set, and has it with another time or other tags.
+            held = await _held(where, left)
+            for line in left:
+                self._take(line, held.get(_said(line.item)), stored=False)
+
+
+class _There:
+    """What the store has of these items, by what makes them equal and by id."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Item] = {}
+        self._equal: dict[Equality, list[str]] = defaultdict(list)
+
+    def found(self, item: Item) -> None:
+        """It is there."""
+        if item.memory_id not in self.by_id:
+            self.by_id[item.memory_id] = item
+            self._equal[equality(item)].append(item.memory_id)
+
+    def add(self, line: _Line) -> None:
+        """It will be there, with an id that may not be known yet."""
+        self._equal[equality(line.item)].append(line.item.memory_id)
+        if line.item.memory_id:
+            self.by_id[line.item.memory_id] = line.item
+
+    def known(self, line: _Line) -> str | None:
+        """The id of the line's item where it is there already; empty where it will be."""
+        same = self._equal[equality(line.item)]
+        if line.item.memory_id and line.item.memory_id in same:
+            return line.item.memory_id
+        return same[line.copy_number] if line.copy_number < len(same) else None
+
+
+async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
+    """Raises StoreError."""
+    wanted = {equality(line.item) for line in lines}
+    ids = frozenset(line.item.memory_id for line in lines if line.item.memory_id)
+    times = [line.item.timestamp for line in lines]
+    last = max(times)
+    until = last + _TICK if last < _LAST else None
+    found = _There()
+    async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id, since=min(times), until=until)):
+        if item.memory_id in ids or equality(item) in wanted:
+            found.found(item)
+    if ids and "upsert" in where.store.capabilities:
+        # A collection looks ids up, whoever's they are; other stores would have to read all they have.
+        async for item in where.store.scan(Scan(memory_ids=ids)):
+            found.found(item)
+    return found
+
+
+async def _held(where: OpenMemory, lines: Sequence[_Line]) -> dict[Equality, str]:
+    """The ids of the first items that say what these do, whatever else is known of them. Raises StoreError."""
+    wanted = {_said(line.item) for line in lines}
+    found: dict[Equality, str] = {}
+    async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id)):
+        if (said := _said(item)) in wanted:
+            found.setdefault(said, item.memory_id)
+    return found
+
+
+Equality = tuple[object, ...]
+
+
+def equality(item: Item) -> Equality:
+    """What makes two items equal: everything but their ids and the spacing of their texts."""
+    return (
+        *(item.agent_id, item.user_id, item.memory_type, item.project_id, item.timestamp, item.source_uri),
+        *(item.chunk_hash, item.tags, item.source_memory_ids, item.provenance),
+    )
+
+
+def _said(item: Item) -> Equality:
+    return item.user_id, item.memory_type, item.project_id, item.chunk_hash

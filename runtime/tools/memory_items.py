@@ -1,0 +1,164 @@
+"""Single items of what agents remember: listed, shown, edited and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from runtime.clock import utc
+from runtime.errors import Conflict, NotFound, UsageError
+from runtime.memory import Item, NoSuchItem, Unsupported
+from runtime.memory.newest import key_of, newest
+from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Capability
+from runtime.search.entry import Filter
+from runtime.search.index.index import WHOLE_ID
+from runtime.tools.context import Context
+from runtime.tools.cursor import read_cursor, write_cursor
+from runtime.tools.memory_access import asked_user, kept, moment, named, places, shown, tags_of, user_filter
+from runtime.tools.memory_types import (
+    TYPES,
+    AllTags,
+    AnyAgent,
+    AnyTag,
+    Cursor,
+    EditedItem,
+    ForgottenItem,
+    MemoryId,
+    MemoryIdOrBeginning,
+    MemoryItems,
+    MemoryName,
+    Newest,
+    NewText,
+    ShownItem,
+    Since,
+    Until,
+    User,
+    Wanted,
+)
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+
+async def memory_list(
+    context: Context,
+    *,
+    limit: Newest = 50,
+    agent: AnyAgent = None,
+    type: Wanted = None,  # noqa: A002 - the word of the design
+    tag: AnyTag = [],  # noqa: B006 - nobody changes it
+    all_tags: AllTags = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    user: User = None,
+    memory: MemoryName = None,
+    cursor: Cursor = None,
+) -> MemoryItems:
+    """List what is remembered, newest first, of one agent or of all."""
+    kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
+    wanted = Filter(
+        agent=agent,
+        user=user_filter(context, await asked_user(context, user)),
+        type=kind,
+        tags_any=frozenset(tag),
+        tags_all=tags_of(all_tags, tags),
+        since=moment(context, since, "since"),
+        until=moment(context, until, "until"),
+    )
+    memories = named(context, memory) if agent is None else await places(context, agent, memory)
+    before = None if cursor is None else _before(*read_cursor(cursor, int, str))
+    now = utc(context.house.clock.now())
+    found: list[tuple[Item, OpenMemory]] = []
+    for each in memories:
+        # One more than asked for tells whether there is another page.
+        found += [(item, each) for item in await newest(each, wanted, limit + 1, now, before=before)]
+    found.sort(key=lambda row: key_of(row[0]), reverse=True)
+    page = found[:limit]
+    more = _cursor(page[-1][0]) if len(found) > limit else None
+    return MemoryItems(items=[kept(item, where) for item, where in page], next_cursor=more)
+
+
+async def memory_show(
+    context: Context, memory_id: MemoryIdOrBeginning, agent: AnyAgent = None, memory: MemoryName = None
+) -> ShownItem:
+    """Show one item, wherever it is kept, and where it stands."""
+    item, where = (await _found(context, memory_id, agent, memory))[0]
+    place = (await where.store.locate([item])).get(item.memory_id)
+    file, line = shown(context, item.agent_id, place)
+    return ShownItem(item=kept(item, where), file=file, line=line)
+
+
+async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memory: MemoryName = None) -> EditedItem:
+    """Have one item say something else; all else about it stays.
+
+    Secrets are taken out of the new text. In a Markdown memory the text is what an id is made of, so the answer has a
+    new one; in a collection it stays. Records are never changed.
+    """
+    item, where = await _to_change(context, memory_id, memory, "edit")
+    try:
+        edited = await where.edit(item.memory_id, text, item.agent_id)
+    except NoSuchItem:
+        raise _none(memory_id) from None
+    return EditedItem(item=kept(edited, where), previous_id=item.memory_id)
+
+
+async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryName = None) -> ForgottenItem:
+    """Forget one item for good. Records are never changed."""
+    item, where = await _to_change(context, memory_id, memory, "delete")
+    try:
+        await where.forget(item.memory_id, item.agent_id)
+    except NoSuchItem:
+        raise _none(memory_id) from None
+    return ForgottenItem(memory_id=item.memory_id, agent=item.agent_id, memory=where.name)
+
+
+async def _to_change(
+    context: Context, memory_id: str, memory: str | None, capability: Capability
+) -> tuple[Item, OpenMemory]:
+    """The only item with this id, in a store that can do so. Raises NotFound, Conflict, Unsupported."""
+    found = await _found(context, memory_id, None, memory)
+    if len({id(where.store) for _, where in found}) > 1:
+        # One agent may have said the same in several: an id is made of what is said.
+        several = ", ".join(where.name for _, where in found)
+        raise Conflict(f"several memories have an item with the id {memory_id}: {several}", hint="name one of them")
+    item, where = found[0]
+    if capability not in where.store.capabilities:
+        raise Unsupported(f"the memory {where.name} is append-only: no item of it is ever changed or deleted")
+    return item, where
+
+
+async def _found(
+    context: Context, begins: str, agent: str | None, memory: str | None
+) -> Sequence[tuple[Item, OpenMemory]]:
+    """The item whose id is this or begins so, in every memory that has it: another user's looks as if it were not
+    there. Raises NotFound, and UsageError where several ids begin so."""
+    wanted = Filter(agent=agent, user=user_filter(context, None))
+    now = utc(context.house.clock.now())
+    found: list[tuple[Item, OpenMemory]] = []
+    for each in named(context, memory):
+        found += [(item, each) for item in await newest(each, wanted, 2, now, begins=begins)]
+    if not found:
+        raise _none(begins)
+    if len({item.memory_id for item, _ in found}) > 1:
+        raise UsageError(f"several ids begin with {begins}", hint="give more of it: `symbi memory list` shows them")
+    return found
+
+
+def _none(memory_id: str) -> NotFound:
+    which = "the id" if len(memory_id) == WHOLE_ID else "an id that begins with"
+    return NotFound(
+        f"nothing with {which} {memory_id} is remembered", hint="an edit of its text gives an item a new id"
+    )
+
+
+def _cursor(item: Item) -> str:
+    return write_cursor((item.timestamp - _FIRST) // _TICK, item.memory_id)
+
+
+def _before(ticks: Any, memory_id: Any) -> tuple[datetime, str]:
+    try:
+        return _FIRST + ticks * _TICK, memory_id
+    except OverflowError:
+        raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None
