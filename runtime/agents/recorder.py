@@ -32,6 +32,12 @@ def entry(agent: Agent, work: Work) -> Item:
         user_id=work.user_id,
         memory_type="episodic",
         timestamp=utc(work.received_at / 1000),
-        text="\n".join((summary.title, *(f"- {label}: {value}" for label, value in summary.facts))),
+        text="\n".join((summary.title, *(f"- {_plain(label)}: {value}" for label, value in summary.facts))),
         source_uri=delivery_uri(work.delivery_id),
     )
+
+
+def _plain(label: str) -> str:
+    """A label that is no mark of something for the long term, wherever the line may be copied to: labels are keys of
+    the payload, and so a stranger's words."""
+    return f"\\{label}" if label.startswith("[") else label

@@ -10,6 +10,7 @@ from runtime.api.house import House
 from runtime.api.moments import moment, told
 from runtime.api.parameters import integer, optional_text, text, unicode
 from runtime.errors import UsageError
+from runtime.identity import users
 from runtime.names import unknown
 from runtime.webhooks import listing
 from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
@@ -30,7 +31,8 @@ async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[s
     rows = await listing.newest(house.database, wanted, limit + 1)
     if not rows:
         await _refuse_unknown(house, wanted)
-    return {"deliveries": [_row(row) for row in rows[:limit]], "more": len(rows) > limit}
+    known = await users.names(house.database)
+    return {"deliveries": [_row(row, known) for row in rows[:limit]], "more": len(rows) > limit}
 
 
 async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +55,7 @@ async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
     found = await listing.show(house.database, await listing.resolve(house.database, text(parameters, "id")))
     return {
-        **_row(found.row),
+        **_row(found.row, await users.names(house.database)),
         "headers": [list(pair) for pair in found.headers],
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
         "body_missing": found.why,
@@ -121,11 +123,11 @@ async def _refuse_unknown(house: House, wanted: Wanted) -> None:
         raise unknown("webhook", wanted.name, house.mounts)
 
 
-def _row(row: Listed) -> dict[str, Any]:
+def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "id": row.id,
         "webhook": row.webhook,
-        "user": row.user_id,
+        "user": users.shown(known, row.user_id),
         "agent": row.agent or None,
         "provider": row.provider,
         "event": row.event,

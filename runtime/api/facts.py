@@ -10,7 +10,7 @@ CHANGING: Final = frozenset(
     {"deliveries.replay", "tokens.create", "tokens.revoke", "users.add", "users.remove", "webhooks.rotate"}
 )
 """The operations, no tools, that change something."""
-SEARCHING: Final = frozenset({"readiness", "resource_read"})
+SEARCHING: Final = frozenset({"readiness", "resource_read", "users.remove"})
 """The operations, no tools, that look at indexes."""
 
 

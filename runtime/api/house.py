@@ -24,9 +24,6 @@ class House(ToolsHouse, Protocol):
     mounts: Mapping[str, Mount]
     """Every webhook, declared ones by name and those made at run time by id."""
 
-    storage_problem: str | None
-    """Why the last delivery could not be stored."""
-
     @property
     def environment_notes(self) -> Sequence[str]:
         """What the environment says of embeddings and summaries without any effect, one line each."""
@@ -39,6 +36,9 @@ class House(ToolsHouse, Protocol):
     def state(self) -> Path:
         """The state folder."""
 
+    resumed: bool
+    """Whether the program that runs is the last good one, because the start found a broken one."""
+
     @property
     def reload_problem(self) -> str | None:
         """Why the last reload changed nothing, in one line."""
@@ -50,9 +50,6 @@ class House(ToolsHouse, Protocol):
     @property
     def kept_secrets(self) -> list[str]:
         """Why those secrets could not be read again that keep their last value."""
-
-    async def probe_storage(self) -> None:
-        """Try to write when the last attempt failed, so that `storage_problem` says how it is now."""
 
     async def follow_secrets(self) -> None:
         """Serve with the generated secrets as they are now, when one was rotated."""

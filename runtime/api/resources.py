@@ -113,6 +113,10 @@ RESOURCES: Final = (
     Resource("GET", _MEMORY, TOOLS["memory_stats"], more=_ABSENT),
     Resource("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_ABSENT),
     Resource("GET", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_show"]),
+    Resource(
+        "PATCH", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_edit"], largest=LARGEST_ITEMS, more=("conflict",)
+    ),
+    Resource("DELETE", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_forget"], more=("conflict",)),
     Resource("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_ABSENT),
     Resource("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_ABSENT),
     Resource("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_ABSENT),
@@ -124,6 +128,7 @@ RESOURCES: Final = (
     Resource("GET", f"{_AGENT}/inspect", TOOLS["memory_inspect"]),
     Resource("POST", f"{_AGENT}/compact", TOOLS["memory_compact"]),
     Resource("DELETE", _AGENT, TOOLS["memory_purge"], more=("conflict",)),
+    Resource("DELETE", _MEMORY, TOOLS["memory_purge"], operation="memory_purge_of_user", more=_ABSENT),
     Resource("GET", _COLLECTIONS, TOOLS["get-collections"]),
     Resource("POST", _COLLECTIONS, TOOLS["new-collection"], more=_ABSENT),
     Resource("GET", f"{_COLLECTIONS}/metrics", TOOLS["metrics"], more=_ABSENT),

@@ -31,29 +31,30 @@ async def create(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"a label is one line of {LONGEST_LABEL} characters at most")
     lifetime = _lifetime(optional_text(parameters, "expires"))
     scopes = _scopes(parameters)
-    made = await house.tokens.create(user, label=label, scopes=scopes, lifetime_ms=lifetime)
+    user_id = await users.find(house.database, user)
+    made = await house.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
     if made is None:
-        raise unknown("user", user, await users.names(house.database))
-    log.info("a token was made", token=made.token_id, user_id=user, scopes=sorted(scopes))
+        raise unknown("user", user, (await users.names(house.database)).values())
+    log.info("a token was made", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": told(made.expires_at)}
 
 
 async def list_tokens(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every token (of `user`), those that are not good any more too; never the token itself."""
     user = optional_text(parameters, "user")
-    if user is not None and user not in (known := await users.names(house.database)):
-        raise unknown("user", user, known)
+    user_id = None if user is None else await users.find(house.database, user)
+    known = await users.names(house.database)
     return {
         "tokens": [
             {
                 "id": row["id"],
-                "user": row["user_id"],
+                "user": users.shown(known, row["user_id"]),
                 "label": row["label"],
                 "scopes": row["scopes"].split(),
                 "state": row["state"],
                 **{name: told(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
             }
-            for row in await house.tokens.rows(user)
+            for row in await house.tokens.rows(user_id)
         ]
     }
 

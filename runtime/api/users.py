@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
+from runtime.api.erasure import Erased, erase
 from runtime.api.house import House
 from runtime.api.moments import told
 from runtime.api.parameters import text
@@ -24,9 +25,9 @@ log = structlog.get_logger("symbiont.users")
 async def add(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the user `name`."""
     name = text(parameters, "name")
-    await users.add(house.database, name, milliseconds(house.clock))
-    log.info("a user was added", user_id=name)
-    return {"user": name}
+    user_id = await users.add(house.database, name, milliseconds(house.clock))
+    log.info("a user was added", user_id=user_id)
+    return {"user": name, "id": user_id}
 
 
 async def list_users(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,19 +37,39 @@ async def list_users(house: House, parameters: Mapping[str, Any]) -> dict[str, A
 
 
 async def remove(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the user `name` with its tokens and webhooks, all or none; what was accepted is run all the same."""
-    name = text(parameters, "name")
-    if name == OWNER:
+    """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and with everything that it has in memories and
+    in the database, unless `keep` is true; what is kept hangs on the id, which no other user ever gets.
+
+    From the first moment on no token of the user is good. What is left of a removal that was cut off is deleted by the
+    process that owns the root next, or by `id:ID` again.
+    """
+    name, keep = text(parameters, "name"), parameters.get("keep", False)
+    if not isinstance(keep, bool):
+        raise UsageError("the parameter keep is not true or false")
+    user_id = await users.find(house.database, name)
+    if user_id == OWNER:
         raise UsageError(f"{OWNER} is always there and cannot be removed")
+    now = None if keep else milliseconds(house.clock)
 
     def gone(connection: Connection) -> tuple[int, int] | None:
-        tokens = users.remove(connection, name)
-        return None if tokens is None else (tokens, made.delete_all(connection, name))
+        tokens = users.remove(connection, user_id, now)
+        return None if tokens is None else (tokens, made.delete_all(connection, user_id))
 
     removed = await house.database.transact(gone)
-    if removed is None:
-        raise unknown("user", name, await users.names(house.database))
-    log.info("a user was removed", user_id=name, tokens=removed[0], webhooks=removed[1])
+    if removed is None and (keep or not name.startswith(users.ID)):
+        raise unknown("user", name, (await users.names(house.database)).values())
+    tokens, webhooks = removed or (0, 0)
+    log.info("a user was removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # It is done; should the database not answer now, the routes follow as soon as it does.
     await house.made_routes.look()
-    return {"user": name, "tokens": removed[0], "webhooks": removed[1]}
+    erased = Erased() if keep else await erase(house, user_id)
+    return {
+        "user": name,
+        "id": user_id,
+        "tokens": tokens,
+        "webhooks": webhooks,
+        "kept": keep,
+        "items": erased.items,
+        "rows": erased.rows,
+        "problems": erased.problems,
+    }

@@ -11,6 +11,7 @@ from runtime.api.house import House
 from runtime.api.parameters import integer, optional_text, text
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
+from runtime.identity import users
 from runtime.names import unknown
 from runtime.webhooks import audit_log, samples
 from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
@@ -18,27 +19,29 @@ from runtime.webhooks.route import Mount, Route
 
 
 async def list_webhooks(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Every webhook, declared or made at run time, mounted or not and why."""
-    return {"webhooks": [_row(entry, house) for _, entry in sorted(house.mounts.items())]}
+    """Every webhook, declared or made at run time, mounted or not and why; without a daemon none is."""
+    known = await users.names(house.database)
+    return {"webhooks": [_row(entry, house, known) for _, entry in sorted(house.mounts.items())]}
 
 
-def _row(entry: Mount, house: House) -> dict[str, Any]:
+def _row(entry: Mount, house: House, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
-        "user": entry.user_id,
+        "user": users.shown(known, entry.user_id),
         "path": entry.path,
         "provider": entry.provider,
         "agent": entry.agent,
         "declared": entry.origin,
-        "mounted": entry.route is not None,
+        "mounted": entry.route is not None and bool(house.addresses),
         "problem": entry.problem,
         "secret": entry.secret_from,
-        "url": _url(entry, house) if house.addresses else None,
+        "url": house.public_url(entry.path) if house.addresses else None,
     }
 
 
 def _url(entry: Mount, house: House) -> str:
+    """Where this machine reaches it; senders may have to use another one."""
     return f"http://{house.addresses['public']}{entry.path}"
 
 

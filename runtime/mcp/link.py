@@ -16,6 +16,9 @@ LINES: Final = "application/x-ndjson"
 ABANDON: Final = "X-Symbiont-Abandon"
 """The header that asks for the work to be cancelled when the connection ends."""
 
+ROOT: Final = "Symbiont-Root"
+"""The header that names the root, here and in the answer: see `runtime.daemon.root`."""
+
 _CHUNK: Final = 256 * 1024
 _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
@@ -28,8 +31,12 @@ class Gone(Exception):  # noqa: N818 - it says what is the case
         self.asked = asked
 
 
-async def ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progress | None = None) -> Any:
-    """What the operation `name` of the socket at `address` answers. Raises Gone, and Failed as the operation did.
+async def ask(
+    address: str, root: str, name: str, parameters: Mapping[str, Any], progress: Progress | None = None
+) -> Any:
+    """What the operation `name` of the socket at `address` answers, which is that of the root with the identity `root`.
+
+    Raises Gone, and Failed as the operation did.
 
     When this is cancelled, so is the operation.
     """
@@ -44,19 +51,21 @@ async def ask(address: str, name: str, parameters: Mapping[str, Any], progress: 
         body = json.dumps(dict(parameters)).encode()
         head = (
             f"POST /v1/{name} HTTP/1.0\r\nHost: symbiont\r\nContent-Type: application/json\r\nAccept: {LINES}\r\n"
-            f"{ABANDON}: yes\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{ABANDON}: yes\r\n{ROOT}: {root}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)
         await writer.drain()
-        return await _answer(reader, progress)
+        return await _answer(reader, root, progress)
     except (*_NOBODY, asyncio.IncompleteReadError, ValueError):
         raise Gone(asked=True) from None
     finally:
         writer.close()
 
 
-async def _answer(reader: asyncio.StreamReader, progress: Progress | None) -> Any:
+async def _answer(reader: asyncio.StreamReader, root: str, progress: Progress | None) -> Any:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    if f"\r\n{ROOT.lower()}: {root}\r\n" not in head or " 421 " in head.partition("\r\n")[0]:
+        raise Gone(asked=False)
     if LINES not in head:
         # It was refused before it began.
         said = json.loads(await reader.read(-1) or b"{}")

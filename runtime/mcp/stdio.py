@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from mcp_types import (
 )
 
 from runtime.mcp.aside import Aside
+from runtime.memory.item import well_formed
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one message; what is longer is read over and refused."""
@@ -35,6 +37,7 @@ ANSWER_SECONDS: Final = 30.0
 """How long what was asked before the input ended may take to be answered."""
 
 _CHUNK: Final = 256 * 1024
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
@@ -95,7 +98,8 @@ async def _read(
     source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], asked: _Asked
 ) -> None:
     async with to_server, refused:
-        async for line in _lines(source):
+        async for read in _lines(source):
+            line = None if read is None else _mended(read)
             try:
                 if line is None:
                     raise ValueError(f"a message has at most {LONGEST_LINE:,} bytes")
@@ -124,27 +128,26 @@ def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
         else:
             code, said = INVALID_REQUEST, "the line is JSON, but no JSON-RPC 2.0 message"
             asked = _asked(read)
-            if not _is_unicode(read):
-                said = "a text in it is no Unicode: half of a character (a surrogate) stands there without the other"
     return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=said))
 
 
 def _asked(read: Any) -> str | int | None:
     """The id of what may have been meant for a request."""
     asked = read.get("id") if isinstance(read, dict) and "method" in read else None
-    known = (isinstance(asked, str) and _is_unicode(asked)) or (isinstance(asked, int) and not isinstance(asked, bool))
-    return asked if known else None
+    if isinstance(asked, str):
+        return well_formed(asked)
+    return asked if isinstance(asked, int) and not isinstance(asked, bool) else None
 
 
-def _is_unicode(read: Any) -> bool:
-    """Whether every text in it can be written. A cut through the middle of an emoji leaves half a surrogate pair."""
+def _mended(line: bytes) -> bytes:
+    """The line with U+FFFD for each half of a character: a cut through the middle of an emoji leaves half a surrogate
+    pair, which is no Unicode."""
+    if not _SURROGATE.search(line):
+        return line
     try:
-        json.dumps(read, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    except RecursionError:
-        return True
-    return True
+        return well_formed(json.dumps(json.loads(line), ensure_ascii=False)).encode()
+    except (ValueError, RecursionError):
+        return line
 
 
 async def _lines(source: int) -> AsyncIterator[bytes | None]:

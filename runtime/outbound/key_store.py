@@ -31,9 +31,14 @@ SECONDS = 5.0
 BYTES = 64 * 1024
 """The largest document."""
 PER_HOST = 6
-"""Fetches from one host a minute."""
+"""Fetches from one host a minute: of documents that the owner chose or a verified request named, and as many again of
+documents that only unverified requests name."""
 PER_MINUTE = 60
-"""Fetches a minute in all."""
+"""Fetches a minute in all, of each of these."""
+PER_ADDRESS = 2
+"""Fetches from one host a minute of what unverified requests from one address name."""
+STALE_SECONDS = 3600.0
+"""How long a proven document serves beyond its age while a new one is fetched, or cannot be."""
 
 _KEPT = 128
 _HOSTS = 256
@@ -43,6 +48,8 @@ _FAILED_SECONDS = 30.0
 _YOUNG_SECONDS = 60.0
 _USUAL_AGE = 3600
 _AGES = (300, 86400)
+_Budget = tuple[str, str, str]
+"""Whose choice, from which host, and for which address; each empty for all of them."""
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -51,6 +58,7 @@ class _Document:
     content: bytes
     fetched: float
     until: float
+    configured: bool
 
 
 class _Failed(Exception):  # noqa: N818
@@ -62,6 +70,9 @@ class KeyStore:
 
     At most 128 are kept, each as long as its `Cache-Control` says, an hour without, between five minutes and a day.
     A failure is remembered for 30 seconds. Each URL is fetched once at a time, however many wait for it.
+
+    A document is *proven* once a request was verified with it. What unverified requests name has a budget of its own:
+    without it a few forged requests a minute would keep the keys of genuine ones from being fetched.
     """
 
     def __init__(
@@ -77,29 +88,51 @@ class KeyStore:
         self._resolver = resolver
         self._documents: OrderedDict[str, _Document] = OrderedDict()
         self._failures: OrderedDict[str, float] = OrderedDict()
-        self._fetches: OrderedDict[str, deque[float]] = OrderedDict()
+        self._fetches: OrderedDict[_Budget, deque[float]] = OrderedDict()
+        self._proven: OrderedDict[str, None] = OrderedDict()
+        self._said: OrderedDict[str, float] = OrderedDict()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def find(self, url: str) -> bytes | None:
-        """The document, when it is here and not too old."""
+        """The document, when it is here and not too old. May be called in any thread."""
         kept = self._documents.get(url)
-        return kept.content if kept is not None and self._clock.monotonic() < kept.until else None
+        if kept is None:
+            return None
+        until = kept.until + (STALE_SECONDS if url in self._proven else 0.0)
+        return kept.content if self._clock.monotonic() < until else None
 
-    async def fetch(self, url: str, *, outdated: bool = False, configured: bool = False) -> None:
+    def prove(self, url: str) -> None:
+        """Note that a request was verified with the document at `url`, which it named; fetch a new one when it is too
+        old."""
+        self._proven[url] = None
+        self._proven.move_to_end(url)
+        _shorten(self._proven, _KEPT)
+        kept = self._documents.get(url)
+        if kept is not None and url not in self._running and self._wanted(url, False) and self._allowed(url, None):
+            self._start(url, kept.configured)
+
+    async def fetch(
+        self, url: str, *, outdated: bool = False, configured: bool = False, named_by: str | None = None
+    ) -> None:
         """Have the document here, if that is possible; raises nothing when it isn't.
 
         `outdated`: the one that is here does not do; another is fetched unless it is quite new. `configured`: the
-        owner of the webhook wrote the URL, so that its host may be on a private network.
+        owner of the webhook wrote the URL, so that its host may be on a private network. `named_by`: the address of the
+        unverified request that named the URL; None when it was chosen by the owner or the provider's row.
         """
         running = self._running.get(url)
         if running is None:
-            if not self._wanted(url, outdated) or not self._allowed(url):
+            if not self._wanted(url, outdated) or not self._allowed(url, None if url in self._proven else named_by):
                 return
-            running = asyncio.create_task(self._fetch(url, configured), name=f"fetch keys of {urlsplit(url).hostname}")
-            self._running[url] = running
-            running.add_done_callback(lambda _: self._running.pop(url, None))
+            running = self._start(url, configured)
         # Whoever waits may be gone before the others.
         await asyncio.shield(running)
+
+    def _start(self, url: str, configured: bool) -> asyncio.Task[None]:
+        running = asyncio.create_task(self._fetch(url, configured), name=f"fetch keys of {urlsplit(url).hostname}")
+        self._running[url] = running
+        running.add_done_callback(lambda _: self._running.pop(url, None))
+        return running
 
     async def close(self) -> None:
         """End the fetches that are under way."""
@@ -115,21 +148,37 @@ class KeyStore:
         kept = self._documents.get(url)
         return kept is None or now >= kept.until or (outdated and now - kept.fetched > _YOUNG_SECONDS)
 
-    def _allowed(self, url: str) -> bool:
+    def _allowed(self, url: str, named_by: str | None) -> bool:
         """Whether one more fetch is not too many; it is counted then."""
         now, host = self._clock.monotonic(), urlsplit(url).hostname or ""
-        for name, limit in (("", PER_MINUTE), (host, PER_HOST)):
-            times = self._fetches.setdefault(name, deque())
-            self._fetches.move_to_end(name)
+        limits: dict[_Budget, int]
+        if named_by is None:
+            limits = {("chosen", "", ""): PER_MINUTE, ("chosen", host, ""): PER_HOST}
+        else:
+            limits = {
+                ("named", "", ""): PER_MINUTE,
+                ("named", host, ""): PER_HOST,
+                ("named", host, named_by): PER_ADDRESS,
+            }
+        for budget, limit in limits.items():
+            times = self._fetches.setdefault(budget, deque())
+            self._fetches.move_to_end(budget)
             while times and times[0] <= now - _MINUTE:
                 times.popleft()
             if len(times) >= limit:
-                log.warning("keys are fetched too often; deliveries that need them are refused for now", host=host)
+                self._say_too_often(host, now)
                 return False
-        for name in ("", host):
-            self._fetches[name].append(now)
+        for budget in limits:
+            self._fetches[budget].append(now)
         _shorten(self._fetches, _HOSTS)
         return True
+
+    def _say_too_often(self, host: str, now: float) -> None:
+        """Once a minute for a host: whoever sends forged requests must not write the log."""
+        if now - self._said.get(host, -_MINUTE) >= _MINUTE:
+            self._said[host] = now
+            _shorten(self._said, _HOSTS)
+            log.warning("keys are fetched too often; deliveries that need them are refused for now", host=host)
 
     async def _fetch(self, url: str, configured: bool) -> None:
         now = self._clock.monotonic()
@@ -141,9 +190,11 @@ class KeyStore:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
             log.warning("keys cannot be fetched", url=url.partition("?")[0], reason=reason)
             return
-        self._documents[url] = _Document(content, now, now + age)
+        self._documents[url] = _Document(content, now, now + age, configured)
         self._documents.move_to_end(url)
-        _shorten(self._documents, _KEPT)
+        while len(self._documents) > _KEPT:
+            # What only unverified requests named goes first.
+            self._documents.pop(next((each for each in self._documents if each not in self._proven), url))
         log.info("keys fetched", url=url.partition("?")[0], size=len(content))
 
     async def _get(self, url: str, configured: bool) -> tuple[bytes, int]:
@@ -207,6 +258,6 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _shorten(mapping: OrderedDict[str, Any], size: int) -> None:
+def _shorten(mapping: OrderedDict[Any, Any], size: int) -> None:
     while len(mapping) > size:
         mapping.popitem(last=False)

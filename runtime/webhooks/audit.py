@@ -65,6 +65,8 @@ class Audit:
         self._written: Counter[Group] = Counter()
         # What an earlier process left has not been looked at.
         self._since_balance = kept_in_all
+        self._failing = False
+        self._not_audited = 0
 
     def put(self, attempt: Attempt) -> None:
         """Note `attempt`; it is written a moment later. Never waits and never fails."""
@@ -94,7 +96,14 @@ class Audit:
             await self._database.transact(lambda connection: _write(connection, new, more, surplus))
         except Unavailable as error:
             self._noted.forget()
-            log.warning("attempts were not audited", count=len(new) + len(more), reason=str(error))
+            self._not_audited += len(new) + len(more)
+            if not self._failing:
+                log.warning("attempts are not audited while the database is not available", reason=str(error))
+            self._failing = True
+        else:
+            if self._failing:
+                log.warning("attempts are audited again", lost=self._not_audited)
+            self._failing, self._not_audited = False, 0
 
     def _surplus(self, new: Iterable[Row]) -> dict[Group, int]:
         """The groups of which enough was written to look for rows too many, and how many each may have."""

@@ -11,7 +11,6 @@ from sqlalchemy.sql import Select
 from runtime.database import Database
 from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
-from runtime.webhooks.digests import digests
 from runtime.webhooks.listing import first_id
 from runtime.webhooks.providers import PROVIDERS
 
@@ -77,15 +76,13 @@ async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
             found += (await connection.execute(query)).all()
         found.sort(key=lambda row: (row.received_at, row.id))
         found = found[-limit:] if asked.since is None else found[:limit]
-    hashes = await digests(database, found)
-    return [_noted(row, hashes) for row in found]
+    return [_noted(row) for row in found]
 
 
-def _noted(row: Any, hashes: dict[str, str]) -> Noted:
+def _noted(row: Any) -> Noted:
     fields = {name: value for name, value in row._asdict().items() if name != "user_id"}
     fields["headers"] = msgspec.json.decode(row.headers, type=Headers)
     fields["verified"] = bool(row.verified)
-    fields["body_sha256"] = row.body_sha256 or hashes.get(row.delivery_id)
     return Noted(**fields)
 
 

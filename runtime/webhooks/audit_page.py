@@ -10,7 +10,6 @@ from sqlalchemy import literal, null, select
 from runtime.database import Database
 from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
-from runtime.webhooks.digests import digests
 
 _SHARED = ("id", "user_id", "received_at", "source", "event", "size", "body_sha256", "headers", "verified")
 
@@ -51,7 +50,6 @@ async def page(database: Database, user_id: str, webhook: str, limit: int, befor
             rows = await connection.execute(query.where(*wanted).order_by(table.c.id.desc()).limit(limit))
             found += rows.all()
         found = sorted(found, key=lambda row: row.id, reverse=True)[:limit]
-    hashes = await digests(database, found)
     decoder = msgspec.json.Decoder(Headers)
     return [
         Entry(
@@ -59,7 +57,6 @@ async def page(database: Database, user_id: str, webhook: str, limit: int, befor
                 **{name: value for name, value in row._asdict().items() if name != "user_id"},
                 "headers": decoder.decode(row.headers),
                 "verified": bool(row.verified),
-                "body_sha256": row.body_sha256 or hashes.get(row.delivery_id),
             }
         )
         for row in found

@@ -25,11 +25,17 @@ Run = Callable[[Work, RunLog], Awaitable[None]]
 letter at once; `AgentGone` when there is nobody to do it."""
 
 WORKERS = 16
+FIRST_WORKERS = 8
+"""How many runs a start begins with; each one that ends makes room for one more. What runs when a daemon is killed
+counts as a try of each of them, so one that kills it again and again must not take many others along."""
 PRESSURE = 8
 """So many deliveries stored together, or waiting for it, are a burst."""
 
 GIVE_WAY_SECONDS = 2.0
 """How long a claim waits for a burst to end."""
+
+STOP_SECONDS = 10.0
+"""How long a stop waits for runs that were broken off. What has not ended by then is queued again by the next start."""
 
 POLL_SECONDS = 1.0
 """How often the inbox is looked at when nothing wakes the dispatcher: for backoffs and other daemons' deliveries."""
@@ -62,9 +68,11 @@ class Dispatcher:
         self._clock = clock
         self._run = run
         self._workers = workers
+        self._allowed = min(workers, FIRST_WORKERS)
         self._poll = poll
         self._woken = asyncio.Event()
         self._untold = True  # more may wait than there are places for, and nobody else knows
+        self._unread = False
         self._stopping = False
         self._claiming = asyncio.Lock()
         self._running: dict[asyncio.Task[None], tuple[Work, float]] = {}
@@ -111,7 +119,7 @@ class Dispatcher:
         for task in self._running:
             task.cancel()
         if self._running:
-            await asyncio.wait(set(self._running))
+            await asyncio.wait(set(self._running), timeout=STOP_SECONDS)
 
     async def send_again(self, delivery_id: str, *, fresh: bool = False) -> None:
         """Queue a delivery that ended; see `runtime.webhooks.replay.send_again`."""
@@ -133,7 +141,7 @@ class Dispatcher:
         await self._give_way()
         if self._stand_back():
             return False
-        free = self._workers - len(self._running)
+        free = self._allowed - len(self._running)
         if free <= 0:
             if self._untold:
                 self._untold = False
@@ -146,8 +154,12 @@ class Dispatcher:
             try:
                 works = await self.inbox.claim(free)
             except Unavailable as error:
-                log.warning("the inbox cannot be read", reason=str(error))
+                # It is looked at every second.
+                if not self._unread:
+                    log.warning("the inbox cannot be read", reason=str(error))
+                self._unread = True
                 return False
+            self._unread = False
             for work in works:
                 task = asyncio.create_task(self._attempt(work), name=f"run {work.run_id}")
                 self._running[task] = (work, since)
@@ -159,6 +171,7 @@ class Dispatcher:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         work, _ = self._running.pop(task)
+        self._allowed = min(self._allowed + 1, self._workers)
         self._woken.set()
         if task.cancelled():
             self._metrics.runs.add("superseded")
@@ -219,11 +232,14 @@ class Dispatcher:
 
     async def _until_available(self, act: Callable[[], Awaitable[None]]) -> None:
         """Do `act`, again and again while the database is away: what ran must not be forgotten for that."""
+        said = False
         while True:
             try:
                 return await act()
             except Unavailable as error:
-                log.warning("the database is not available", reason=str(error))
+                if not said:
+                    log.warning("the database is not available", reason=str(error))
+                said = True
                 if self._stopping:
                     return None
             await self._clock.sleep(self._poll)

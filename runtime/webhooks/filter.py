@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dslc.blocks import Condition
 from runtime.webhooks.comparison import as_texts, compile_tests
 from runtime.webhooks.headers import Headers
-from runtime.webhooks.json_path import compile_path
+from runtime.webhooks.json_path import bounded, compile_path, is_general
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.source import Read
 
 Holds = Callable[[Headers, Payload], bool]
 """Says whether a filter holds of a request. Raises `Refused`: `ambiguous_header` for a header it looks at that was sent
-twice, and whatever keeps the payload it looks into from being read (`invalid_json`, `duplicate_key`, `too_deep`)."""
+twice, and whatever keeps the payload it looks into from being read (`invalid_json`, `duplicate_key`, `too_deep`,
+`too_complex`)."""
 
 _MORE = re.compile(r"[.:/]")
 """What an event's name goes on with below its beginning: `invoice.paid`, `pullrequest:created`, `orders/create`."""
@@ -23,9 +24,13 @@ _MORE = re.compile(r"[.:/]")
 class Filters:
     """All that must hold of a delivery before it is run."""
 
-    def __init__(self, events: Sequence[str], action: Read | None, filters: Sequence[Holds]) -> None:
-        """`action` reads what an event of `events` may be followed by, `pull_request.opened`; None when the provider
-        says it in the event itself."""
+    def __init__(
+        self, events: Sequence[str], action: Read | None, filters: Sequence[Holds], *, searching: bool = False
+    ) -> None:
+        """`searching`: whether a path of them may look at the whole payload, which takes a while. `action` reads what
+        an event of `events` may be followed by, `pull_request.opened`; None when the provider says it in the event
+        itself."""
+        self.searching = searching
         self._events = frozenset(events)
         self._action = action
         self._filters = tuple(enumerate(filters, start=1))
@@ -37,9 +42,10 @@ class Filters:
         """
         if self._events and not self.wants(event, headers, payload):
             return "event"
-        for number, holds in self._filters:
-            if not holds(headers, payload):
-                return f"filter_{number}"
+        with bounded():
+            for number, holds in self._filters:
+                if not holds(headers, payload):
+                    return f"filter_{number}"
         return None
 
     def wants(self, event: str | None, headers: Headers, payload: Payload) -> bool:
@@ -72,8 +78,10 @@ def compile_filters(
 
     Raises ValueError when a path is not a JSONPath or a pattern none of RE2.
     """
+    rules = tuple(rules)
     filters = [compile_filter(rule) for rule in rules]
-    return Filters(events, action, filters) if filters or events else None
+    searching = any(_searches(rule) for rule in rules)
+    return Filters(events, action, filters, searching=searching) if filters or events else None
 
 
 def compile_filter(rule: Condition) -> Holds:
@@ -88,6 +96,11 @@ def compile_filter(rule: Condition) -> Holds:
     if not parts:
         raise ValueError("a filter says nothing")
     return parts[0] if len(parts) == 1 else _all(parts)
+
+
+def _searches(rule: Condition) -> bool:
+    inner = [each for group in getattr(rule, "any", ()) for each in group.filter] + list(getattr(rule, "not_", ()))
+    return (rule.json_path is not None and is_general(rule.json_path)) or any(map(_searches, inner))
 
 
 def beginnings(event: str) -> Iterable[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.selection import STEPS, Test, read_selection
@@ -14,7 +16,25 @@ if TYPE_CHECKING:
     from jsonpath import JSONPathEnvironment
 
 Nodes = Callable[[object], list[Any]]
-"""Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` and nothing else."""
+"""Takes a decoded JSON value, returns the nodes found, none included. Raises `Refused` `too_deep` or `too_complex`, and
+nothing else."""
+
+MOST_NODES: Final = 200_000
+"""Nodes that general paths may look at in one payload, all filters of a webhook together: some half a second of work.
+`$..*` looks at each node once, `$..*..*` at each as often as it is deep, and a filter selector may be quadratic."""
+
+_left: ContextVar[list[int] | None] = ContextVar("nodes left", default=None)
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Let the general paths that are followed inside look at `MOST_NODES` together."""
+    token = _left.set([MOST_NODES])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
 
 _RUN = re.compile(STEPS)
 _STEP = re.compile(r"""\.([A-Za-z0-9_]+)|\[(-?[0-9]+)\]|\[['"]([^'"]*)['"]\]""")
@@ -64,6 +84,11 @@ def _usual(path: str) -> Nodes:
         return _walk(path) or _general(path)
     by_library = _general(path)  # it says whether it is one
     return _walk(path) or by_library
+
+
+def is_general(path: str) -> bool:
+    """Whether the library follows this path, which is known to be one."""
+    return plain_steps(path) is None and _walk(path) is None
 
 
 def _walk(path: str) -> Nodes | None:
@@ -143,6 +168,9 @@ def _general(path: str) -> Nodes:
     def find(value: Any) -> list[Any]:
         if not isinstance(value, dict | list):
             return []  # a scalar has no children; and given text, the library would parse it as JSON
+        if _left.get() is None:
+            with bounded():
+                return find(value)
         try:
             return compiled.findall(value)
         except (JSONPathError, RecursionError):
@@ -154,8 +182,25 @@ def _general(path: str) -> Nodes:
 @cache
 def _environment() -> JSONPathEnvironment:
     """RFC 9535 with `match` and `search` on google-re2: a pattern can't take more than linear time."""
-    from jsonpath import JSONPathEnvironment
+    import jsonpath.path
+    from jsonpath import JSONPathEnvironment, JSONPathMatch
     from jsonpath.function_extensions import ExpressionType, FilterFunction
+
+    class Counted(JSONPathMatch):
+        """A node that a path looks at: the library makes one for each, and its children are of the same class."""
+
+        __slots__ = ()
+
+        def __init__(self, **given: Any) -> None:
+            left = _left.get()
+            if left is not None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Refused("too_complex")
+            super().__init__(**given)
+
+    # `match_class` of an environment is for this, but only the asynchronous half of the library asks for it.
+    jsonpath.path.JSONPathMatch = Counted  # type: ignore[attr-defined]
 
     class Regex(FilterFunction):
         arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it

@@ -15,6 +15,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, case, delete, func, select, tuple_
 
 from runtime.clock import Clock, milliseconds
+from runtime.crypto import Unsealable
 from runtime.database import Database, bulk
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
@@ -27,6 +28,12 @@ PER_USER: Final = 100
 """Webhooks that one user may have."""
 
 PROVIDER: Final = "swarmlet"
+UNVERIFIED: Final = b"unverified"
+"""What is sealed in place of a secret where unverified requests are accepted; no secret begins so.
+
+A webhook is one or the other for as long as it is there, so its row never held both: no old ciphertext opens one that
+is verified. What an old secret opens cannot be told from a database that was restored whole, so nothing here tries to.
+"""
 VERSION: Final = "webhooks_version"
 """The row of `meta` with the version of the table: text that no other version has."""
 
@@ -53,7 +60,8 @@ class MadeWebhook(Struct, frozen=True, kw_only=True):
 
 
 class MadeWebhooks:
-    """The table of one database. What one user names of another's is not there."""
+    """The table of one database. Each method takes whose webhooks are meant, by the user's id: another's are not there.
+    None: everybody's."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -70,7 +78,8 @@ class MadeWebhooks:
         """
         webhook_id, now = str(uuid4()), milliseconds(self._clock)
         secret = make_secret() if verified else None
-        sealed = None if secret is None else self._secret.close(secret.encode(), row=webhook_id, user_id=user_id)
+        plain = UNVERIFIED if secret is None else secret.encode()
+        sealed = self._secret.close(plain, row=webhook_id, user_id=user_id)
         row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
 
         def insert(connection: Connection) -> MadeWebhook:
@@ -82,37 +91,37 @@ class MadeWebhooks:
             if connection.execute(mine).scalar_one() >= PER_USER:
                 raise Conflict(f"a user may have {PER_USER} webhooks", hint="delete one that is not needed any more")
             bulk.insert(connection, webhooks, _COLUMNS, [row])
-            return _required(connection, user_id, webhook_id)
+            return self._required(connection, webhook_id)
 
         return await self._database.transact(insert), secret
 
-    async def page(self, user_id: str, limit: int, after: tuple[int, str] | None = None) -> list[MadeWebhook]:
+    async def page(self, user_id: str | None, limit: int, after: tuple[int, str] | None = None) -> list[MadeWebhook]:
         """Up to `limit` of the user's webhooks, oldest first, from behind `after`: (created_at, id) of one."""
-        query = select(*_shown()).where(webhooks.c.user_id == user_id)
+        query = select(*_shown()).where(*_owned(user_id))
         if after is not None:
             query = query.where(tuple_(webhooks.c.created_at, webhooks.c.id) > after)
         async with self._database.read() as connection:
             rows = await connection.execute(query.order_by(webhooks.c.created_at, webhooks.c.id).limit(limit))
-            return [_webhook(row) for row in rows]
+            return [self._webhook(row) for row in rows]
 
-    async def get(self, user_id: str, webhook_id: str) -> MadeWebhook | None:
+    async def get(self, user_id: str | None, webhook_id: str) -> MadeWebhook | None:
         """The user's webhook, or None."""
         async with self._database.read() as connection:
-            row = (await connection.execute(_query(user_id, webhook_id))).first()
-        return None if row is None else _webhook(row)
+            row = (await connection.execute(_query(webhook_id).where(*_owned(user_id)))).first()
+        return None if row is None else self._webhook(row)
 
     async def change(
-        self, user_id: str, webhook_id: str, *, title: str | None = None, is_active: bool | None = None
+        self, user_id: str | None, webhook_id: str, *, title: str | None = None, is_active: bool | None = None
     ) -> MadeWebhook | None:
         """Set what is given; the webhook as it is then, or None."""
         given = {"title": title, "is_active": is_active}
         return await self._update(user_id, webhook_id, {k: v for k, v in given.items() if v is not None})
 
-    async def delete(self, user_id: str, webhook_id: str) -> bool:
+    async def delete(self, user_id: str | None, webhook_id: str) -> bool:
         """Delete it; what it accepted is run all the same. False when there is none."""
 
         def remove(connection: Connection) -> bool:
-            chosen = delete(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.user_id == user_id)
+            chosen = delete(webhooks).where(webhooks.c.id == webhook_id, *_owned(user_id))
             gone = connection.execute(chosen).rowcount > 0
             if gone:
                 _renew(connection)
@@ -120,7 +129,7 @@ class MadeWebhooks:
 
         return await self._database.transact(remove)
 
-    async def rotate(self, user_id: str, webhook_id: str, overlap_ms: int) -> tuple[MadeWebhook, str] | None:
+    async def rotate(self, user_id: str | None, webhook_id: str, overlap_ms: int) -> tuple[MadeWebhook, str] | None:
         """Give it a new secret; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
 
         None when there is no such webhook. Raises Conflict when it has no secret.
@@ -128,46 +137,74 @@ class MadeWebhooks:
         now, secret = milliseconds(self._clock), make_secret()
 
         def rotate(connection: Connection) -> MadeWebhook | None:
-            chosen = (webhooks.c.id == webhook_id, webhooks.c.user_id == user_id)
-            row = connection.execute(select(webhooks.c.secret).where(*chosen).with_for_update()).first()
+            chosen = webhooks.c.id == webhook_id
+            query = select(webhooks.c.user_id, webhooks.c.secret).where(chosen, *_owned(user_id))
+            row = connection.execute(query.with_for_update()).first()
             if row is None:
                 return None
-            if row.secret is None:
+            old = self._opened(row.secret, webhook_id, row.user_id)
+            if old == UNVERIFIED:
                 raise Conflict("this webhook accepts unverified requests and has no secret", hint="make another one")
-            old = self._secret.open(row.secret, row=webhook_id, user_id=user_id)
-            kept = self._previous.close(old, row=webhook_id, user_id=user_id) if overlap_ms else None
+            kept = self._previous.close(old, row=webhook_id, user_id=row.user_id) if overlap_ms else None
             connection.execute(
                 webhooks.update()
-                .where(*chosen)
+                .where(chosen)
                 .values(
-                    secret=self._secret.close(secret.encode(), row=webhook_id, user_id=user_id),
+                    secret=self._secret.close(secret.encode(), row=webhook_id, user_id=row.user_id),
                     previous_secret=kept,
                     previous_until=now + overlap_ms if kept else None,
                     updated_at=_later(now),
                 )
             )
             _renew(connection)
-            return _required(connection, user_id, webhook_id)
+            return self._required(connection, webhook_id)
 
         rotated = await self._database.transact(rotate)
         return None if rotated is None else (rotated, secret)
 
     def secrets_of(self, row: Any) -> list[bytes]:
-        """The secrets in a whole `row`, the newest first; none when it has none. Raises `Unsealable`."""
-        found = [(self._secret, row.secret), (self._previous, row.previous_secret)]
-        return [seal.open(value, row=row.id, user_id=row.user_id) for seal, value in found if value is not None]
+        """The secrets in a whole `row`, the newest first; none when it accepts unverified requests. Raises
+        `Unsealable`."""
+        newest = self._opened(row.secret, row.id, row.user_id)
+        if newest == UNVERIFIED:
+            return []
+        if row.previous_secret is None:
+            return [newest]
+        return [newest, self._previous.open(row.previous_secret, row=row.id, user_id=row.user_id)]
 
-    async def _update(self, user_id: str, webhook_id: str, values: dict[str, Any]) -> MadeWebhook | None:
+    async def _update(self, user_id: str | None, webhook_id: str, values: dict[str, Any]) -> MadeWebhook | None:
         now = milliseconds(self._clock)
 
         def update(connection: Connection) -> MadeWebhook | None:
-            chosen = webhooks.update().where(webhooks.c.id == webhook_id, webhooks.c.user_id == user_id)
+            chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned(user_id))
             if not connection.execute(chosen.values(**values, updated_at=_later(now))).rowcount:
                 return None
             _renew(connection)
-            return _required(connection, user_id, webhook_id)
+            return self._required(connection, webhook_id)
 
         return await self._database.transact(update)
+
+    def _opened(self, sealed: bytes | None, webhook_id: str, user_id: str) -> bytes:
+        """The secret, or UNVERIFIED. Raises `Unsealable`, also where there is nothing: whoever can write to the
+        database must not make a webhook accept what nobody signed."""
+        if sealed is None:
+            raise Unsealable(
+                "its secret is missing", hint="delete it and make another one; only sealed data say that it needs none"
+            )
+        return self._secret.open(sealed, row=webhook_id, user_id=user_id)
+
+    def _required(self, connection: Connection, webhook_id: str) -> MadeWebhook:
+        return self._webhook(connection.execute(_query(webhook_id)).one())
+
+    def _webhook(self, row: Any) -> MadeWebhook:
+        fields = row._asdict()
+        try:
+            verified = self._opened(fields.pop("secret"), row.id, row.user_id) != UNVERIFIED
+        except Unsealable:
+            verified = True  # It accepts nothing.
+        return MadeWebhook(
+            **{**fields, "agent": row.agent or None, "verified": verified, "is_active": bool(row.is_active)}
+        )
 
 
 def make_secret() -> str:
@@ -194,18 +231,12 @@ def _later(now: int) -> Any:
 
 
 def _shown() -> list[Any]:
-    return [*(webhooks.c[name] for name in _PUBLIC), webhooks.c.secret.is_not(None).label("verified")]
+    return [*(webhooks.c[name] for name in _PUBLIC), webhooks.c.secret]
 
 
-def _query(user_id: str, webhook_id: str) -> Any:
-    return select(*_shown()).where(webhooks.c.id == webhook_id, webhooks.c.user_id == user_id)
+def _owned(user_id: str | None) -> list[Any]:
+    return [] if user_id is None else [webhooks.c.user_id == user_id]
 
 
-def _required(connection: Connection, user_id: str, webhook_id: str) -> MadeWebhook:
-    return _webhook(connection.execute(_query(user_id, webhook_id)).one())
-
-
-def _webhook(row: Any) -> MadeWebhook:
-    fields = row._asdict()
-    told = {"agent": row.agent or None, "verified": bool(row.verified), "is_active": bool(row.is_active)}
-    return MadeWebhook(**{**fields, **told})
+def _query(webhook_id: str) -> Any:
+    return select(*_shown()).where(webhooks.c.id == webhook_id)

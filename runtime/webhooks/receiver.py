@@ -30,17 +30,20 @@ from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
 from runtime.webhooks.response import accepted, answered, refused
 from runtime.webhooks.route import Route, RouteTable
-from runtime.webhooks.scheme import KeyNeeded, Match
-from runtime.webhooks.verification import Verified, Verifier
+from runtime.webhooks.scheme import KeyNeeded
+from runtime.webhooks.verification import Verified
 
 log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
 
 OFF_THE_LOOP: Final = 256 * 1024
-"""Bodies over so many bytes are verified in a thread: hashing them would hold up all other requests."""
+"""Bodies over so many bytes are verified, decoded and filtered in a thread: that would hold up all other requests."""
 
-Fetch = Callable[[KeyNeeded], Awaitable[None]]
+Judged = Answer | tuple[Verified, str | None]
+"""What a handshake is answered, or what was verified and who does not want it, see `Filters.refusing`."""
+
+Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
 """Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` when they are not to be had."""
 
 _JSON: Final = "application/json"
@@ -48,7 +51,7 @@ _FILTERED: Final = Answer(200, _JSON, b'{"status":"filtered"}')
 _HEALTHY: Final = Answer(200, _JSON, b'{"status":"ok"}')
 
 
-async def _no_fetch(_needed: KeyNeeded) -> None:
+async def _no_fetch(_needed: KeyNeeded, _address: str) -> None:
     raise Refused("unavailable")
 
 
@@ -110,20 +113,19 @@ class Receiver:
         audit: Audit,
         clock: Clock,
         *,
-        on_stored: Callable[[str | None], None] = lambda problem: None,
         keys: Keys = no_keys,
         fetch: Fetch = _no_fetch,
+        prove: Callable[[str], None] = lambda url: None,
         addresses: AddressLimit | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """`on_stored` is told None after each delivery that was stored, and the reason when one could not be."""
-        self._on_stored = on_stored
         self._table = table
         self._admission = admission
         self._audit = audit
         self._clock = clock
         self._keys = keys
         self._fetch = fetch
+        self._prove = prove
         self._addresses = addresses or AddressLimit(clock)
         self._observation = Observation(metrics or Metrics(), clock)
 
@@ -142,8 +144,7 @@ class Receiver:
         except Busy as busy:
             self._note(arrival, "refused", busy.reason, 503)
             return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
-        except Unavailable as error:
-            self._on_stored(str(error))
+        except Unavailable:
             self._note(arrival, "refused", "unavailable", 503)
             return refused(Refused("unavailable"), arrival.route, retry_after=5)
         except Exception:
@@ -178,29 +179,17 @@ class Receiver:
         arrival.body = await arrival.incoming.read(route.body_limit)
         verifier = route.verifier
         request = Request(headers, arrival.body, method, route.public_url, head.query, self._keys)
-        payload = arrival.payload = verifier.payload(request)
-        greeting = verifier.greet(request, payload, signed=False)
-        if greeting is not None:
-            return self._greeted(arrival, greeting)
-        if method not in verifier.provider.methods:
-            raise Refused("not_a_handshake")
-        match = await self._check(arrival, verifier, request)
-        if route.verified:
-            arrival.verified, arrival.secret_index = True, match.secret_index
-            self._addresses.verified(arrival.origin, route)
-        greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
-        if greeting is not None:
-            return self._greeted(arrival, greeting)
-        verified = verifier.identify(match, request, payload)
-        arrival.event, arrival.id = verified.event, verified.delivery_id
-        wanted = route.wanted
-        refusing = None if wanted is None else wanted.refusing(verified.event, headers, payload)
+        arrival.payload = verifier.payload(request)
+        judged = await self._judge(arrival, route, request)
+        if isinstance(judged, Answer):
+            self._note(arrival, "handshake", "handshake", judged.status)
+            return answered(judged)
+        verified, refusing = judged
         if refusing is not None:
             self._note(arrival, "filtered", refusing, 200)
             return answered(_FILTERED)
         candidate = _candidate(arrival, route, verified)
         decision = await self._admission.admit(candidate)
-        self._on_stored(None)
         self._observation.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
@@ -223,38 +212,52 @@ class Receiver:
 
     def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
         self._note(arrival, "refused", reason, status)
-        self._addresses.refused(arrival.origin, status)
+        # Whoever names keys that are not there makes us look for them.
+        self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
 
-    async def _check(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
-        """The match; keys that it needs are fetched, once. Raises `Refused`."""
+    async def _judge(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
+        """What the request is; keys that its check needs are fetched, once. Raises `Refused`."""
         try:
-            return await self._check_once(arrival, verifier, request)
+            return await self._judge_once(arrival, route, request)
         except KeyNeeded as needed:
-            # In a task of its own: what fetches has timeouts.
-            await asyncio.create_task(_awaited(self._fetch(needed)), name="fetch keys")
+            await self._fetch(needed, arrival.origin.address or "")
         try:
-            return await self._check_once(arrival, verifier, request)
+            return await self._judge_once(arrival, route, request)
         except KeyNeeded as still:
             raise Refused(still.reason) from None
 
-    async def _check_once(self, arrival: _Arrival, verifier: Verifier, request: Request) -> Match:
+    async def _judge_once(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
         now = self._clock.now()
-        if len(request.body) <= OFF_THE_LOOP:
-            return verifier.check(request, now)
-
-        def check() -> Match:
-            arrival.body_sha256()
-            return verifier.check(request, now)
-
-        return await asyncio.to_thread(check)
-
-    def _greeted(self, arrival: _Arrival, greeting: Answer) -> http.Response:
-        self._note(arrival, "handshake", "handshake", greeting.status)
-        return answered(greeting)
+        searching = route.wanted is not None and route.wanted.searching
+        try:
+            if len(request.body) <= OFF_THE_LOOP and not searching:
+                return _judged(arrival, route, request, now)
+            return await asyncio.to_thread(_judged, arrival, route, request, now)
+        finally:
+            if arrival.verified:
+                self._addresses.verified(arrival.origin, route)
 
 
-async def _awaited(fetching: Awaitable[None]) -> None:
-    await fetching
+def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Judged:
+    """All that is decided on the request alone. Raises `Refused`, and `KeyNeeded` before anything is verified."""
+    verifier, payload = route.verifier, arrival.payload
+    assert payload is not None
+    payload.sha256()
+    greeting = verifier.greet(request, payload, signed=False)
+    if greeting is not None:
+        return greeting
+    if request.method not in verifier.provider.methods:
+        raise Refused("not_a_handshake")
+    match = verifier.check(request, now)
+    if route.verified:
+        arrival.verified, arrival.secret_index = True, match.secret_index
+    greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
+    if greeting is not None:
+        return greeting
+    verified = verifier.identify(match, request, payload)
+    arrival.event, arrival.id = verified.event, verified.delivery_id
+    wanted = route.wanted
+    return verified, None if wanted is None else wanted.refusing(verified.event, request.headers, payload)
 
 
 def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
@@ -273,7 +276,7 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         webhook=route.name,
         provider=route.verifier.provider.name,
         body=arrival.body,
-        body_sha256=None if route.keep_body else arrival.body_sha256(),
+        body_sha256=arrival.body_sha256(),
         agent=route.agent,
         event=verified.event,
         provider_delivery_id=verified.delivery_id,

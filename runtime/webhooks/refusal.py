@@ -50,6 +50,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "invalid_form": Reason(400, "invalid_form", "the body is not the form this provider sends"),
         "duplicate_key": Reason(400, "duplicate_key", "the body has a key twice in one object"),
         "too_deep": Reason(400, "too_deep", "the body is nested too deeply"),
+        "too_complex": Reason(400, "too_complex", "the body has more parts than a filter may look at"),
         "not_a_handshake": Reason(
             400, "not_a_handshake", "by this method only the sender's own questions are answered, and this is none"
         ),

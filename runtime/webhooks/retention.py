@@ -18,11 +18,9 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from runtime.clock import Clock, milliseconds
 from runtime.database import Database, Unavailable, bulk
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
-from runtime.database.sealed import Seal
 from runtime.database.shrink import shrink
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import DONE, KEPT, QUEUED
-from runtime.webhooks.digests import COLUMNS, digest
 from runtime.webhooks.due import DATABASE_NOW
 from runtime.webhooks.listing import first_id
 from runtime.webhooks.slow_clock import SlowClock
@@ -46,6 +44,11 @@ that is set back by less. Whatever is older than a forgotten key is refused: see
 PRUNE_SECONDS = 600.0
 FULL_SECONDS = 5.0
 """How often room is looked for while deliveries are refused for want of it."""
+
+GIVE_WAY_SECONDS: Final = 1.0
+"""How long one transaction that makes room waits for deliveries to be stored, at most."""
+PRESSURE: Final = 16
+"""Pieces of work that wait for a transaction, from which on they come faster than they are stored."""
 
 KEYS_FROM: Final = "replay_keys_from"
 """The row of `meta` with the time (Unix milliseconds) before which replay keys may have been forgotten."""
@@ -127,6 +130,7 @@ class Retention:
         await self._measure()
         after = ""
         while self._space.used > self._space.keep:
+            await self._give_way()
             excess = self._space.used - self._space.keep
             freed, after = await self._database.transact(partial(self._drop, after=after, excess=excess))
             if not after:
@@ -134,6 +138,18 @@ class Retention:
             self._space.used -= freed
         await self._measure()
         self._say_full()
+
+    async def _give_way(self) -> None:
+        """Wait while deliveries come in faster than they are stored, but not for long, nor when so much is kept that
+        there may soon be no room for them."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + GIVE_WAY_SECONDS
+        while (  # noqa: ASYNC110 - looking now and then costs less than an event that every delivery would set
+            self._database.commits.pressure >= PRESSURE
+            and self._space.used < 2 * self._space.keep
+            and loop.time() < end
+        ):
+            await asyncio.sleep(0.02)
 
     async def _give_back(self) -> None:
         """Make a file that has become much too large shorter, a little at a time."""
@@ -149,7 +165,7 @@ class Retention:
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
         """Drop the oldest bodies of done and of kept deliveries behind `after`: the bytes that this frees, and the last
-        id; empty when there is none. The digest, which is had from a body while there is one, is written down."""
+        id; empty when there is none."""
         oldest = (
             select(bodies.c.delivery_id, func.length(bodies.c.body))
             .join(deliveries, deliveries.c.id == bodies.c.delivery_id)
@@ -159,21 +175,14 @@ class Retention:
         )
         wanted, freed = [], 0
         for delivery_id, size in connection.execute(oldest):
-            wanted.append((delivery_id,))
+            wanted.append(delivery_id)
             freed += size
             if freed >= min(excess, CHUNK_BYTES):
                 break
         if not wanted:
             return 0, ""
-        seal = Seal(self._database.master_key, bodies.c.body)
-        digests = [
-            (row[0], found)
-            for row in bulk.find(connection, bodies, ("delivery_id",), COLUMNS, wanted)
-            if (found := digest(seal, *row)) is not None
-        ]
-        bulk.update(connection, deliveries, ("id",), ("body_sha256",), digests)
-        bulk.delete(connection, bodies, "delivery_id", [row[0] for row in wanted])
-        return freed, wanted[-1][0]
+        bulk.delete(connection, bodies, "delivery_id", wanted)
+        return freed, wanted[-1]
 
     def _say_full(self) -> None:
         """Once, and once when it is over."""

@@ -19,6 +19,8 @@ class Match(NamedTuple):
     mac: bytes
     timestamp: int | None
     secret_index: int
+    key_url: str | None = None
+    """The URL that the request named for its key."""
 
 
 Check = Callable[[Request, float], Match]
@@ -29,15 +31,16 @@ class KeyNeeded(Exception):  # noqa: N818 - named for what the caller does next
     """The check needs the document at `url`, which `Request.keys` did not have: fetch it, then check again.
 
     `outdated`: the document is there, but does not hold the key that the request names. `configured`: the webhook's
-    owner wrote the URL, so it may lead to a private address; otherwise the request named it, and the scheme has made
-    sure that it is one of the sender's own.
+    owner wrote the URL, so it may lead to a private address. `named`: the request named the URL, and the scheme has
+    made sure that it is one of the sender's own.
     """
 
-    def __init__(self, url: str, *, outdated: bool = False, configured: bool = False) -> None:
+    def __init__(self, url: str, *, outdated: bool = False, configured: bool = False, named: bool = False) -> None:
         super().__init__(url)
         self.url = url
         self.outdated = outdated
         self.configured = configured
+        self.named = named
 
     @property
     def reason(self) -> str:

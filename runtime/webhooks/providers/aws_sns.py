@@ -14,15 +14,16 @@ import msgspec
 import structlog
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.options import Options
+from dslc.blocks.values import SINGLE, Form
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.certificate import holds, signing_key
 from runtime.webhooks.handshake import Greeting
 from runtime.webhooks.payload import Payload, decode_json
 from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.providers.jwt import Texts
+from runtime.webhooks.providers.jwt import listed
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import CannotSign, Check, Draft, KeyNeeded, Match
@@ -113,12 +114,12 @@ class SnsSignature:
             signature, url = _signature(message["Signature"]), _certificate_url(message.get("SigningCertURL"), host)
             document = request.keys(url)
             if document is None:
-                raise KeyNeeded(url)
+                raise KeyNeeded(url, named=True)
             if not holds(signing_key(document, now, _NAMES), signature, text):
                 raise Refused("signature_mismatch")
             time = read_time(message["Timestamp"], "rfc3339")
             check_fresh(time, now, self.tolerance)
-            return Match(hashlib.sha256(text).digest(), int(time), 0)
+            return Match(hashlib.sha256(text).digest(), int(time), 0, url)
 
         return verify
 
@@ -210,16 +211,14 @@ class Confirmation:
         return greet
 
 
-def _topic(text: str) -> str:
-    if not _TOPIC.fullmatch(text):
-        raise ValueError("not the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
-    return text
+_ARN = Form(_TOPIC.pattern, "the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
+Topics = Annotated[tuple[Annotated[str, _ARN], ...], BeforeValidator(listed), SINGLE]
 
 
-class SnsOptions(Group):
+class SnsOptions(Options):
     """Whose messages are taken."""
 
-    topic: Annotated[Texts, AfterValidator(lambda texts: tuple(map(_topic, texts)))] = Field(
+    topic: Topics = Field(
         description="The topic's ARN; or several. Messages of other topics are refused.",
         examples=[["arn:aws:sns:eu-central-1:123456789012:orders"]],
         min_length=1,

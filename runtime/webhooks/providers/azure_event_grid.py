@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
-from dslc.blocks import Relation
-from dslc.blocks.block import Group
+from dslc.blocks import HeaderName, Relation
+from dslc.blocks.options import Options
+from dslc.blocks.values import Form
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.cloud_events import Permission
 from runtime.webhooks.handshake import ByMethod, Greeting, safe_challenge
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.providers.custom import HeaderName
 from runtime.webhooks.providers.jwt import Texts
 from runtime.webhooks.request import Request
 from runtime.webhooks.token_scheme import Token
 
 _VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
-_TENANT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TENANT = Form("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "a tenant's id: a UUID in small letters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,35 +50,21 @@ class Validation:
         return greet
 
 
-def _tenant(text: str) -> str:
-    if not _TENANT.fullmatch(text):
-        raise ValueError("not a tenant's id: a UUID in small letters")
-    return text
-
-
-class EventGridOptions(Group):
+class EventGridOptions(Options):
     """How Event Grid says that it is you who subscribed: by a token, or by Microsoft Entra ID."""
 
     header: HeaderName = Field(
         "X-Webhook-Token",
         description="The delivery property (a secret one) that holds the token; of no use with `tenant`.",
     )
-    tenant: Annotated[
-        str | None, AfterValidator(lambda text: text and _tenant(text)), Relation(needs=("audience",))
-    ] = Field(
+    tenant: Annotated[str | None, _TENANT, Relation(needs=("audience",))] = Field(
         None,
         description="The Entra tenant whose tokens are taken; a webhook then has no `secret`.",
         examples=["0a1b2c3d-0000-4000-8000-000000000000"],
     )
     audience: Annotated[Texts, Relation(needs=("tenant",))] = Field(
-        (), description="The application id or URI that tokens are meant for.", examples=[["api://hooks"]]
+        (), min_length=1, description="The application id or URI that tokens are meant for.", examples=[["api://hooks"]]
     )
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if (self.tenant is None) != (not any(self.audience)):
-            raise ValueError("tenant and audience need one another")
-        return self
 
 
 def configure(row: Provider, options: EventGridOptions) -> Provider:

@@ -15,7 +15,14 @@ _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def escaped(body: bytes) -> bytes:
     """The body as Box signs it where names are not ASCII: escaped once more, as if it stood in a JSON string. A body
-    that is not UTF-8 is as it is."""
+    of ASCII alone, or one that is not UTF-8, is as it is.
+
+    So a signed body that is ASCII, and has both an escaped letter and a backslash, has a second form of the same MAC.
+    Nothing tells which of the two Box has sent. Who captured one that did not arrive could send the other, in which
+    some backslashes are fewer; once either has arrived, the MAC is known, and the other is refused as replayed.
+    """
+    if body.isascii():
+        return body
     try:
         text = body.decode()
     except UnicodeDecodeError:

@@ -2,105 +2,70 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from dslc.blocks import Duration, Relation
-from dslc.blocks.block import Group
+from dslc.blocks import As, Duration, HeaderName, Relation
+from dslc.blocks.options import Options
+from dslc.blocks.template import read_template
+from dslc.blocks.values import Form
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.payload import json_or_form
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.signature_header import Prefixed
 from runtime.webhooks.template import Template
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-_FIELDS = {"timestamp", "id", "body"}
+Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII that does not begin with a space")]
+OneHeader = Annotated[HeaderName, Relation(distinct=True)]
+"""A header that no other option names."""
 
-
-def _header_name(name: str) -> str:
-    if not _TOKEN.fullmatch(name):
-        raise ValueError("not a header's name (RFC 9110 section 5.6.2)")
-    return name
-
-
-def valid_prefix(prefix: str) -> str:
-    if not (prefix.isascii() and prefix.isprintable()) or prefix != prefix.lstrip():
-        raise ValueError("a prefix is printable ASCII and does not begin with a space")
-    return prefix
+_PARTS = ("timestamp", "id", "body")
 
 
 def _payload(payload: str) -> str:
-    fields = set(Template(payload).fields)
-    if fields - _FIELDS:
-        raise ValueError(
-            f"{{{min(fields - _FIELDS)}}} can't stand here; what can is {{timestamp}}, {{id}} and {{body}}"
-        )
+    read_template(payload, _PARTS)
     return payload
 
 
-HeaderName = Annotated[str, AfterValidator(_header_name)]
-
-
-class CustomOptions(Group):
+class CustomOptions(Options):
     """How the sender signs: an HMAC in a header."""
 
-    header: HeaderName = Field("X-Signature-256", description="The header that holds the signature.")
-    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(
-        "", description="What stands before the signature in its header.", examples=["sha256="]
-    )
+    header: OneHeader = Field("X-Signature-256", description="The header that holds the signature.")
+    prefix: Prefix = Field("", description="What stands before the signature in its header.", examples=["sha256="])
     encoding: Literal["hex", "base64"] = Field("hex", description="How the signature is written; hex is lower case.")
     algorithm: Literal["sha256", "sha512", "sha1"] = Field(
         "sha256", description="The hash under the HMAC; `sha1` only for a sender that has nothing else."
     )
-    payload: Annotated[str, AfterValidator(_payload)] = Field(
+    payload: Annotated[str, AfterValidator(_payload), As("template", choices=_PARTS)] = Field(
         "{body}",
         description="What is signed: a template over `{timestamp}`, `{id}` and `{body}`.",
         examples=["{timestamp}.{body}"],
     )
-    timestamp_header: HeaderName | None = Field(
+    timestamp_header: Annotated[
+        HeaderName | None, Relation(needs=("payload",), distinct=True, fills="timestamp", signed_only=True)
+    ] = Field(
         None,
         description="The header that holds the Unix time in seconds; `payload` must sign it.",
         examples=["X-Timestamp"],
     )
-    id_header: HeaderName | None = Field(
+    id_header: Annotated[HeaderName | None, Relation(distinct=True, fills="id")] = Field(
         None,
         description="The header that holds the delivery's id; a repeated id is not delivered again.",
         examples=["X-Delivery-Id"],
     )
-    event_header: HeaderName | None = Field(
+    event_header: OneHeader | None = Field(
         None, description="The header that holds the event's type.", examples=["X-Event"]
     )
     tolerance: Annotated[Duration | None, Relation(needs=("timestamp_header",))] = Field(
         None,
-        description="How far the timestamp may be from now, either way: at most 1d, and 5m unless set.",
+        ge=timedelta(seconds=1),
+        le=timedelta(days=1),
+        description="How far the timestamp may be from now, either way; 5m unless set.",
         examples=[timedelta(minutes=5)],
     )
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        fields = Template(self.payload).fields
-        if "timestamp" in fields and self.timestamp_header is None:
-            raise ValueError("payload signs {timestamp}: say in timestamp_header which header holds it")
-        if "timestamp" not in fields and self.timestamp_header is not None:
-            raise ValueError("payload must sign {timestamp}, or timestamp_header proves nothing")
-        if "id" in fields and self.id_header is None:
-            raise ValueError("payload signs {id}: say in id_header which header holds it")
-        if self.tolerance is not None and self.timestamp_header is None:
-            raise ValueError("tolerance needs a timestamp_header")
-        if self.tolerance is not None and not timedelta(0) < self.tolerance <= timedelta(days=1):
-            raise ValueError("tolerance is more than nothing and at most 1d")
-        names = [
-            name.lower()
-            for name in (self.header, self.timestamp_header, self.id_header, self.event_header)
-            if name is not None
-        ]
-        if len(set(names)) < len(names):
-            raise ValueError("two of the headers have the same name")
-        return self
 
 
 def configure(row: Provider, options: CustomOptions) -> Provider:

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from dslc.blocks.block import Group
-from dslc.blocks.values import Url
+from dslc.blocks import Relation
+from dslc.blocks.options import Options
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.providers.jwt import Algorithms, agree
+from runtime.webhooks.providers.jwt import PUBLIC, Algorithms, JwksUrl
 
 _SCHEME = Jwt(
     header="X-FusionAuth-Signature-JWT", algorithms=("HS256",), expires=False, body_claim="request_body_sha256"
 )
 
 
-class FusionAuthOptions(Group):
+class FusionAuthOptions(Options):
     """The signing key that the webhook was given."""
 
     algorithms: Algorithms = Field(
         ("HS256",), description="What the key signs with: one or several, all of one family.", examples=[["RS256"]]
     )
-    jwks_url: Url | None = Field(
+    # HMAC is the default, and nobody publishes such a key.
+    jwks_url: Annotated[JwksUrl | None, Relation(needs=("algorithms",), refuses=PUBLIC.refuses)] = Field(
         None,
         description="Where FusionAuth publishes its public keys, by https; a webhook then has no `secret`.",
         examples=["https://auth.example.org/.well-known/jwks.json"],
     )
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        agree(self.algorithms, self.jwks_url)
-        return self
 
 
 def configure(row: Provider, options: FusionAuthOptions) -> Provider:

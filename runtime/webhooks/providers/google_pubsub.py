@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.options import Options
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.providers.jwt import Texts
@@ -20,10 +20,11 @@ _SCHEME = Jwt(
 )
 
 
-class PubSubOptions(Group):
+class PubSubOptions(Options):
     """Whose tokens are taken. Both are needed: Google gives everybody tokens, each for the audience one asks for."""
 
     audience: Texts = Field(
+        min_length=1,
         description="The subscription's audience; the push endpoint's URL unless one was set.",
         examples=[["https://example.org/hooks/pubsub"]],
     )
@@ -35,9 +36,7 @@ class PubSubOptions(Group):
 
 
 def configure(row: Provider, options: PubSubOptions) -> Provider:
-    """The row for the tokens that `options` describe. Raises ValueError for an empty audience."""
-    if not options.audience or not all(options.audience):
-        raise ValueError("provider google-pubsub: audience is empty")
+    """The row for the tokens that `options` describe."""
     claims = (("email", options.service_account), ("email_verified", True))
     return replace(row, scheme=replace(_SCHEME, audience=options.audience, claims=claims))
 

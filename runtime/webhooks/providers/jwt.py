@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from dslc.blocks import Duration
-from dslc.blocks.block import Group
-from dslc.blocks.values import SINGLE, Url
-from runtime.webhooks.jwt_keys import check_family
+from dslc.blocks import Duration, Relation
+from dslc.blocks.options import Options
+from dslc.blocks.values import SINGLE, Form, Url
+from runtime.webhooks.jwt_keys import FAMILIES
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.payload import json_or_form
 from runtime.webhooks.provider import Provider
-from runtime.webhooks.providers.custom import HeaderName
+from runtime.webhooks.providers.custom import OneHeader
 
 Algorithm = Literal[
     "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Algorithms = Annotated[tuple[Algorithm, ...], BeforeValidator(_listed), SINGLE]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), SINGLE]
+Algorithms = Annotated[
+    tuple[Algorithm, ...], BeforeValidator(listed), SINGLE, Relation(families=FAMILIES), Field(min_length=1)
+]
+Texts = Annotated[
+    tuple[Annotated[str, Form(r"(?s:.+)", "a text of at least one character")], ...], BeforeValidator(listed), SINGLE
+]
+JwksUrl = Annotated[
+    Url,
+    # Whoever stands between could else put in keys of his own.
+    Form(r"https://.*", "an https URL: whoever stands between could put in keys of his own"),
+]
+PUBLIC = Relation(refuses=(("algorithms", FAMILIES[0]),))
+"""Of where keys are published: none of them is a key for HMAC."""
 
 
-def agree(algorithms: tuple[str, ...], jwks_url: str | None) -> None:
-    """Raise ValueError unless these go together."""
-    check_family(algorithms)
-    if jwks_url is None:
-        return
-    if not jwks_url.startswith("https://"):
-        raise ValueError("jwks_url begins with https://: whoever stands between could else put in keys of his own")
-    if algorithms[0].startswith("HS"):
-        raise ValueError("keys at jwks_url are public, and no keys for HS256, HS384 or HS512")
-
-
-class JwtOptions(Group):
+class JwtOptions(Options):
     """Whose tokens are taken, and what they must say."""
 
-    header: HeaderName = Field(
+    header: OneHeader = Field(
         "Authorization", description="The header that holds the token: behind `Bearer ` in `Authorization`, else alone."
     )
     algorithms: Algorithms = Field(
@@ -56,15 +56,17 @@ class JwtOptions(Group):
     issuer: Texts = Field(
         (), description="Who issues tokens; one must be named.", examples=[["https://id.example.org"]]
     )
-    jwks_url: Url | None = Field(
+    jwks_url: Annotated[JwksUrl | None, PUBLIC] = Field(
         None,
         description="Where the sender publishes its keys (a JWK set, by https); a webhook then has no `secret`.",
         examples=["https://id.example.org/.well-known/jwks.json"],
     )
-    leeway: Duration = Field(timedelta(0), description="How far the clocks may be apart: at most 5m.")
+    leeway: Duration = Field(timedelta(0), le=timedelta(minutes=5), description="How far the clocks may be apart.")
     max_age: Duration | None = Field(
         None,
-        description="How far a token's `iat` may be from now: at most 1d. A token is then taken once for each body, "
+        ge=timedelta(seconds=1),
+        le=timedelta(days=1),
+        description="How far a token's `iat` may be from now. A token is then taken once for each body, "
         "and needs no `exp`.",
         examples=[timedelta(minutes=5)],
     )
@@ -74,23 +76,14 @@ class JwtOptions(Group):
         "body.",
         examples=["request_body_sha256"],
     )
-    event_header: HeaderName | None = Field(
+    event_header: OneHeader | None = Field(
         None, description="The header that holds the event's type.", examples=["X-Event"]
     )
-    id_header: HeaderName | None = Field(
+    id_header: OneHeader | None = Field(
         None,
         description="The header that holds the delivery's id; a repeated id is not delivered again.",
         examples=["X-Delivery-Id"],
     )
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        agree(self.algorithms, self.jwks_url)
-        if self.leeway > timedelta(minutes=5):
-            raise ValueError("leeway is at most 5m")
-        if self.max_age is not None and not timedelta(0) < self.max_age <= timedelta(days=1):
-            raise ValueError("max_age is more than nothing and at most 1d")
-        return self
 
 
 def configure(row: Provider, options: JwtOptions) -> Provider:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks import HeaderName
+from dslc.blocks.options import Options
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Greeting
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.providers.custom import HeaderName
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
 from runtime.webhooks.token_scheme import Token
@@ -44,7 +44,7 @@ class Verification:
         return greet
 
 
-class OktaOptions(Group):
+class OktaOptions(Options):
     """Where Okta puts the secret."""
 
     header: HeaderName = Field("Authorization", description="The authentication field of the event hook.")

@@ -13,9 +13,10 @@ from typing import Annotated
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.options import Options
+from dslc.blocks.values import Form
 from runtime.webhooks.certificate import holds, signing_key
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.provider import Fact, Provider
@@ -68,12 +69,12 @@ class PayPalSignature:
             sent = read_time(time, "rfc3339")
             document = request.keys(url[0])
             if document is None:
-                raise KeyNeeded(url[0])
+                raise KeyNeeded(url[0], named=True)
             text = self._text(identity, time, request.body)
             if not holds(signing_key(document, now, _NAMES), signature, text):
                 raise Refused("signature_mismatch")
             check_fresh(sent, now, self.tolerance)
-            return Match(hashlib.sha256(text).digest(), int(sent), 0)
+            return Match(hashlib.sha256(text).digest(), int(sent), 0, url[0])
 
         return verify
 
@@ -116,18 +117,12 @@ def _signature(text: str) -> bytes:
     return raw
 
 
-def _webhook_id(text: str) -> str:
-    if not _ID.fullmatch(text):
-        raise ValueError("a webhook's id is letters and digits, such as 8PT597110X687430LKGECATA")
-    return text
-
-
-class PayPalOptions(Group):
+class PayPalOptions(Options):
     """The webhook that deliveries are for: its id is signed with each."""
 
-    webhook_id: Annotated[str, AfterValidator(_webhook_id)] = Field(
-        description="The id that PayPal gave to the webhook.", examples=["8PT597110X687430LKGECATA"]
-    )
+    webhook_id: Annotated[
+        str, Form(_ID.pattern, "a webhook's id: letters and digits, such as 8PT597110X687430LKGECATA")
+    ] = Field(description="The id that PayPal gave to the webhook.", examples=["8PT597110X687430LKGECATA"])
     sandbox: bool = Field(False, description="Whether it is a webhook of PayPal's sandbox.", examples=[True])
 
 

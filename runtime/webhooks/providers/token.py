@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from dslc.blocks.block import Group
+from dslc.blocks.options import Options
 from runtime.webhooks.payload import json_or_form
 from runtime.webhooks.provider import Provider
-from runtime.webhooks.providers.custom import HeaderName, valid_prefix
+from runtime.webhooks.providers.custom import OneHeader, Prefix
 from runtime.webhooks.token_scheme import Token
 
 
-class TokenOptions(Group):
+class TokenOptions(Options):
     """Where the token stands: always in a header. One in the URL would stand in every log on its way."""
 
-    header: HeaderName = Field("X-Webhook-Token", description="The header that holds the token.")
-    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(
-        "", description="What stands before the token in its header.", examples=["Bearer "]
-    )
-    id_header: HeaderName | None = Field(
+    header: OneHeader = Field("X-Webhook-Token", description="The header that holds the token.")
+    prefix: Prefix = Field("", description="What stands before the token in its header.", examples=["Bearer "])
+    id_header: OneHeader | None = Field(
         None,
         description="The header that holds the delivery's id; a repeated id is not delivered again.",
         examples=["X-Delivery-Id"],
     )
-    event_header: HeaderName | None = Field(
+    event_header: OneHeader | None = Field(
         None, description="The header that holds the event's type.", examples=["X-Event"]
     )
 

@@ -1,0 +1,64 @@
+"""Deleting what a removed user left: in every memory, in their indexes, and in the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import structlog
+
+from runtime.errors import SymbiontError
+from runtime.identity.belongings import delete_rows
+from runtime.memory import FsyncFailed
+from runtime.memory.collection.rows import holds
+from runtime.tools.collection_access import STORE
+from runtime.tools.context import House
+from runtime.tools.counts import COUNTS
+
+log = structlog.get_logger("symbiont.users")
+
+
+@dataclass
+class Erased:
+    """What was deleted: items by memory, rows by table. `problems`: what could not be. `running`: an agent still works
+    on a delivery of the user, whose rows are left."""
+
+    items: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    running: bool = False
+
+
+async def erase(house: House, user_id: str) -> Erased:
+    """Delete everything of a user who is not there any more. What stands in the way of a part is among the problems,
+    and the rest is deleted. May be cut off, and done again.
+
+    A memory that the program does not declare is not open: the rows of one that is rows go all the same, its files
+    stay as they are. Nobody else ever has this id.
+    """
+    done = Erased()
+    if STORE not in house.memories and await holds(house.database, STORE):
+        # It is opened when it is first asked for; its index holds texts too.
+        await house.collection_memory()
+    for name, memory in sorted(house.memories.items()):
+        try:
+            count, problems = await memory.forget_user(user_id)
+        except FsyncFailed:
+            raise
+        except SymbiontError as error:
+            done.problems.append(f"memory {name}: {error.line()}")
+            continue
+        done.problems += [f"index of {name}: {problem}" for problem in problems]
+        remote = memory.block.store.options.get("remote")
+        if count:
+            done.items[name] = count
+            log.info("items of a removed user were deleted", user_id=user_id, memory=name, items=count)
+            if remote is not None:
+                log.warning("copies of records stay at the remote", memory=name, remote=remote.name)
+    if house.audit is not None:
+        await house.audit.flush()
+    try:
+        done.rows, done.running = await delete_rows(house.database, user_id)
+    except SymbiontError as error:
+        done.problems.append(f"database: {error.line()}")
+    COUNTS.pop(user_id, None)
+    return done
