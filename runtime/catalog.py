@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -16,6 +16,7 @@ from runtime.models import MODELS
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
+from runtime.tools import TOOLS
 from runtime.webhooks import PROVIDERS
 
 VERSION = 1
@@ -32,13 +33,26 @@ def catalog() -> dict[str, Any]:
         "index": INDEXES,
         "embedding": EMBEDDINGS,
         "model": MODELS,
-        "tool": {},
+        "tool": {name: _Tool(name, tool.annotations.title, _first(tool.doc)) for name, tool in TOOLS.items()},
     }
     return {
         "version": VERSION,
         "kinds": {kind: _settings(model) for kind, model in dslc.blocks.TABLE.items()},
         "families": {name: [_row(rows[key]) for key in sorted(rows)] for name, rows in families.items()},
     }
+
+
+class _Tool(NamedTuple):
+    """What a program may know of a tool."""
+
+    name: str
+    title: str
+    doc: str
+
+
+def _first(doc: str) -> str:
+    """The first paragraph, as one line."""
+    return " ".join(doc.partition("\n\n")[0].split())
 
 
 def _row(row: Any) -> dict[str, Any]:
@@ -53,7 +67,7 @@ def _row(row: Any) -> dict[str, Any]:
         "signed": None if signed is None else list(signed),
         "signed_by": getattr(row, "signed_by", None),
         **_events(row),
-        **({"files": row.files} if isinstance(row, StoreRow) else {}),
+        **({"files": row.files, "expires": row.expires} if isinstance(row, StoreRow) else {}),
         "options": [] if options is None else _settings(options),
     }
 

@@ -14,8 +14,10 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import click
+
 from runtime.cli.wording import error_of
-from runtime.daemon.root import Owned, Root, locate, named, own
+from runtime.daemon.root import PROGRAM_FILE, ROOT_HEADER, Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +30,10 @@ LINES = "application/x-ndjson"
 """What an answer is that tells on the way how far it is: see `runtime.daemon.streamed`."""
 
 TIMEOUT_SECONDS = 30
-# How long a command waits for another one that works on the same root.
-OWN_SECONDS = 30
 # How long a daemon that owns the root and does not listen may take to begin, or to be gone.
 BETWEEN_SECONDS = 3
+MISDIRECTED = 421
+"""What the process of another root answers (RFC 9110 section 15.5.20); it has done nothing."""
 
 
 class _Lost(Exception):  # noqa: N818
@@ -55,10 +57,11 @@ def find_root(explicit: Path | None) -> Root:
     """The root of the command, or UsageError saying how to get one."""
     root = locate(Path.cwd(), os.environ, explicit)
     if root is None:
-        where = named(os.environ, explicit) or Path.cwd()
-        raise UsageError(
-            f"no root here: {where} holds no .symbi folder", hint="start one with `symbi up`, or name it with --root"
-        )
+        asked = named(os.environ, explicit)
+        hint = "start one with `symbi up`, or name it with --root"
+        if asked is not None:
+            hint = f"`symbi up --root {asked}` makes one there, and so does `symbi mcp --root {asked}`"
+        raise UsageError(f"no root here: {asked or Path.cwd()} holds no .symbi folder", hint=hint)
     return root
 
 
@@ -136,6 +139,14 @@ def call(
         return reach.ask(name, parameters, null=null, progress=progress)
 
 
+def user_name(reach: Reach, user_id: str) -> str:
+    """What people call the user with this id; `id:ID`, which commands take, of one who is not there any more."""
+    if user_id == "owner":
+        return user_id
+    known = {row["id"]: str(row["user"]) for row in reach.ask("users.list")["users"]}
+    return known.get(user_id, f"id:{user_id}")
+
+
 def call_daemon(root: Root, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Like `call`, for what only a running daemon can do."""
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
@@ -150,9 +161,9 @@ def _ask_daemon(
 ) -> dict[str, Any] | None:
     """The daemon's answer; None when there is none, or it went away from what may be done twice: then it is to be done
     again. Raises SymbiontError when it went away from what may not be."""
-    address = root.read("daemon.json").get("socket")
+    address = root.socket()
     try:
-        return _ask(str(address), name, parameters, progress) if address else None
+        return _ask(address, root.identity, name, parameters, progress) if address else None
     except _Lost as lost:
         from runtime.api.facts import may_be_repeated
 
@@ -164,9 +175,11 @@ def _ask_daemon(
         ) from None
 
 
-def _ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any] | None:
-    """The daemon's answer, or None when no daemon listens at `address` (it was killed, or is not up yet): nothing was
-    done then. Raises _Lost when it went away after it may have been told what to do; SymbiontError."""
+def _ask(
+    address: str, identity: str, name: str, parameters: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any] | None:
+    """The daemon's answer, or None when no daemon of this root listens at `address` (it was killed, or is not up yet):
+    nothing was done then. Raises _Lost when it went away after it may have been told what to do; SymbiontError."""
     connection = _SocketConnection(address)
     try:
         try:
@@ -175,9 +188,14 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progr
             return None
         except OSError as error:
             raise SymbiontError(f"the daemon's admin socket {address} cannot be used: {error}") from None
-        failed, status, answer = _exchange(connection, name, parameters, progress)
+        headers = {"Content-Type": "application/json", ROOT_HEADER: identity}
+        if progress is not None:
+            headers["Accept"] = LINES
+        failed, status, answer = _exchange(connection, name, parameters, headers, progress)
     finally:
         connection.close()
+    if status == MISDIRECTED:
+        return None
     if failed:
         raise error_of(answer.get("error", {}), f"the daemon answered {status}")
     assert isinstance(answer, dict)
@@ -185,16 +203,21 @@ def _ask(address: str, name: str, parameters: Mapping[str, Any], progress: Progr
 
 
 def _exchange(
-    connection: _SocketConnection, name: str, parameters: Mapping[str, Any], progress: Progress | None
+    connection: _SocketConnection,
+    name: str,
+    parameters: Mapping[str, Any],
+    headers: Mapping[str, str],
+    progress: Progress | None,
 ) -> tuple[bool, int, Any]:
     """Whether it failed, the status, and what was answered. Raises _Lost, SymbiontError."""
-    headers = {"Content-Type": "application/json"} | ({"Accept": LINES} if progress else {})
     body = json.dumps(dict(parameters))
     try:
         # One that is refused is answered before all of it was taken.
         with suppress(BrokenPipeError, ConnectionResetError):
-            connection.request("POST", f"/v1/{name}", body, headers)
+            connection.request("POST", f"/v1/{name}", body, dict(headers))
         response = connection.getresponse()
+        if response.headers.get(ROOT_HEADER) != headers[ROOT_HEADER]:
+            return True, MISDIRECTED, {}
         if response.headers.get("Content-Type") == LINES:
             failed, answer = _follow(response, progress or (lambda *_: None))
         else:
@@ -229,7 +252,7 @@ def _owning(root: Root, name: str) -> Iterator[Answering]:
     import runtime.daemon.house  # noqa: F401
     from runtime.api.facts import looks_at_indexes
 
-    with own(root, seconds=OWN_SECONDS), asyncio.Runner() as runner:
+    with own(root), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
             house = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
@@ -248,11 +271,13 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     # That an index was damaged, and is made anew, nobody else tells.
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})
-    last = root.read("program.json").get("database")
+    last = root.read(PROGRAM_FILE).get("database")
     if settings.database is None and str(last).startswith("postgresql:"):
         # Its URL may hold a password and is kept nowhere; the file in the root would answer with other secrets.
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
     house = await stack.enter_async_context(House.open(root, settings))
+    if house.database.upgraded:
+        click.echo(f"symbi: {house.database.upgraded}", err=True)
     await house.load_last_program(searching=searching)
     return house
 

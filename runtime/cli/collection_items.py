@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runtime.cli.client import Reach, call, find_root
+from runtime.cli.client import Reach, find_root, user_name
 from runtime.cli.collection_options import TYPES
+from runtime.cli.forgetting import forget_each, quoted
 from runtime.cli.input import text_or_input
-from runtime.cli.output import ask, counted, json_option, local, print_json, printable, root_option
+from runtime.cli.output import ask, counted, json_option, local, one_line, print_json, printable, root_option
 from runtime.cli.progress import unwatched
 from runtime.errors import UsageError
-
-_SHOWN = 60
-"""Characters of an item's text by which a person knows it."""
 
 
 @click.command(short_help="Show one item, and how it came to be.")
@@ -26,31 +23,34 @@ _SHOWN = 60
 @json_option
 def get(memory_id: str, root: Path | None, as_json: bool) -> None:
     """Show the item with this ID: `symbi collection search` says the ids of what it finds."""
-    answer = call(find_root(root), "get", {"memory_id": memory_id}, progress=unwatched)
+    with Reach(find_root(root)) as reach:
+        answer = reach.ask("get", {"memory_id": memory_id}, progress=unwatched)
+        user = user_name(reach, answer["user_id"])
     if as_json:
         print_json(answer)
     else:
-        _print(answer)
+        _print(answer, user)
 
 
-def _print(item: Mapping[str, Any]) -> None:
+def _print(item: Mapping[str, Any], user: str) -> None:
     said = item["provenance"]
     rows = [
         ("id", item["memory_id"]),
         ("collection", item["collection"]),
         ("type", item["memory_type"]),
         ("when", local(item["timestamp"])),
-        ("user", item["user_id"]),
+        ("user", user),
         ("project", item["project_id"]),
         ("tags", " ".join(item["tags"])),
         ("source", item["source_uri"]),
+        *(("also from", source) for source in item["other_sources"]),
         *((name.replace("_", " "), value) for name, value in said.items() if name != "sources"),
         *(("evidence", source) for source in said["sources"]),
         *(("made of", source) for source in item["source_memory_ids"]),
     ]
     for name, value in rows:
         if value not in {None, ""}:
-            click.echo(f"{click.style(f'{name:<11}', bold=True)} {printable(str(value))}")
+            click.echo(f"{click.style(f'{name:<11}', bold=True)} {one_line(str(value))}")
     click.echo()
     click.echo(printable(item["text"]))
 
@@ -87,11 +87,13 @@ def update(
         raise UsageError(
             "there is nothing to change", hint="give TEXT, --tag, --no-tags, --project, --type, --source-uri"
         )
-    answer = call(find_root(root), "update", {"memory_id": memory_id, "text": said, **about}, progress=unwatched)
+    with Reach(find_root(root)) as reach:
+        answer = reach.ask("update", {"memory_id": memory_id, "text": said, **about}, progress=unwatched)
+        user = user_name(reach, answer["user_id"])
     if as_json:
         print_json(answer)
     else:
-        _print(answer)
+        _print(answer, user)
 
 
 @click.command(short_help="Forget items for good.")
@@ -104,26 +106,10 @@ def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bo
 
     One that is not there is named, and the others are forgotten; the exit code is 1 then.
     """
-    done: list[dict[str, Any]] = []
-    failed: list[dict[str, str]] = []
     with Reach(find_root(root)) as reach:
         if not yes:
             _confirm(reach, memory_id)
-        for each in dict.fromkeys(memory_id):
-            try:
-                done.append(reach.ask("forget", {"memory_id": each}, progress=unwatched))
-            except UsageError as error:
-                if len(memory_id) == 1:
-                    raise
-                failed.append({"memory_id": each, "message": error.line()})
-    if as_json:
-        print_json({"forgotten": done, "failed": failed})
-    else:
-        for refused in failed:
-            click.secho(printable(refused["message"]), fg="red", err=True)
-        click.echo(f"forgot {counted(len(done), 'item')}")
-    if failed:
-        sys.exit(1)
+        forget_each(reach, "forget", memory_id, as_json=as_json)
 
 
 def _confirm(reach: Reach, memory_ids: tuple[str, ...]) -> None:
@@ -132,6 +118,4 @@ def _confirm(reach: Reach, memory_ids: tuple[str, ...]) -> None:
         ask(f"Forget {counted(len(memory_ids), 'item')}?", undone="nothing was forgotten")
         return
     item = reach.ask("get", {"memory_id": memory_ids[0]}, progress=unwatched)
-    text = " ".join(item["text"].split())
-    told = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    ask(f"Forget “{printable(told)}” of the collection {item['collection']}?", undone="nothing was forgotten")
+    ask(f"Forget {quoted(item)} of the collection {item['collection']}?", undone="nothing was forgotten")

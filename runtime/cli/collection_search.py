@@ -10,10 +10,10 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.collection_options import collection_option, now, time_range, wanted_options
+from runtime.cli.hits import print_hit, threshold_option
 from runtime.cli.input import text_or_input
-from runtime.cli.output import counted, json_option, local, print_json, printable, root_option
-from runtime.cli.passage import print_passage
-from runtime.cli.progress import shown_progress, unwatched
+from runtime.cli.output import counted, json_option, local, one_line, print_json, printable, root_option
+from runtime.cli.progress import shown_progress
 
 
 @click.command(short_help="Find what a collection has, by meaning and by words.")
@@ -25,7 +25,7 @@ from runtime.cli.progress import shown_progress, unwatched
 @click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
 @click.option("--until", metavar="7d|DATE", help="Not newer than this.")
 @click.option("--source-uri", metavar="URI", help="Only from there.")
-@click.option("--threshold", "score_threshold", type=float, metavar="SCORE", help="Only with this score or more.")
+@threshold_option
 @click.option(
     "--context", "as_context", is_flag=True, help="Print the hits as numbered lines, to be put into a prompt."
 )
@@ -47,7 +47,8 @@ def search(
     query = text_or_input(query_text, "QUERY")
     within = time_range(since, until)
     asked = {**wanted, "query_text": query, "tags": list(tags), "tags_all": list(tags_all), "time_range": within}
-    answer = call(find_root(root), "search", asked, progress=unwatched)
+    with shown_progress("searching", at_once=False) as progress:
+        answer = call(find_root(root), "search", asked, progress=progress)
     if as_json:
         print_json(answer)
         return
@@ -59,14 +60,14 @@ def search(
     else:
         click.echo("Nothing was found.")
     for note in answer["notes"]:
-        click.secho(printable(f"note: {note}"), fg="yellow", err=True)
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
 
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str) -> None:
     head = [f"{rank:>2}", f"{hit['score']:.3f}", local(hit["timestamp"])[:16], hit["memory_type"]]
-    told = click.style(printable("  ".join([*head, *(f"#{tag}" for tag in hit["tags"])])), bold=True)
-    click.echo("  ".join([told, *([printable(hit["source_uri"])] if hit["source_uri"] else []), hit["memory_id"]]))
-    print_passage(hit["text"], query)
+    head += [f"#{tag}" for tag in hit["tags"]]
+    where = [*filter(None, [hit["source_uri"]]), hit["memory_id"]]
+    print_hit(head, where, hit["text"], query)
 
 
 @click.command(short_help="Keep a summary of what happened in a time.")
@@ -106,4 +107,4 @@ def summarize(
     click.echo(f"made of {counted(len(answer['source_memory_ids']), 'item')} ({by}), kept as", err=True)
     click.echo(answer["upserted_memory_id"], err=True)
     for note in answer.get("notes", ()):
-        click.secho(printable(f"note: {note}"), fg="yellow", err=True)
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)

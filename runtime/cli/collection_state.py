@@ -10,7 +10,7 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.collection_options import collection_option
-from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
 from runtime.cli.progress import unwatched
 
 _TAGS = 8
@@ -82,9 +82,9 @@ def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
         print_json(answer)
         return
     for each in answer["collections"]:
-        click.secho(printable(f"{each['name']} in the memory {each['memory']}"), bold=True)
+        click.secho(one_line(f"{each['name']} in the memory {each['memory']}"), bold=True)
         for line in _counts(each):
-            click.echo(f"    {printable(line)}")
+            click.echo(f"    {one_line(line)}")
     rows = [(name, f"{each['calls']:,}", f"{each['failures']:,}") for name, each in sorted(answer["tools"].items())]
     if rows:
         click.echo()
@@ -109,4 +109,4 @@ def _counts(each: Mapping[str, Any]) -> Iterator[str]:
 
 def _print_notes(answer: Mapping[str, Any]) -> None:
     for note in answer["notes"]:
-        click.secho(printable(f"note: {note}"), fg="yellow", err=True)
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 
-from runtime.daemon.root import DAEMON_FILE, Owned, Root
+from runtime.daemon.root import Owned, Root
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
 from runtime.mcp.aside import Aside
@@ -37,8 +37,9 @@ _CHEAPEST: Final = "symbiont://memory-types"
 class Neighbour:
     """`Backend` over the admin socket of the process that owns the root."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, identity: str) -> None:
         self.address = address
+        self.identity = identity
 
     def may(self, _scope: Scope) -> bool:
         """See `Backend`: whoever may use the socket may do everything."""
@@ -46,11 +47,11 @@ class Neighbour:
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
         """See `Backend`. Raises Gone too, as `read` does."""
-        return _answer(await ask(self.address, name, arguments, progress))
+        return _answer(await ask(self.address, self.identity, name, arguments, progress))
 
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
-        return _answer((await ask(self.address, "resource_read", {"uri": uri}))["content"])
+        return _answer((await ask(self.address, self.identity, "resource_read", {"uri": uri}))["content"])
 
     def repeatable(self, name: str) -> bool:
         """Whether a tool may be called again when nobody knows whether it was."""
@@ -119,12 +120,12 @@ class Either:
         return await work(self._own)
 
     def _look(self) -> Neighbour | None:
-        """The owner that the root names, whether it lives or not."""
-        address = self._root.read(DAEMON_FILE).get("socket")
-        if not isinstance(address, str):
+        """The owner that the root names, when it has one."""
+        address = self._root.socket()
+        if address is None:
             return None
         if self._neighbour is None or self._neighbour.address != address:
-            self._neighbour = Neighbour(address)
+            self._neighbour = Neighbour(address, self._root.identity)
         return self._neighbour
 
     async def _take(self) -> bool:

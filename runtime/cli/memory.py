@@ -21,6 +21,8 @@ class _Commands(LateGroup):
             "inspect": "runtime.cli.memory_read:inspect",
             "stats": "runtime.cli.memory_read:stats",
             "write": "runtime.cli.memory_write:write",
+            "edit": "runtime.cli.memory_edit:edit",
+            "forget": "runtime.cli.memory_edit:forget",
             "compact": "runtime.cli.memory_upkeep:compact",
             "purge": "runtime.cli.memory_upkeep:purge",
             "reindex": "runtime.cli.memory_upkeep:reindex",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from runtime.cli.output import local, printable
+from runtime.cli.output import local, one_line, printable
 
 _KINDS = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
 _FIELDS = ("author", "session_id", "task", "confidence", "risk_tier", "git_commit")
@@ -34,8 +34,8 @@ def told(problem: Mapping[str, Any]) -> str:
     return message if file in message else f"{file}: {message}"
 
 
-def print_item(item: Mapping[str, Any], place: str | None) -> None:
-    """Everything that is known of an item, then its text."""
+def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
+    """Everything that is known of an item, then its text. `user`: the name of whose it is."""
     said = item["provenance"]
     rows = [
         ("id", item["memory_id"]),
@@ -43,10 +43,11 @@ def print_item(item: Mapping[str, Any], place: str | None) -> None:
         ("memory", item["memory"]),
         ("type", kind_of(item)),
         ("when", local(item["timestamp"])),
-        ("user", item["user_id"]),
+        ("user", user),
         ("project", item["project_id"]),
         ("tags", " ".join(item["tags"])),
         ("source", item["source_uri"]),
+        *(("also from", source) for source in item["other_sources"]),
         *((name.replace("_", " "), said[name]) for name in _FIELDS),
         *(("evidence", source) for source in said["sources"]),
         *(("made of", source) for source in item["source_memory_ids"]),
@@ -54,6 +55,6 @@ def print_item(item: Mapping[str, Any], place: str | None) -> None:
     ]
     for name, value in rows:
         if value not in {None, ""}:
-            click.echo(f"{click.style(f'{name:<11}', bold=True)} {printable(str(value))}")
+            click.echo(f"{click.style(f'{name:<11}', bold=True)} {one_line(str(value))}")
     click.echo()
     click.echo(printable(item["text"]))

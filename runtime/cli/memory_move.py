@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
 from runtime.cli.progress import shown_progress
 
 
@@ -46,7 +46,7 @@ def _print(answer: Mapping[str, Any]) -> None:
     columns += [] if dry else ["there now", "indexed", "by meaning"]
     print_table(columns, rows, empty=f"The memory {answer['source']} holds nothing.")
     for problem in _problems(answer):
-        click.secho(printable(problem), fg="red", err=True)
+        click.secho(one_line(problem), fg="red", err=True)
     if dry:
         click.echo("Nothing was copied.")
     elif answer["good"] and rows:

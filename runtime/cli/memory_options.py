@@ -29,9 +29,11 @@ def user_option(command: F) -> F:
     return click.option("--user", metavar="NAME", help="Only this user's.  [default: everybody's]")(command)
 
 
-def all_tags_option(name: str) -> Callable[[F], F]:
-    """Tags that each have to be there."""
-    return click.option(name, metavar="TAG", multiple=True, help="Only with this tag; again for more, all of them.")
+def tag_options(command: F) -> F:
+    """`--tag` and `--all-tags`, of what is wanted."""
+    more = "Only with this tag; again for more,"
+    command = click.option("--all-tags", metavar="TAG", multiple=True, help=f"{more} all of them.")(command)
+    return click.option("--tag", metavar="TAG", multiple=True, help=f"{more} one or more of them.")(command)
 
 
 NOT_APPLICABLE = "na:"

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import call, find_root
+from runtime.cli.client import Reach, call, find_root, user_name
 from runtime.cli.memory_items import kind_of, place_of, print_item, told
-from runtime.cli.memory_options import all_tags_option, memory_option, type_option, user_option
-from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option, zoned
+from runtime.cli.memory_options import memory_option, tag_options, type_option, user_option
+from runtime.cli.output import json_option, local, one_line, print_json, print_table, printable, root_option, zoned
 from runtime.cli.progress import unwatched
 
 _LONGEST = 500
@@ -29,7 +29,7 @@ _NARROW = 120
 @click.argument("count", metavar="[N]", type=click.IntRange(1, 100_000), default=10)
 @click.option("--agent", metavar="NAME", help="Only this agent's.  [default: every agent's]")
 @type_option
-@all_tags_option("--tag")
+@tag_options
 @click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
 @click.option("--until", metavar="7d|DATE", help="Older than this.")
 @user_option
@@ -39,7 +39,8 @@ _NARROW = 120
 def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
     """The last N things remembered (10 unless given), newest first, of every agent or of one."""
     found, items, cursor = find_root(root), list[dict[str, Any]](), None
-    wanted |= {"all_tags": list(wanted.pop("tag")), "since": zoned(wanted["since"]), "until": zoned(wanted["until"])}
+    wanted |= {name: list(wanted[name]) for name in ("tag", "all_tags")}
+    wanted |= {name: zoned(wanted[name]) for name in ("since", "until")}
     while len(items) < count:
         asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
         answer = call(found, "memory_list", asked, progress=unwatched)
@@ -65,7 +66,7 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
 
 def _entry(row: Sequence[str], width: int) -> str:
     """A row of the list as lines of its own, where a column of text would be a few letters wide."""
-    when, agent, kind, text, memory_id = map(printable, row)
+    when, agent, kind, text, memory_id = map(one_line, row)
     lines = textwrap.wrap(text, max(20, width - 4))
     return "\n".join(
         [f"{click.style(f'{when}  {kind}  {agent}', bold=True)}  {memory_id}", *(f"    {each}" for each in lines)]
@@ -82,12 +83,17 @@ def _beginning(text: str) -> str:
 @root_option
 @json_option
 def show(memory_id: str, root: Path | None, as_json: bool) -> None:
-    """The item ID, whichever agent's it is, with all that is known of it and where it stands."""
-    answer = call(find_root(root), "memory_show", {"memory_id": memory_id}, progress=unwatched)
+    """The item ID, whichever agent's it is, with all that is known of it and where it stands.
+
+    The beginning of an ID is enough where no other begins so.
+    """
+    with Reach(find_root(root)) as reach:
+        answer = reach.ask("memory_show", {"memory_id": memory_id}, progress=unwatched)
+        user = user_name(reach, answer["item"]["user_id"])
     if as_json:
         print_json(answer)
     else:
-        print_item(answer["item"], place_of(answer))
+        print_item(answer["item"], place_of(answer), user)
 
 
 @click.command(short_help="An agent's memory and a day's log, as they stand in the files.")
@@ -104,7 +110,7 @@ def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, 
         return
     for part in ("memory", "log"):
         file = answer[part]
-        click.secho(printable(file["path"]), dim=True, err=True)
+        click.secho(one_line(file["path"]), dim=True, err=True)
         if file["text"] is None:
             none = "nothing yet" if part == "memory" else "no episodes of that day"
             click.secho(f"  ({none})", dim=True, err=True)
@@ -141,7 +147,7 @@ def stats(agent: str | None, memory: str | None, root: Path | None, as_json: boo
     said = {told(problem): None for row in answer["agents"] for problem in row["problems"]}
     more = [(state["memory"], line) for state in answer["memories"] for line in state["problems"]]
     for line in (*said, *(f"memory {name}: {line}" for name, line in more if line not in said)):
-        click.secho(printable(line), fg="yellow", err=True)
+        click.secho(one_line(line), fg="yellow", err=True)
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:

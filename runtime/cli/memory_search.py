@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,27 +10,36 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
+from runtime.cli.hits import print_hit, threshold_option
 from runtime.cli.memory_items import kind_of, place_of
-from runtime.cli.memory_options import memory_option, type_option, user_option
-from runtime.cli.output import json_option, local, print_json, printable, root_option, zoned
-from runtime.cli.passage import print_passage
-from runtime.cli.progress import unwatched
+from runtime.cli.memory_options import memory_option, tag_options, type_option, user_option
+from runtime.cli.output import json_option, local, one_line, print_json, root_option, zoned
+from runtime.cli.progress import shown_progress
+
+_SHOWN_ID = 8
+"""Characters of an id that a terminal shows, which `show`, `edit` and `forget` take for it."""
+_BY_TIME = "7"
+"""The version of ids that begin with a time (RFC 9562): many made together begin alike."""
 
 
 @click.command(short_help="Find what an agent remembers, by meaning and by words.")
 @click.argument("agent")
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="The most hits.")
+@click.option("-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="The most hits.")
 @type_option
-@click.option("--tag", metavar="TAG", multiple=True, help="Only with this tag; again for more, one or more of them.")
-@click.option("--all-tags", metavar="TAG", multiple=True, help="Only with this tag; again for more, all of them.")
+@tag_options
 @click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
 @click.option("--until", metavar="7d|DATE", help="Older than this.")
 @click.option("--project", metavar="ID", help="Only of this project.")
 @click.option("--source", metavar="URI", help="Only from there.")
 @user_option
+@threshold_option
 @memory_option
-@click.option("--explain", is_flag=True, help="Show what each part of the search added to each score.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show what each part of the search added to each score, and how relevant each hit is.",
+)
 @root_option
 @json_option
 def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json: bool, **wanted: Any) -> None:
@@ -42,7 +52,8 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     for name in ("since", "until"):
         wanted[name] = zoned(wanted[name])
     asked = {"agent": agent, "query": query, **wanted}
-    answer = call(find_root(root), "memory_search", asked, progress=unwatched)
+    with shown_progress("searching", at_once=False) as progress:
+        answer = call(find_root(root), "memory_search", asked, progress=progress)
     if as_json:
         print_json(answer)
         return
@@ -51,19 +62,23 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     if not answer["hits"]:
         click.echo("Nothing was found.")
     for note in answer["notes"]:
-        click.secho(f"note: {printable(note)}", fg="yellow", err=not explain)
+        click.secho(f"note: {one_line(note)}", fg="yellow", err=not explain)
 
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
     item = hit["item"]
     head = [f"{rank:>2}", f"{hit['score']:.3f}", local(item["timestamp"])[:16], kind_of(item)]
     head += [f"by {author}" for author in [item["provenance"]["author"]] if author]
-    place = place_of(hit)
-    click.echo("  ".join([click.style(printable("  ".join(head)), bold=True), printable(place or item["memory_id"])]))
-    if explain:
-        click.secho("    " + _parts(hit["parts"]), dim=True)
-    print_passage(item["text"], query)
+    where = [each for each in (_short(item["memory_id"]), place_of(hit)) if each]
+    print_hit(head, where, item["text"], query, explained=_explained(hit) if explain else None)
 
 
-def _parts(parts: Mapping[str, float]) -> str:
-    return " + ".join(f"{name} {value:.3f}" for name, value in parts.items()) or "nothing added to its score"
+def _short(memory_id: str) -> str:
+    """As much of an id as tells it from others, for a person; all of it for a program."""
+    return memory_id if not sys.stdout.isatty() or memory_id[14:15] == _BY_TIME else memory_id[:_SHOWN_ID]
+
+
+def _explained(hit: Mapping[str, Any]) -> str:
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()) or "nothing added to its score"
+    cosine = "no vector" if hit["cosine"] is None else f"cosine {hit['cosine']:.3f}"
+    return f"{parts}; relevance {hit['relevance']:.3f}: {cosine}, words {hit['keyword_share']:.3f}"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -15,9 +16,9 @@ import click
 from runtime.cli.client import Reach, find_root
 from runtime.cli.memory_items import told
 from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
-from runtime.cli.output import counted, json_option, print_json, printable, root_option
+from runtime.cli.output import counted, json_option, one_line, print_json, root_option
 from runtime.cli.progress import shown_progress, unwatched
-from runtime.daemon.root import replacing
+from runtime.daemon.atomic import replacing
 from runtime.errors import UsageError
 
 PAGE = 500
@@ -59,7 +60,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
                 answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
     click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(told, problems)):
-        click.secho(printable(f"left out: {line}"), fg="red", err=True)
+        click.secho(one_line(f"left out: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
 
@@ -118,14 +119,15 @@ def import_(
     with _opened(source) as file, Reach(find_root(root)) as reach, shown_progress("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
-            answer = reach.ask(
-                "memory_import", {**asked, "items": [line.item for line in batch.lines]}, progress=unwatched
-            )
+            items = [done.mapped(line.item) for line in batch.lines]
+            answer = reach.ask("memory_import", {**asked, "items": items}, progress=unwatched)
             done.stored += answer["stored"]
             done.there += answer["there"]
             for line, outcome in zip(batch.lines, answer["lines"], strict=True):
                 if outcome["outcome"] == "refused":
                     done.refuse(line.number, outcome["reason"])
+                else:
+                    done.take(line.item, outcome["memory_id"])
             progress("", batch.read, size)
     if as_json:
         print_json({"stored": done.stored, "there": done.there, "refused": done.refused})
@@ -144,13 +146,29 @@ class _Done:
         self.stored = 0
         self.there = 0
         self.refused: list[dict[str, Any]] = []
+        self._changed: dict[str, str] = {}
+        """The ids of items that have another one now."""
         self._source = "standard input" if source == "-" else source
         self._quiet = quiet
+
+    def take(self, item: dict[str, Any], memory_id: str | None) -> None:
+        """An item is there, under this id."""
+        own = item.get("memory_id")
+        if memory_id is not None and isinstance(own, str) and own not in {"", memory_id}:
+            self._changed[own] = memory_id
+
+    def mapped(self, item: dict[str, Any]) -> dict[str, Any]:
+        """The item with the ids that its sources have now."""
+        sources = item.get("source_memory_ids")
+        if not self._changed or not isinstance(sources, list):
+            return item
+        known = [self._changed.get(each, each) if isinstance(each, str) else each for each in sources]
+        return {**item, "source_memory_ids": known}
 
     def refuse(self, number: int, reason: str) -> None:
         self.refused.append({"line": number, "reason": reason})
         if not self._quiet:
-            click.secho(printable(f"{self._source}:{number}: {reason}"), fg="red", err=True)
+            click.secho(one_line(f"{self._source}:{number}: {reason}"), fg="red", err=True)
 
 
 @contextmanager
@@ -179,9 +197,32 @@ class _Batch(NamedTuple):
 
 
 def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Batch]:
-    """The file's items. A line that is none is refused, an empty one passed over."""
+    """The file's items, those that name others as their sources last: these may have other ids by then."""
     lines: list[_Line] = []
-    size = read = number = 0
+    later: list[_Sized] = []
+    size = 0
+    for each in chain(_items(file, refuse, later), later):
+        lines.append(each.line)
+        size += each.size
+        if len(lines) == PAGE or size > LARGEST_BATCH:
+            yield _Batch(lines, each.read)
+            lines, size = [], 0
+    if lines:
+        yield _Batch(lines, each.read)
+
+
+class _Sized(NamedTuple):
+    """A line, its bytes, and how many bytes of the file were read with it."""
+
+    line: _Line
+    size: int
+    read: int
+
+
+def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Sized]) -> Iterator[_Sized]:
+    """The items of a file; those that name others as their sources are put into `later`. A line that is none is
+    refused, an empty one passed over."""
+    read = number = 0
     while raw := file.readline(LARGEST_LINE + 1):
         number += 1
         read += len(raw)
@@ -198,13 +239,11 @@ def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Ba
             continue
         if item is None:
             continue
-        lines.append(_Line(number, item))
-        size += len(raw)
-        if len(lines) == PAGE or size > LARGEST_BATCH:
-            yield _Batch(lines, read)
-            lines, size = [], 0
-    if lines:
-        yield _Batch(lines, read)
+        found = _Sized(_Line(number, item), len(raw), read)
+        if item.get("source_memory_ids"):
+            later.append(found)
+        else:
+            yield found
 
 
 def _read(raw: bytes) -> dict[str, Any] | None:

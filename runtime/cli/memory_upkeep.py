@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import Reach, call, find_root
 from runtime.cli.memory_items import told
 from runtime.cli.memory_options import memory_option
-from runtime.cli.output import ask, counted, json_option, print_json, printable, root_option
+from runtime.cli.output import ask, counted, json_option, one_line, print_json, root_option
 from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
@@ -63,7 +63,7 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
             )
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
-                click.secho(printable(f"left as it is: {told(problem)}"), fg="red", err=True)
+                click.secho(one_line(f"left as it is: {told(problem)}"), fg="red", err=True)
     if not done:
         click.echo("There is nothing to compact.")
 
@@ -78,32 +78,41 @@ def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
-@click.command(short_help="Delete everything that an agent remembers.")
-@click.argument("agent")
+@click.command(short_help="Delete everything that an agent remembers, or a user has.")
+@click.argument("agent", required=False)
+@click.option("--user", metavar="NAME", help="Only what this user has; without AGENT, whichever agent remembers it.")
 @memory_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @root_option
 @json_option
-def purge(agent: str, memory: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Delete everything that AGENT remembers, logs and all. It cannot be had back."""
-    asked = {"agent": agent, "memory": memory}
+def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
+    """Delete everything that AGENT remembers, logs and all, or with --user what that user alone has. It cannot be had
+    back."""
+    if agent is None and user is None:
+        raise UsageError("say AGENT, --user or both")
+    asked = {"agent": agent, "user": user, "memory": memory}
+    what = f"what {agent} remembers" if user is None else f"what {user} has{f' in {agent}' if agent else ''}"
     with Reach(find_root(root)) as reach:
         going = reach.ask("memory_purge", {**asked, "dry_run": True}, progress=unwatched)["memories"]
         if going and not yes:
-            ask(f"Delete what {agent} remembers, {_told(going)}?", undone="nothing was deleted")
+            ask(f"Delete {what}, {_told(going)}?", undone="nothing was deleted")
         answer = reach.ask("memory_purge", asked, progress=unwatched)
     if as_json:
         print_json(answer)
     elif answer["memories"]:
-        click.echo(f"deleted what {agent} remembered, {_told(answer['memories'])}")
+        gone = what if user is not None else f"what {agent} remembered"
+        click.echo(f"deleted {gone}, {_told(answer['memories'])}")
     else:
-        click.echo(f"{agent} remembers nothing")
+        click.echo(f"{agent} remembers nothing" if user is None else f"{user} has nothing there")
+    for note in answer["notes"]:
+        click.secho(one_line(note), fg="yellow", err=True)
 
 
 def _told(memories: Sequence[Mapping[str, Any]]) -> str:
     def one(each: Mapping[str, Any]) -> str:
-        items = "" if each["items"] is None else f" with {counted(each['items'], 'item')}"
-        return f"{counted(each['files'], 'file')}{items} in the memory {each['memory']}"
+        counts = [counted(each["files"], "file")] if each["files"] or not each["items"] else []
+        counts += [] if each["items"] is None else [counted(each["items"], "item")]
+        return f"{' with '.join(counts)} in the memory {each['memory']}"
 
     return " and ".join(map(one, memories))
 
@@ -128,7 +137,7 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
             counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
             click.echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
     for name, line in problems:
-        click.secho(printable(f"memory {name}: {line}"), fg="red", err=True)
+        click.secho(one_line(f"memory {name}: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
 
@@ -163,4 +172,4 @@ def _print_verified(row: Mapping[str, Any]) -> None:
     click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
     for problem in row["problems"]:
         colour = "red" if problem["severity"] == "error" else "yellow"
-        click.secho(printable(f"    {told(problem)}"), fg=colour)
+        click.secho(one_line(f"    {told(problem)}"), fg=colour)

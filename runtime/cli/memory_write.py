@@ -14,7 +14,7 @@ from runtime.cli.input import text_or_input
 from runtime.cli.memory_options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.output import json_option, print_json, root_option
 from runtime.cli.progress import unwatched
-from runtime.errors import UsageError
+from runtime.errors import SymbiontError, UsageError
 
 _GIT_SECONDS = 5
 
@@ -77,6 +77,8 @@ def write(
     answer = call(found, "memory_write", asked, progress=unwatched)
     if as_json or dry_run:
         print_json(answer if as_json else answer["record"])
+        if answer.get("refused"):
+            raise SymbiontError(answer["refused"])
         return
     if answer["outcome"] == "there":
         click.echo(f"the memory {answer['memory']} has it already; nothing was written", err=True)

@@ -80,6 +80,11 @@ def printable(text: str) -> str:
 _KEPT = "\t\n\u200c\u200d"
 
 
+def one_line(text: str) -> str:
+    """`text` as `printable` has it, in one line: what stands in a line of ours begins none of its own."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
+
+
 def local(text: str) -> str:
     """A time in RFC 3339 as this machine's clock would show it."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import click
 
@@ -30,16 +30,28 @@ def print_passage(text: str, query: str) -> None:
 
 
 def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
-    """The text in lines that fit; of a long one those from just before the first that has a word of the query."""
+    """The text in lines that fit; of a long one those that have most words of the query among them."""
     width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
     lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
-    first = next((at for at, line in enumerate(lines) if any(_alike(word, wanted) for word in _WORD.findall(line))), 0)
-    begin = max(0, min(first - 1, len(lines) - _LINES))
+    begin = _densest(lines, wanted)
     if begin:
         yield "…"
     yield from lines[begin : begin + _LINES]
     if begin + _LINES < len(lines):
         yield "…"
+
+
+def _densest(lines: Sequence[str], wanted: Collection[str]) -> int:
+    """Where as many lines as are shown begin that have most of the words; of several the first, and of those that have
+    the same words in the same lines the one with one line more before them."""
+    said = [{each for word in _WORD.findall(line) for each in wanted if _alike(word, (each,))} for line in lines]
+    counts = [len(set().union(*said[at : at + _LINES])) for at in range(max(1, len(lines) - _LINES + 1))]
+    if not any(counts):
+        return 0
+    first = last = counts.index(max(counts))
+    while last + 1 < len(counts) and counts[last + 1] == counts[first]:
+        last += 1
+    return max(first, last - 1)
 
 
 def _words(query: str) -> Collection[str]:

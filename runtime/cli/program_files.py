@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runtime.cli.client import call_daemon
-from runtime.daemon.root import Root, locate, named
+from runtime.daemon.root import PROGRAM_FILE, Root, locate, named
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     if root is None and (missing := named(os.environ, explicit_root)) is not None:
         raise UsageError(f"no root here: {missing} holds no .symbi folder")
     folder = root.folder if root else Path.cwd()
-    recorded = root.read("program.json").get("paths") if root else None
+    recorded = root.read(PROGRAM_FILE).get("paths") if root else None
     paths = tuple(Path(path) for path in recorded or [folder])
     if file is not None and not any(_holds(path, file) for path in paths):
         paths, root = (file.absolute().parent, file.absolute()), None

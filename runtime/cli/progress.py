@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ def unwatched(_what: str, _done: int, _total: int) -> None:
 
 
 @contextmanager
-def shown_progress(title: str) -> Iterator[Progress]:
+def shown_progress(title: str, *, at_once: bool = True) -> Iterator[Progress]:
     """What to tell how far it is: what is being done, how much of it is done, how much there is (0: nobody knows).
 
-    The bar is gone when the work is done. Nothing is shown where standard error is no terminal.
+    `at_once`: not only when there is something to tell. The bar is gone when the work is done. Nothing is shown where
+    standard error is no terminal.
     """
     if not sys.stderr.isatty():
         yield unwatched
@@ -35,10 +36,15 @@ def shown_progress(title: str) -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(title, total=None)
+    bars = Bars(*columns, console=Console(stderr=True), transient=True)
+    task = bars.add_task(title, total=None)
+    with ExitStack() as stack:
+        if at_once:
+            stack.enter_context(bars)
 
         def tell(what: str, done: int, total: int) -> None:
+            if not bars.live.is_started:
+                stack.enter_context(bars)
             bars.update(task, description=f"{title}: {what}" if what else title, completed=done, total=total or None)
 
         yield tell

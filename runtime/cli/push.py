@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import Reach, find_root
-from runtime.cli.output import counted, json_option, print_json, print_table, printable, root_option
+from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
 from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
@@ -153,12 +153,12 @@ def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:
         click.echo("There was nothing to push.")
     _tell_passed_over(sources)
     for note in done.notes:
-        click.secho(printable(f"note: {note}"), fg="yellow", err=True)
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
 
 
 def _tell_failed(sources: Sources) -> None:
     for path, why in sources.failed:
-        click.secho(printable(f"{path}: {why}"), fg="red", err=True)
+        click.secho(one_line(f"{path}: {why}"), fg="red", err=True)
 
 
 def _tell_passed_over(sources: Sources) -> None:
@@ -166,7 +166,7 @@ def _tell_passed_over(sources: Sources) -> None:
     if passed_over:
         kinds = [f"{kind} {count:,}" for kind, count in passed_over.most_common(_SHOWN)]
         more = [f"{len(passed_over) - _SHOWN} more kinds"] if len(passed_over) > _SHOWN else []
-        told = printable(", ".join([*kinds, *more]))
+        told = one_line(", ".join([*kinds, *more]))
         click.echo(f"passed over in folders: {passed_over.total():,} ({told})", err=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,16 +14,23 @@ import click
 
 from runtime.cli.output import WEBHOOKS, print_table, root_option
 from runtime.errors import UsageError
+from runtime.identity import users
 
 if TYPE_CHECKING:
     from runtime.daemon.house import House
     from runtime.daemon.reload import Compiled
+    from runtime.daemon.settings import Settings
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("--listen", metavar="HOST:PORT", help="Where senders post.  [default: 127.0.0.1:8080]")
 @click.option("--admin-listen", metavar="HOST:PORT", help="The operators' listener.  [default: 127.0.0.1:8081]")
+@click.option(
+    "--admin-names",
+    metavar="NAME,…",
+    help="Names that the operators' listener answers to, besides addresses and localhost.",
+)
 @click.option(
     "--database",
     metavar="URL",
@@ -51,39 +60,66 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     """
     import uvloop
 
-    from dslc import files
     from runtime.daemon import log, server
-    from runtime.daemon.root import make
+    from runtime.daemon.root import is_new, make
     from runtime.daemon.settings import Settings
 
     settings = Settings.read(flags)
     given = paths or (Path(),)
-    for path in given:
-        if not path.exists():
-            raise UsageError(f"{path}: no such file or folder")
-    if not files.find([path.absolute() for path in given]):
-        # Before a root is made: in the wrong folder, it would be found from every folder below.
-        where = ", ".join(map(str, given))
-        raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
+    here = Path.cwd()
+    new = is_new(here, os.environ, root)
+    if new:
+        _refuse_nothing(given)
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format, settings.log_level)
     stopped_well = uvloop.run(
-        server.serve(make(Path.cwd(), os.environ, root), settings, given, announce=_announce, refuse=_refuse)
+        server.serve(
+            lambda: make(here, os.environ, root, adopt=True),
+            settings,
+            given,
+            is_new=new,
+            announce=_announce,
+            refuse=partial(_refuse, settings),
+        )
     )
     if not stopped_well:
         sys.exit(1)
 
 
-def _announce(house: House) -> None:
-    """Say where it listens, every route, and where each secret is from."""
+def _refuse_nothing(given: Sequence[Path]) -> None:
+    """Raise UsageError when there is no program at all."""
+    from dslc import files
+
+    for path in given:
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+    if not files.find([path.absolute() for path in given]):
+        where = ", ".join(map(str, given))
+        raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
+
+
+def _announce(house: House, known: Mapping[str, str]) -> None:
+    """Say where it listens, every route, and where each secret is from; in one line where lines are JSON."""
+    if house.settings.log_format == "json":
+        import structlog
+
+        structlog.get_logger("symbiont.daemon").info(
+            "listening",
+            version=metadata.version("symbiont"),
+            root=str(house.root.folder),
+            database=house.database.shown,
+            **house.addresses,
+            webhooks=[{"webhook": entry.title or entry.name, "path": entry.path} for entry in house.mounts.values()],
+        )
+        return
     click.echo(f"symbiont {metadata.version('symbiont')}, root {house.root.folder}, database {house.database.shown}")
     click.echo(f"senders post to  http://{house.addresses['public']}")
     click.echo(f"operators ask    http://{house.addresses['admin']}/readyz")
     click.echo()
     rows = [
         (
-            f"{entry.title} ({entry.user_id})" if entry.title else entry.name,
+            f"{entry.title} ({users.shown(known, entry.user_id)})" if entry.title else entry.name,
             entry.path,
             entry.provider,
             entry.agent or "-",
@@ -96,8 +132,15 @@ def _announce(house: House) -> None:
     sys.stdout.flush()
 
 
-def _refuse(compiled: Compiled) -> None:
+def _refuse(settings: Settings, compiled: Compiled) -> None:
     """Show what is wrong with the program that should have been started."""
     from dslc.report import FORMATS
+
+    if settings.log_format == "json":
+        import structlog
+
+        for problem in compiled.problems:
+            structlog.get_logger("symbiont.daemon").error("the program has errors", problem=problem.text())
+        return
 
     click.echo(FORMATS["text"].render(compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)

@@ -17,7 +17,7 @@ from runtime.cli.webhook_deliveries import deliveries, replay, show
 from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
 from runtime.cli.webhook_logs import logs
-from runtime.cli.webhook_made import create, delete
+from runtime.cli.webhook_made import create, delete, update
 from runtime.cli.webhook_providers import providers
 from runtime.cli.webhook_rotate import rotate
 from runtime.cli.webhook_trigger import trigger
@@ -29,7 +29,7 @@ def webhook() -> None:
     """Webhooks: what is declared, and what came in."""
 
 
-for _command in (add, remove, create, delete, rotate, trigger, logs, deliveries, show, replay, providers):
+for _command in (add, remove, create, update, delete, rotate, trigger, logs, deliveries, show, replay, providers):
     webhook.add_command(_command)
 
 
@@ -48,8 +48,8 @@ def list_(root: Path | None, as_json: bool) -> None:
             row["path"],
             row["provider"],
             row["agent"] or "-",
-            "mounted" if row["mounted"] else "not mounted",
-            row["secret"] if row["mounted"] else row["problem"],
+            "mounted" if row["mounted"] else "not mounted" if row["problem"] else "no daemon",
+            row["problem"] or row["secret"],
         )
         for row in answer["webhooks"]
     ]

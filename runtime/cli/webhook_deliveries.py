@@ -12,7 +12,18 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, ask, json_option, local, print_json, print_table, printable, root_option, zoned
+from runtime.cli.output import (
+    F,
+    ask,
+    json_option,
+    local,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    zoned,
+)
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -123,13 +134,13 @@ def _print(answer: dict[str, Any], body: bytes | None) -> None:
         ("last error", answer["error"]),
     ):
         if value:
-            click.echo(f"{label:<12} {printable(value)}")
+            click.echo(f"{label:<12} {one_line(value)}")
     for ran in answer["runs"]:
         error = f": {ran['error']}" if ran["error"] else ""
-        click.echo(printable(f"{'run':<12} {ran['id']} {ran['state']}{error}"))
+        click.echo(one_line(f"{'run':<12} {ran['id']} {ran['state']}{error}"))
     click.echo()
     for key, value in answer["headers"]:
-        click.echo(f"{click.style(key, bold=True)}: {printable(value)}")
+        click.echo(f"{click.style(key, bold=True)}: {one_line(value)}")
     click.echo()
     if body is None:
         click.secho(f"(no body: {answer['body_missing']})", dim=True)

@@ -29,6 +29,9 @@ _file = click.option(
 @click.option(
     "--secret", metavar="REFERENCE|-", help="Where the signing secret is, such as secret://env/NAME; `-`: asked."
 )
+@click.option(
+    "--public-url", metavar="URL", help="The address that was given to a sender that signs it, such as Twilio."
+)
 @click.option("--agent", metavar="NAME", help="The agent that is woken.")
 @click.option("--memory", metavar="NAME", help="The memory that the agent uses for it.")
 @click.option("--allow-literal-secret", is_flag=True, help="Write the secret itself into the file.")
@@ -41,6 +44,7 @@ def add(
     path: str,
     provider: str | None,
     secret: str | None,
+    public_url: str | None,
     agent: str | None,
     memory: str | None,
     allow_literal_secret: bool,
@@ -57,6 +61,7 @@ def add(
         "path": path,
         "provider": provider,
         "secret": _secret(secret, name, literal=allow_literal_secret),
+        "public_url": public_url,
         "agent": agent,
         "memory": memory,
     }
@@ -99,7 +104,7 @@ def _block(name: str, given: dict[str, str]) -> str:
     from dslc.edit import block
     from dslc.literal import named, quoted
 
-    strings = {"path", "secret"}
+    strings = {"path", "secret", "public_url"}
     try:
         settings = [(key, quoted(value) if key in strings else named(value)) for key, value in given.items()]
         return block("webhook", name, settings)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, local, print_json, print_table, printable, root_option, style_of
+from runtime.cli.output import json_option, local, one_line, print_json, print_table, root_option, style_of
 from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -135,4 +135,4 @@ def _line(row: dict[str, Any]) -> str:
     parts = [when, verdict, status, webhook, what, f"{size} bytes", f"from {source}", delivery]
     if row["secret"]:
         parts.append(f"secret {_secret(row)}")
-    return "  ".join(part if part is verdict else printable(part) for part in parts if part)
+    return "  ".join(part if part is verdict else one_line(part) for part in parts if part)

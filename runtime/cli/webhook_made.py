@@ -1,4 +1,4 @@
-"""`symbi webhook create` and `delete`: webhooks made at run time, the owner's."""
+"""`symbi webhook create`, `update` and `delete`: webhooks made at run time, here for the owner, changed for anybody."""
 
 from __future__ import annotations
 
@@ -55,22 +55,39 @@ def create(
 @root_option
 @json_option
 def delete(webhook_id: str, root: Path | None, as_json: bool) -> None:
-    """Delete the webhook ID that was made at run time; `remove` is for those that a file declares."""
+    """Delete the webhook ID that was made at run time, whoever made it; `remove` is for those that a file declares."""
     found = find_root(root)
-    if not _is_uuid(webhook_id):
-        raise UsageError(
-            f"{webhook_id!r} is no id of a webhook made at run time",
-            hint="`symbi webhook list` has it at the end of the path; `symbi webhook remove NAME` is for declared ones",
-        )
-    answer = call(found, "webhook_delete", {"webhook_id": webhook_id})
+    answer = call(found, "webhook_delete", {"webhook_id": _id(webhook_id)})
     if as_json:
         print_json(answer)
     else:
         click.echo(f"deleted {webhook_id}")
 
 
-def _is_uuid(text: str) -> bool:
+@click.command(short_help="Rename the webhook ID that was made at run time, or switch it off and on.")
+@click.argument("webhook_id", metavar="ID")
+@click.option("--title", metavar="TITLE", help="What people call it from now on.")
+@click.option("--on/--off", "is_active", default=None, help="While it is off, requests are answered 404.")
+@root_option
+@json_option
+def update(webhook_id: str, title: str | None, is_active: bool | None, root: Path | None, as_json: bool) -> None:
+    """Rename the webhook ID that was made at run time, or switch it off and on, whoever made it."""
+    found = find_root(root)
+    answer = call(found, "webhook_update", {"webhook_id": _id(webhook_id), "title": title, "is_active": is_active})
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['title']} ({webhook_id}) is {'on' if answer['is_active'] else 'off'}")
+
+
+def _id(text: str) -> str:
+    """`text` itself. Raises UsageError when it is no id."""
     try:
-        return str(UUID(text)) == text
+        if str(UUID(text)) == text:
+            return text
     except ValueError:
-        return False
+        pass
+    raise UsageError(
+        f"{text!r} is no id of a webhook made at run time",
+        hint="`symbi webhook list` has it at the end of the path; `symbi webhook remove NAME` is for declared ones",
+    )

@@ -1,0 +1,88 @@
+"""`symbi memory edit` and `forget`: single items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.cli.client import Reach, find_root
+from runtime.cli.forgetting import Failed, forget_each, quoted
+from runtime.cli.input import text_or_input
+from runtime.cli.memory_options import memory_option
+from runtime.cli.output import ask, counted, json_option, print_json, root_option
+from runtime.cli.progress import unwatched
+from runtime.errors import UsageError
+
+
+@click.command(short_help="Have one thing remembered say something else.")
+@click.argument("memory_id", metavar="ID")
+@click.argument("text", metavar="TEXT|-")
+@memory_option
+@root_option
+@json_option
+def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """Have the item ID say TEXT, or with - what is on standard input; all else about it stays.
+
+    The beginning of an ID is enough where no other begins so. The ID that it has from now on is on standard output: in
+    a Markdown memory it is made of the text.
+    """
+    said = text_or_input(text, "TEXT")
+    with Reach(find_root(root)) as reach:
+        whole = _shown(reach, memory_id, memory)["item"]["memory_id"]
+        given = {"memory_id": whole, "text": said, "memory": memory}
+        answer = reach.ask("memory_edit", given, progress=unwatched)
+    if as_json:
+        print_json(answer)
+        return
+    item = answer["item"]
+    same = item["memory_id"] == answer["previous_id"]
+    click.echo(f"changed in the memory {item['memory']}; its id {'stays' if same else 'is now'}", err=True)
+    click.echo(item["memory_id"])
+
+
+@click.command(short_help="Forget things for good.")
+@click.argument("memory_id", metavar="ID…", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@memory_option
+@root_option
+@json_option
+def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path | None, as_json: bool) -> None:
+    """Forget the items with these IDs. They cannot be had back.
+
+    The beginning of an ID is enough where no other begins so. One that is not there is named, and the others are
+    forgotten; the exit code is 1 then.
+    """
+    with Reach(find_root(root)) as reach:
+        found: list[dict[str, Any]] = []
+        failed: list[Failed] = []
+        for each in memory_id:
+            try:
+                found.append(_shown(reach, each, memory))
+            except UsageError as error:
+                if len(memory_id) == 1:
+                    raise
+                failed.append(Failed(each, error.line()))
+        # Of equal items in a Markdown file the next gets the id of the one that is gone: the last goes first.
+        found.sort(key=lambda answer: (answer["file"] or "", answer["line"] or 0), reverse=True)
+        items = list({answer["item"]["memory_id"]: answer["item"] for answer in found}.values())
+        if items and not yes:
+            _confirm(items)
+        ids = [item["memory_id"] for item in items]
+        forget_each(reach, "memory_forget", ids, as_json=as_json, failed=failed, memory=memory)
+
+
+def _confirm(items: list[Mapping[str, Any]]) -> None:
+    (what, whose) = (counted(len(items), "item"), "") if len(items) > 1 else (quoted(items[0]), f" {_whose(items[0])}")
+    ask(f"Forget {what}{whose}?", undone="nothing was forgotten")
+
+
+def _whose(item: Mapping[str, Any]) -> str:
+    return f"of {item['agent_id']} in the memory {item['memory']}"
+
+
+def _shown(reach: Reach, memory_id: str, memory: str | None) -> dict[str, Any]:
+    """The only item whose id begins so, and where it stands. Raises SymbiontError."""
+    return reach.ask("memory_show", {"memory_id": memory_id, "memory": memory}, progress=unwatched)
