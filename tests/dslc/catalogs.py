@@ -70,7 +70,7 @@ CATALOG = Catalog(
         ),
         "store": (
             Row(name="markdown"),
-            Row(name="records", options=settings_of(Records)),
+            Row(name="records", options=settings_of(Records), expires=False),
             Row(name="collection", files=False),
         ),
         "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),

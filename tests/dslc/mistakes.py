@@ -19,11 +19,15 @@ PROGRAM = """memory "agent-memory" {
         segment 10KB
     }
     path "data/agents"
-    retention 90d
     search {
         vector_weight 0.7
         keyword_weight 0.3
     }
+}
+
+memory logs {
+    path "data/logs"
+    retention 90d
 }
 
 webhook github-events {
@@ -55,6 +59,7 @@ webhook second {
     path "/hooks/second"
     secret "secret://env/SECOND"
     agent reviewer
+    memory logs
 }
 
 agent "reviewer" {
@@ -119,13 +124,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Slip:
-    """A program with one mistake. `lines`: where it may be reported, counted from 1."""
+    """A program with one mistake, or with `mistakes` at one place. `lines`: where it may be reported, from 1."""
 
     name: str
     layout: str
     place: str
     text: str
     lines: frozenset[int]
+    mistakes: int = 1
 
     def __str__(self) -> str:
         return f"{self.name}, {self.layout}, {self.place}"
@@ -230,8 +236,13 @@ _INLINE = {
     "item not closed": {"dense"},
     "name not closed": {"dense"},
     "name not opened": {"dense"},
+    "quotes inside at the end": {"grouped", "dense"},
 }
 """What is no mistake there, what nobody writes on one line, or what cannot be told there from another mistake."""
+
+
+_TWICE = {"unknown key and sign before key"}
+"""What is two mistakes, each with a correction of its own."""
 
 
 _PARSES = {("let before key", "store"), ("let before key", "provider")}
@@ -279,6 +290,9 @@ def _of_keys(part: Part) -> Iterator[tuple[str, str]]:
     yield "key misspelt", _swapped(text)
     yield "key in quotes", f'"{text}"'
     yield "key in single quotes", f"'{text}'"
+    yield "unknown key and sign before key", 'description = "x"\n' + text
+    yield "no-break space before key", "\u00a0" + text
+    yield "zero-width space before key", "\u200b" + text
     yield "dash before key", "- " + text
     yield "dot before key", "." + text
     yield "let before key", "let " + text
@@ -308,8 +322,13 @@ def _of_values(part: Part) -> Iterator[tuple[str, str]]:
     yield "two commas after value", text + ",,"
     yield "parenthesis after value", text + ")"
     yield "bracket after value", text + "]"
+    yield "ideographic space before value", "\u3000" + text
+    yield "no-break space after value", text + "\u00a0"
     if text.startswith('"'):
         yield "single quotes", f"'{inner}'"
+        yield "quotes inside", f'"{inner} "so" {inner}"'
+        yield "quotes of JSON inside", f'"{inner} {{"so": 1}}"'
+        yield "quotes inside at the end", f'"{inner} "so""'
         yield "curly quotes", f"“{inner}”"
         yield "string not closed", f'"{inner}'
         yield "string not opened", f'{inner}"'
@@ -402,5 +421,7 @@ def slips(program: str = PROGRAM) -> tuple[Slip, ...]:
                 for start, end, new in sorted(edits, reverse=True):
                     changed = changed[:start] + new + changed[end:]
                 place = f"line {_line(text, part.start)}: {part.key} {part.text}"
-                made.append(Slip(name, layout, place, changed, _lines(text, parts, number, edits)))
+                made.append(
+                    Slip(name, layout, place, changed, _lines(text, parts, number, edits), 1 + (name in _TWICE))
+                )
     return tuple(made)

@@ -130,8 +130,10 @@ class _Content:
         stores = (Entry("store", "markdown"), Entry("store", "records", self._some(gates, Entry("segment", "10KB"))))
         search = (Entry("vector_weight", "0.25"), Entry("keyword_weight", "0.75"))
         more = self._some(
-            self._random.choice(stores),
-            Entry("retention", self._one("90d", "1y6months", '"1h 30m"', "250ms")),
+            # Records have no retention.
+            self._random.choice(stores)
+            if self._random.random() < 0.5
+            else Entry("retention", self._one("90d", "1y6months", '"1h 30m"', "250ms")),
             Entry("search", None, self._random.choice((search, search[::-1]))),
         )
         path = Entry("path", f'"data/m{number}"')

@@ -16,7 +16,6 @@ from tests.dslc.catalogs import CATALOG
 VALID = '''memory "agent-memory" {
     store     records { gates [tdd_proof, review] segment 10KB }
     path      "data/agents"
-    retention 1y6months
     search { vector_weight 0.7 keyword_weight 0.3 }
 }
 webhook "github-events" {

@@ -131,11 +131,44 @@ def test_a_document_does_not_depend_on_the_stream(form: str) -> None:
     assert FORMATS[form].render_failure("ü😀").isascii()
 
 
+@pytest.mark.parametrize("command", ["check", "fmt"])
+def test_a_pipe_is_refused_with_the_way_to_give_it(command: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = run(command, "pipe", cwd=tmp_path)
+    said = "pipe is a pipe or a device, not a file: give `-` and send the text to standard input"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"dslc: {said}\n")
+    assert run(command, "/dev/stdin", cwd=tmp_path, stdin="memory m {}\n").returncode == 2
+
+
 def test_a_file_is_checked_once_however_it_is_reached(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_GOOD)
     (tmp_path / "link.symbiont").symlink_to("a.symbiont")
     done = run("check", ".", "a.symbiont", str(tmp_path / "a.symbiont"), cwd=tmp_path)
     assert done.stdout == "1 file, 1 block checked: no problems\n"
+
+
+def test_neither_check_nor_fmt_follows_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "checkout", tmp_path / "outside.symbiont"
+    folder.mkdir()
+    outside.write_text('webhook   w   { path "/hunter2" }\n')
+    (folder / "a.symbiont").write_text(_GOOD)
+    (folder / "link.symbiont").symlink_to(outside)
+    for command in (["check"], ["check", "--fix"], ["fmt", "--diff"], ["fmt"]):
+        done = run(*command, ".", cwd=folder)
+        assert "hunter2" not in done.stdout + done.stderr
+        assert "left out link.symbiont" in done.stderr
+    assert outside.read_text() == 'webhook   w   { path "/hunter2" }\n'
+    assert "hunter2" in run("check", "link.symbiont", cwd=folder).stdout, "whoever names a link wants it"
+
+
+def test_no_line_is_shown_of_a_file_that_holds_nul(tmp_path: Path) -> None:
+    (tmp_path / "a.symbiont").write_bytes(b"PATH=/bin\0A=hunter2\0memory {\n}\0")
+    done = run("check", ".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a.symbiont:1:" in done.stdout
+    assert "hunter2" not in done.stdout
+    (tmp_path / "a.symbiont").write_bytes(b"# hunter2 \0\nmemory   m   {}\n")
+    assert "hunter2" not in run("fmt", "--diff", cwd=tmp_path).stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dslc.program import Program
 from dslc.report.difference import render, render_json
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
-from runtime.daemon.generation import Generation
+from runtime.daemon.generation import Generation, fallback_of
 from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution
 from runtime.memory import identity_of
@@ -80,6 +80,7 @@ def test_what_is_added_changed_and_removed_has_a_line_each_with_its_place() -> N
     assert lines(_OLD, new) == [
         "+ webhook slack  /hooks/slack (main.symbiont:11)",
         "~ memory agent-memory: retention 90d → 30d",
+        "    logs of days older than 30d are deleted within a day",
         "- agent old (main.symbiont:11)",
         "what waits for the agent `old` is kept as agent_gone, and can be sent again",
     ]
@@ -200,7 +201,7 @@ def test_json_has_every_difference() -> None:
             "name": "agent-memory",
             "origin": "main.symbiont:2",
             "changes": [{"setting": "retention", "old": "90d", "new": "30d"}],
-            "effects": [],
+            "effects": ["logs of days older than 30d are deleted within a day"],
         }
     ]
     assert found["removed"] == [{"kind": "agent", "name": "old", "origin": "main.symbiont:11", "effects": []}]
@@ -278,6 +279,27 @@ def test_another_index_is_built_again(old: str, new: str, again: bool) -> None:
     assert entry.effects == (("the index is built again from the store, in the background",) if again else ())
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "deleted"),
+    [
+        ("retention 90d", "retention 30d", True),
+        ("retention 90d", "retention 1y", False),
+        ("retention 90d", "retention 2160h", False),
+        ("retention 90d", "store markdown", False),
+        ('path "a"', 'path "a" retention 30d', True),
+        ("store collection", "store collection retention 30d", True),
+        ("store collection retention 30d", "store collection retention 60d", False),
+        ("store collection retention 30d", "store collection", False),
+        ('path "a" retention 90d', 'path "b" retention 30d', False),
+    ],
+)
+def test_a_shorter_retention_says_that_logs_are_deleted(before: str, after: str, deleted: bool) -> None:
+    found = between(f"memory m {{ {before} }}", f"memory m {{ {after} }}")
+    said = [effect for entry in found.changed for effect in entry.effects if "deleted" in effect]
+    what = "episodic items" if "collection" in after else "logs of days"
+    assert said == ([f"{what} older than 30d are deleted within a day"] if deleted else [])
+
+
 def test_what_waits_stays_with_its_agent() -> None:
     said = changed("agent reviewer\n", "agent old\n")
     assert said[1:] == ["    new deliveries go to `old`; those that wait stay with `reviewer`"]
@@ -332,6 +354,7 @@ _PROGRAMS = [
     'webhook a { path "/a" secret "x" agent n memory m }\nmemory m { path "./data//agents" }',
     'memory m { path "other" }\nmemory default { path "d" }\nwebhook w { path "/v" secret "x" agent reviewer }',
     'webhook w { path "/w" secret "x" memory d }\nmemory d {}\nwebhook v { path "/v" secret "x" agent old }',
+    'memory m { path "other" }\nmemory n { path "data/agents/" }\nwebhook w { path "/v" secret "x" agent reviewer }',
 ]
 _PAIRS = [(old, new) for old in _PROGRAMS for new in _PROGRAMS]
 
@@ -348,6 +371,7 @@ def _generation(of: Program) -> Generation:
         memories=memories if len(memories) == 1 else memories | {"default": None},
         folders=(),
         resolution=Resolution(),
+        fallback=fallback_of(of, Path("/")),
         concurrency={},
         warnings=(),
         _held=Held(),

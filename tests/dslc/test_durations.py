@@ -35,6 +35,17 @@ def test_descending_parts_add_up(parts: dict[str, int], space: str) -> None:
     assert read_duration(text) == sum((timedelta(seconds=n * _SECONDS[unit]) for unit, n in parts.items()), timedelta())
 
 
+@pytest.mark.parametrize("text", ["90 days", "90  d", "1h 30m", "1 h 30 m", "1y 2 months"])
+def test_blanks_before_a_unit_are_as_in_humantime(text: str) -> None:
+    assert read_duration(text) == read_duration(text.replace(" ", ""))
+
+
+@pytest.mark.parametrize("text", [" 90d", "90d ", "90 ", "9 0d", "90 days ", "90\tdays", "90\ndays"])
+def test_blanks_elsewhere_are_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        read_duration(text)
+
+
 @given(st.lists(st.sampled_from(_SHORT), min_size=2, max_size=4))
 def test_units_that_rise_or_repeat_are_refused(units: list[str]) -> None:
     text = "".join(f"1{unit}" for unit in units)

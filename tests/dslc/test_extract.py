@@ -86,8 +86,8 @@ def test_the_designs_memory_and_webhook_are_read() -> None:
     [
         ('memory é {}\nmemory m {\n    path "a\n}', "line 1, column 8", "N206"),
         ("memory m {\n    path\n}", "line 2, column 9", "S101"),
-        ("memory m {\n    a b\rc\n}", "line 2, column 8", "S109"),
-        ("memory m {}\0", "line 1, column 12", "S109"),
+        ("memory m {\n    a b\rc\n}", "line 2, column 8", "S115"),
+        ("memory m {}\0", "line 1, column 12", "S115"),
         ("memory m {" + "a {" * 64 + "}" * 65, "line 1, column 202", "S108"),
         (b'memory m { a "\xff" }', "line 1, column 15", "S108"),
         ("memry m {}", "line 1, column 1", "N201"),

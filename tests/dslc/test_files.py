@@ -25,15 +25,30 @@ def test_a_folder_means_the_program_files_below_it_in_order(tmp_path: Path) -> N
 
 
 def test_only_regular_files_and_links_to_them_count(tmp_path: Path) -> None:
-    target = _touch(tmp_path / "elsewhere" / "real.txt")
     folder = tmp_path / "programs"
-    folder.mkdir()
+    target = _touch(folder / "below" / "real.txt")
     os.mkfifo(folder / "pipe.symbiont")
     (folder / "folder.symbiont").mkdir()
     (folder / "dangling.symbiont").symlink_to("nowhere")
     (folder / "loop.symbiont").symlink_to("loop.symbiont")
     (folder / "link.symbiont").symlink_to(target)
     assert find([folder]) == [folder / "link.symbiont"]
+
+
+def test_a_link_below_a_folder_shows_nothing_that_is_elsewhere_or_hidden(tmp_path: Path) -> None:
+    folder = tmp_path / "checkout"
+    outside = _touch(tmp_path / "outside.symbiont")
+    targets = {"out": outside, "git": _touch(folder / ".git" / "config"), "env": _touch(folder / ".env")}
+    links = [folder / f"{name}.symbiont" for name in (*targets, "environ", "twice")]
+    for link, target in zip(links, [*targets.values(), Path("/proc/self/environ"), Path("out.symbiont")], strict=True):
+        link.symlink_to(target)
+    kept = _touch(folder / "..data" / "program.symbiont")
+    (folder / "mounted.symbiont").symlink_to("..data/program.symbiont")
+    left_out: list[Path] = []
+    assert find([folder], left_out=left_out) == [folder / "mounted.symbiont"]
+    assert kept.exists()
+    assert sorted(left_out) == sorted(links)
+    assert find([links[0], folder]) == [links[0], folder / "mounted.symbiont"], "whoever names a link wants it"
 
 
 def test_a_file_means_itself_whatever_it_is_called(tmp_path: Path) -> None:

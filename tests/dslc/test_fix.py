@@ -21,16 +21,17 @@ from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.command import run
 
-_WRONG = "memory m {\n    path      = 'data/a'\n    retenton  90d\n    store     markdwn\n    store     markdown\n}\n"
-_RIGHT = 'memory m {\n    path      "data/a"\n    retention  90d\n    store     markdown\n'
+_WRONG = "memory m {\n    path      = 'data/a'\n    retention 90d;\n    store     markdown\n    store     markdown\n}\n"
+_RIGHT = 'memory m {\n    path      "data/a"\n    retention 90d\n    store     markdown\n'
 
 
 def _analyse(sources: Sequence[Source]) -> Compilation:
     return analyse(sources, CATALOG)
 
 
-def _fixed(*texts: str | bytes) -> Fixed:
-    return fix(_analyse([Source(f"{number}.symbiont", text) for number, text in enumerate(texts)]), _analyse)
+def _fixed(*texts: str | bytes, unsafe: bool = False) -> Fixed:
+    sources = [Source(f"{number}.symbiont", text) for number, text in enumerate(texts)]
+    return fix(_analyse(sources), _analyse, unsafe=unsafe)
 
 
 def _text(done: Fixed, number: int = 0) -> str:
@@ -41,8 +42,56 @@ def test_every_fix_is_made_until_none_is_left() -> None:
     done = _fixed(_WRONG)
     assert _text(done).startswith(_RIGHT)
     assert done.compilation.diagnostics == ()
-    assert sorted(made.code for made in done.applied) == ["N202", "N203", "S105", "S106", "T403"]
+    assert sorted(made.code for made in done.applied) == ["N203", "S105", "S106", "S112"]
     assert done.refused == []
+
+
+_PAY = 'webhook pay {\n    path "/pay"\n    secret "secret://env/PAY"\n%s}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _PAY % "    agent support-prod\n" + 'agent support-dev {}\nmemory m { path "m" }\n',
+        _PAY % '    secret "secret://env/NEW"\n',
+        _PAY % '    provider custom { header "A" token_header "B" }\n',
+        _PAY % "    memory team-a\n" + "memory team-b {}\n",
+        "agent reviewer {}\n" + _PAY % "    agent reviwer\n",
+        "memory m {\n    retenton 90d\n    store markdwn\n}\n",
+        "memry m {}\n",
+        "agent a {\n    instruction Review it\n}\n",
+        'agent a {\n    instruction "Say "yes" to it"\n}\n',
+        "memory m {\n    retention 90d\n    retention 30d\n}\n",
+    ],
+)
+def test_a_fix_that_is_a_guess_is_made_only_when_it_is_asked_for(text: str) -> None:
+    """The program of a file that is right, or nearly, must not change its meaning while it is corrected."""
+    done = _fixed(text)
+    assert (_text(done), done.applied, done.refused) == (text, [], [])
+    guesses = [each.fix for each in done.compilation.diagnostics if each.fix is not None]
+    assert guesses
+    assert not any(guess.safe for guess in guesses)
+    assert _text(_fixed(text, unsafe=True)) != text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("memory m {\n    retention = 90d\n}\n", "memory m {\n    retention 90d\n}\n"),
+        ("memory m {\n    path 'data/a'\n}\n", 'memory m {\n    path "data/a"\n}\n'),
+        ('memory m {\n    path data/a"\n}\n', 'memory m {\n    path "data/a"\n}\n'),
+        ('memory m {\n    path ""data/a""\n}\n', 'memory m {\n    path "data/a"\n}\n'),
+        ("memory m {\n    retention 90d;\n};\n", "memory m {\n    retention 90d\n}\n"),
+        ('memory m {\n    path path "x"\n}\n', 'memory m {\n    path "x"\n}\n'),
+        ('memory m {\n    "retention": 90d\n}\n', "memory m {\n    retention 90d\n}\n"),
+        ("memory a.b {\n    retention 90d\n}\n", 'memory "a.b" {\n    retention 90d\n}\n'),
+        ("memory m {\n    retention 90d\n    retention  90d\n}\n", "memory m {\n    retention 90d\n}\n"),
+    ],
+)
+def test_what_alone_could_be_meant_is_written_without_asking(wrong: str, right: str) -> None:
+    done = _fixed(wrong)
+    assert _text(done) == right
+    assert not any(map(is_error, done.compilation.diagnostics))
 
 
 def test_what_was_done_is_said_with_its_place() -> None:
@@ -51,14 +100,14 @@ def test_what_was_done_is_said_with_its_place() -> None:
 
 
 def test_two_words_are_not_both_changed_to_one() -> None:
-    done = _fixed("memory m {\n    retenton 90d\n    retentin 1y\n}\n")
+    done = _fixed("memory m {\n    retenton 90d\n    retentin 1y\n}\n", unsafe=True)
     assert _text(done) == "memory m {\n    retention 90d\n    retentin 1y\n}\n"
     assert [made.message for made in done.applied] == ["write `retention`"]
 
 
 @pytest.mark.parametrize("sign", ["=", ":", " =", " :"])
 def test_a_name_and_the_sign_behind_it_are_both_mended(sign: str) -> None:
-    done = _fixed(f"memory m {{\n    retenton{sign} 90d\n}}\n")
+    done = _fixed(f"memory m {{\n    retenton{sign} 90d\n}}\n", unsafe=True)
     assert _text(done).split() == ["memory", "m", "{", "retention", "90d", "}"]
     assert done.refused == []
 
@@ -79,7 +128,7 @@ def _eager(sources: Sequence[Source]) -> Compilation:
 
 def test_a_fix_that_writes_what_is_there_already_is_refused_and_the_others_are_made() -> None:
     text = "memory m {\n    retention 90d\n    retenton 1y\n    stor = markdown\n}\n"
-    done = fix(_eager([Source("a.symbiont", text)]), _eager)
+    done = fix(_eager([Source("a.symbiont", text)]), _eager, unsafe=True)
     assert _text(done) == text.replace("= ", "").replace("stor ", "store ")
     assert sorted(made.message for made in done.applied) == ["remove `=`", "write `store`"]
     assert [(left.message, left.position.line, left.error.code) for left in done.refused] == [("write it", 3, "N203")]
@@ -89,14 +138,14 @@ def test_a_fix_that_writes_what_is_there_already_is_refused_and_the_others_are_m
 
 def test_a_doubled_setting_that_a_fix_makes_is_never_removed() -> None:
     """The first of the two is corrected in one round; were the second renamed too, the next would remove it."""
-    done = _fixed("memory m {\n    retention 1y\n    retention 2y\n    retenton 3y\n}\n")
+    done = _fixed("memory m {\n    retention 1y\n    retention 2y\n    retenton 3y\n}\n", unsafe=True)
     assert "retenton 3y" in _text(done)
     assert "retention 1y" in _text(done)
     assert "2y" not in _text(done)
 
 
 def test_what_a_fix_brings_to_light_is_reported() -> None:
-    done = _fixed("memory m {\n    retenton 90\n}\n")
+    done = _fixed("memory m {\n    retention = 90\n}\n")
     assert _text(done) == "memory m {\n    retention 90\n}\n"
     assert [diagnostic.code for diagnostic in done.compilation.diagnostics] == ["T401"]
 
@@ -107,7 +156,7 @@ def test_line_ends_and_byte_order_marks_are_kept() -> None:
 
 
 def test_files_are_fixed_as_one_program() -> None:
-    done = _fixed("memry m {}\n", 'webhook w {\n    pth "/w"\n    secret "secret://env/A"\n}\n')
+    done = _fixed("memry m {}\n", 'webhook w {\n    pth "/w"\n    secret "secret://env/A"\n}\n', unsafe=True)
     assert (_text(done, 0), _text(done, 1)[:25]) == ("memory m {}\n", 'webhook w {\n    path "/w"')
 
 
@@ -129,17 +178,15 @@ _PIECES = (
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(_PIECES), max_size=25))
-def test_fixing_ends_and_makes_nothing_worse(pieces: list[str]) -> None:
+@given(st.lists(st.sampled_from(_PIECES), max_size=25), st.booleans())
+def test_fixing_ends_and_makes_nothing_worse(pieces: list[str], unsafe: bool) -> None:
     before = _analyse([Source("a.symbiont", " ".join(pieces))])
-    done = fix(before, _analyse)
+    done = fix(before, _analyse, unsafe=unsafe)
     (source,) = done.compilation.sources
     assert _analyse([source]).diagnostics == done.compilation.diagnostics
     left = {(left.message, left.position) for left in done.refused}
-    open_ = [
-        each for each in done.compilation.diagnostics if each.fix and each.fix.message not in {one for one, _ in left}
-    ]
-    assert open_ == []
+    open_ = [each.fix for each in done.compilation.diagnostics if each.fix and (each.fix.safe or unsafe)]
+    assert [each for each in open_ if each.message not in {one for one, _ in left}] == []
     if not any(map(is_error, before.diagnostics)):
         assert not any(map(is_error, done.compilation.diagnostics))
 
@@ -152,12 +199,22 @@ def test_files_are_changed_and_the_rest_is_reported(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert "fixed a.symbiont:2:15: S105: remove `=`" in lines
-    assert sum(line.startswith("fixed ") for line in lines) == 5
+    assert sum(line.startswith("fixed ") for line in lines) == 4
     assert "error[N202]: `agent a` has no setting `bad`" in lines
-    assert "--fix" not in lines[-1]
+    assert "--fix`" not in lines[-1]
     assert (tmp_path / "a.symbiont").read_text().startswith(_RIGHT)
     assert (tmp_path / "b.symbiont").stat().st_mtime_ns == before.st_mtime_ns
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.symbiont", "b.symbiont"]
+
+
+def test_guesses_are_made_when_they_are_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "a.symbiont"
+    file.write_text("memory m {\n    retenton = 90d\n}\n")
+    left = run("check", "--fix", cwd=tmp_path)
+    assert file.read_text() == "memory m {\n    retenton 90d\n}\n"
+    assert left.stdout.splitlines()[-1].startswith("1 with `--unsafe-fixes`, if the guess is right; ")
+    done = run("check", "--unsafe-fixes", cwd=tmp_path)
+    assert (done.returncode, file.read_text()) == (0, "memory m {\n    retention 90d\n}\n")
 
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
@@ -200,7 +257,7 @@ def test_a_document_stays_one(form: str, tmp_path: Path) -> None:
     assert "fixed a.symbiont:2:15: S105: remove `=`" in done.stderr
     assert done.stderr.splitlines()[-1] == "1 file, 1 block checked: no problems"
     if form == "json":
-        assert {made["code"] for made in report["fixed"]} == {"N202", "N203", "S105", "S106", "T403"}
+        assert {made["code"] for made in report["fixed"]} == {"N203", "S105", "S106", "S112"}
         assert report["fixed"][0]["file"] == "a.symbiont"
         assert set(report["fixed"][0]["position"]) == {"offset", "line", "column"}
 

@@ -87,6 +87,19 @@ def test_a_file_with_a_syntax_error_is_left_alone_and_the_others_are_formatted(t
     assert (tmp_path / "b.symbiont").read_text() == _PRETTY
 
 
+@pytest.mark.parametrize("line", ['description = "helps"', "foo: bar", 'zzz => "x"'])
+@pytest.mark.parametrize("arguments", [[], ["--check"], ["--diff"], ["-"]])
+def test_an_unknown_setting_with_a_sign_is_a_syntax_error_like_any_other(
+    tmp_path: Path, line: str, arguments: list[str]
+) -> None:
+    text = f"agent bot {{\n    {line}\n}}\n"
+    (tmp_path / "a.symbiont").write_text(text)
+    done = fmt(*arguments, cwd=tmp_path, stdin=text.encode())
+    assert (done.returncode, b"error[S10" in done.stderr) == (2, True)
+    assert b"Traceback" not in done.stderr
+    assert (tmp_path / "a.symbiont").read_text() == text
+
+
 def test_standard_input_goes_to_standard_output(tmp_path: Path) -> None:
     done = fmt("-", cwd=tmp_path, stdin=b"\xef\xbb\xbf# \xc3\xa9\r\nagent  a {\r\n}")
     assert (done.returncode, done.stdout) == (0, b"\xef\xbb\xbf# \xc3\xa9\r\nagent a {}\r\n")

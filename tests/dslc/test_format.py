@@ -22,6 +22,7 @@ from dslc.tree import ForeignNode
 from dslc.vocabulary import Vocabulary
 from grammar.parser import load
 from tests.dslc.catalogs import CATALOG
+from tests.dslc.mistakes import slips
 from tests.dslc.programs import programs
 from tests.grammar.programs import Writer
 
@@ -37,6 +38,14 @@ def fmt(text: str) -> str:
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     assert file.readable, file.diagnostics
     return formatted(file)
+
+
+def _is_refused_or_formatted(text: str) -> None:
+    """What cannot be read is said, so that `dslc fmt` has a reason to refuse it; all else has a canonical form."""
+    file = parse(Source("a.symbiont", text), _VOCABULARY)
+    assert file.readable == (not file.diagnostics), text
+    if file.readable:
+        assert parse(Source("a.symbiont", formatted(file)), _VOCABULARY).readable
 
 
 def meaning(text: str) -> tuple[Any, list[tuple[str, str]]]:
@@ -345,3 +354,39 @@ def test_a_line_that_an_allow_comment_speaks_of_is_not_broken(text: str) -> None
 def test_only_the_block_with_such_a_line_is_left_as_it_is() -> None:
     kept = 'webhook w { path  "/w", secret "hunter2" # dslc: allow P501\n}\n'
     shown(f"agent a  {{}}\n{kept}agent b  {{}}\n", f"agent a {{}}\n\n{kept}\nagent b {{}}\n")
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_a_file_with_a_mistake_is_refused_for_a_reason_or_formatted(number: int) -> None:
+    for slip in slips()[number :: 20 * 5]:
+        _is_refused_or_formatted(slip.text)
+
+
+_PIECES = (
+    *("memory m {", "agent a {", "webhook w {", "search {", "}", "[", "]", "\n", "\n\n", "    "),
+    *(
+        "path",
+        "secret",
+        "unknown",
+        "is",
+        "=",
+        ":",
+        "=>",
+        ",",
+        ";",
+        "'a'",
+        '"a"',
+        '"""',
+        "90d",
+        "\u00a0",
+        "# x\n",
+        "é",
+        "(",
+    ),
+)
+
+
+@_SETTINGS
+@given(st.lists(st.sampled_from(_PIECES), max_size=30), st.sampled_from(["", " "]))
+def test_any_text_is_refused_for_a_reason_or_formatted(pieces: list[str], between: str) -> None:
+    _is_refused_or_formatted(between.join(pieces))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from email.message import Message
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -296,11 +297,24 @@ def test_sarif_knows_every_code_and_names_the_right_one() -> None:
     run = _sarif(FORMATS["sarif"].render(_compiled()))
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(CODES)
+    names = [rule["name"] for rule in rules]
+    assert names[0] == "SettingHasNoValue"
+    assert len({*names}) == len(CODES)
+    assert all(name.isidentifier() and name[0].isupper() for name in names)
     assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in rules)
     assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
     assert [result["level"] for result in run["results"]] == ["error", "error", "warning", "warning"]
     assert run["columnKind"] == "unicodeCodePoints"
     assert run["invocations"] == [{"executionSuccessful": True}]
+
+
+def test_sarif_names_the_projects_address_as_soon_as_it_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = Message()
+    about["Version"] = "1.0"
+    about["Project-URL"] = "Homepage, https://example.org/symbiont"
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: about)
+    driver = _sarif(FORMATS["sarif"].render(_compiled()))["tool"]["driver"]
+    assert driver["informationUri"] == "https://example.org/symbiont"
 
 
 def test_sarif_points_at_what_it_means_in_characters_and_in_bytes() -> None:
@@ -419,7 +433,7 @@ def test_the_report_for_people_ends_with_what_to_do_next() -> None:
     lines = FORMATS["text"].render(_compiled()).splitlines()
     assert lines[-2:] == [
         "1 file, 2 blocks checked: 2 errors, 2 warnings",
-        "2 fixable with `dslc check --fix`; more about a code: `dslc explain N202`",
+        "2 with `--unsafe-fixes`, if the guess is right; more about a code: `dslc explain N202`",
     ]
     assert FORMATS["text"].render(_compiled("")) == "1 file, 0 blocks checked: no problems\n"
 

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from dslc.blocks import Choice, SecretReference, Webhook
+from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.program import Program
 from dslc.report import FORMATS
 from dslc.report.mask import masked
 from dslc.report.program import render
+from dslc.setting import Setting
 from dslc.source import Source
+from dslc.unified import unified
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 
@@ -66,6 +69,20 @@ _LINES = (
     f"secret `\n{_SECRET}\n`",
     f"secret |\n      {_SECRET}",
     f"secret <<EOF\n{_SECRET}\nEOF",
+    f'secret {{ value "{_SECRET}" }}',
+    f'secret {{\n    from "x"\n    value "{_SECRET}"\n}}',
+    f'secret "x\\\n{_SECRET}"',
+    f"secret x \\\n    {_SECRET}",
+    f'secret "x \\" y \\\n{_SECRET}"',
+    *(f'{key} "{_SECRET}"' for key in ("api-key", "apikey", "key", "pwd", "pass", "auth", "hmac", "authorization")),
+    f'index postgres {{ url "postgresql://symbi:{_SECRET}@db.internal/x" }}',
+    f'index postgres {{ url "https://db.internal/{_SECRET}" }}',
+    f'index "postgres" {{\n    schema "s"\n    url "{_SECRET}" }}',
+    f'store records {{ remote contextstream {{ url "https://x.example/{_SECRET}" }} }}',
+    f'remote contextstrem {{ url "https://x.example/{_SECRET}" }}',
+    f'embedding ollama {{ url "http://user:{_SECRET}@x.example" }}',
+    f"embedding ollama {{ url http://user:a/{_SECRET}@x.example }}",
+    f'instruction "see https://user:{_SECRET}@x.example"',
     f'secret "secret://{_SECRET}"',
 )
 
@@ -101,6 +118,37 @@ def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObj
     text = f'webhook w {{\n    path "/w" colour 5\n    {line}\n}}\n'
     end = data.draw(st.integers(text.rindex(_SECRET) + len(_SECRET), len(text)))
     assert _SECRET not in _reports(text[:end])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'index postgres {{ url "postgresql://symbi:{_SECRET}@db.internal/x" }}',
+        f'store records {{ remote contextstream {{ url "https://x.example/{_SECRET}" api_key "a" project "p" }} }}',
+    ],
+)
+def test_what_a_warning_calls_a_secret_is_shown_in_no_report_and_no_diff(line: str) -> None:
+    source = Source("a.symbiont", f"# größer\nmemory   notes {{ {line} }}\n")
+    done = analyse([source], Catalog.installed())
+    assert "P501" in {found.code for found in done.diagnostics}
+    shown = [form.render(done, colour=False) for form in FORMATS.values()]
+    formatted_ = Source("a.symbiont", source.data.replace(b"   ", b" "))
+    assert _SECRET not in "\n".join([*shown, unified(source, formatted_.data, colour=False)])
+
+
+def test_a_secret_of_an_unknown_kind_is_hidden_where_a_warning_names_it() -> None:
+    option = Setting("whatever", "secret")
+    catalog = Catalog({"index": (Row("vast", options=(option,)),)})
+    done = analyse([Source("a.symbiont", f'memory größe {{ index vast {{ whatever "ö{_SECRET}" }} }}\n')], catalog)
+    report = FORMATS["text"].render(done, colour=False)
+    assert "P501" in report
+    assert "whatever ***" in report
+    assert _SECRET not in report
+
+
+def test_a_url_is_shown_where_it_is_no_secret() -> None:
+    text = 'index qdrant { url "http://127.0.0.1:6333" }\nwebhook secret { path "/w@x" public_url "https://x:80/a" }'
+    assert masked(text) == text
 
 
 def test_a_reference_is_shown() -> None:

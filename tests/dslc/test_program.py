@@ -56,7 +56,7 @@ def test_a_block_with_an_error_is_left_out_and_the_others_stay() -> None:
     program, diagnostics = dslc.compile(
         [Source("a", _TEXT + "memory m { retention 90 }"), Source("b", "agent")], CATALOG
     )
-    assert [diagnostic.code for diagnostic in diagnostics] == ["T401", "S109"]
+    assert [diagnostic.code for diagnostic in diagnostics] == ["T401", "S111"]
     assert (list(program.webhooks), list(program.memories)) == (["w"], [])
 
 

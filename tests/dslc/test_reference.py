@@ -55,6 +55,7 @@ def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tu
         yield setting.name, complete(vocabulary, settings, [line(setting, vocabulary)])
 
 
+_IDLE = {"model", "tools", "max_steps", "context"}
 EVERY_SETTING = [
     pytest.param(vocabulary, kind, lines, id=f"{which}: {kind} {name}")
     for which, vocabulary in CATALOGS.items()
@@ -68,6 +69,8 @@ def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str
     text = sample(vocabulary, kind, *lines)
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []
     warned += ["P504"] if re.search(r"^ {8,}header ", text, re.MULTILINE) and "filter" in text else []
+    idle = any(each.key in _IDLE and each.value != "none" for each in lines)
+    warned += ["R303"] if kind == "agent" and idle else []
     assert [problem[:4] for problem in problems(text, vocabulary)] == warned, text
 
 
@@ -114,8 +117,9 @@ def test_a_group_like_the_one_round_it_refers_to_that_one() -> None:
 
 
 def test_a_family_without_rows_has_no_page() -> None:
-    assert not INSTALLED.rows("tool")
-    assert "tools.md" not in pages(INSTALLED)
+    without = Vocabulary(Catalog({**INSTALLED.catalog.families, "tool": ()}, INSTALLED.catalog.kinds))
+    assert "tools.md" in pages(INSTALLED)
+    assert "tools.md" not in pages(without)
 
 
 @pytest.mark.parametrize("name", pages(INSTALLED))

@@ -35,10 +35,10 @@ _EVERYTHING = """
 memory m {
     store records { gates [tdd_proof review] segment 5KB }
     path "data/m"
-    retention 1y2h30m
     search { vector_weight 0.25 keyword_weight 0.75 }
     embedding remote { url "https://example.org" api_key "kept here" }
 }
+memory logs { path "data/logs" retention 1y2h30m }
 webhook w {
     path "/hooks/w"
     provider custom { encoding base64 timestamp_header "X-Time" event_header "X-Event" max_age 1h30m }
@@ -169,7 +169,7 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
 
 _WRONG: list[tuple[str, Any]] = [
     ("version", 2),
-    *(("memories.m.retention", value) for value in ["90", "1h1d", "0d", "24h", "1.5d", "1000ms", "", "1w", 90]),
+    *(("memories.logs.retention", value) for value in ["90", "1h1d", "0d", "24h", "1.5d", "1000ms", "", "1w", 90]),
     *(("webhooks.w.path", value) for value in ["hooks", "/v1/x", "/mcp", "//a", "/a/../b", "/a b", "/a?b", "/%zz"]),
     *(("webhooks.w.secret", value) for value in [[], ["hunter2"], ["secret://nowhere/x"], ["secret://env/"], "x"]),
     ("webhooks.unverified.secret", ["secret://env/A"]),

@@ -69,9 +69,23 @@ def test_a_fix_is_offered_for_the_diagnostic_that_has_it() -> None:
 
 
 def test_all_fixes_are_made_at_once() -> None:
-    text = 'webhok w {\n    path= "/a"\n    secret: "secret://env/A"\n}\n'
-    after = _done(text, "Fix everything that can be fixed without asking")
+    text = 'webhook w {\n    path= "/a"\n    secret: "secret://env/A"\n}\n'
+    after = _done(text, "Fix everything that can be fixed safely")
     assert after == 'webhook w {\n    path "/a"\n    secret "secret://env/A"\n}\n'
+
+
+def test_a_character_that_is_all_over_a_file_keeps_no_other_fix_away() -> None:
+    text = "memory m {\n\u00a0 path 'a'\n\u00a0 retention = 90d\u00a0\n}\n"
+    after = _done(text, "Fix everything that can be fixed safely")
+    assert after == 'memory m {\n  path "a"\n  retention 90d \n}\n'
+
+
+def test_a_guess_is_offered_alone_and_is_not_among_the_safe_fixes() -> None:
+    text = 'webhook w {\n    path "/a"\n    secret "secret://env/A"\n    agent support-prod\n}\nagent support-dev {}\n'
+    found = _actions(text)
+    assert [action.title for action in found if action.sort == "fix"] == ["Write `support-dev`"]
+    assert not any(action.is_safe for action in found)
+    assert [action for action in found if action.sort == "all"] == []
 
 
 def test_only_what_touches_the_place_is_offered() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dslc.cli.lsp import PYGLS
+from dslc.language_server.disk import look
 from tests.dslc.language_server.client import Client, Json, RefusedError, frame, published, span
 
 URI = "untitled:survivor"
@@ -173,5 +176,17 @@ def test_without_its_extra_the_command_says_what_to_install() -> None:
     code = "import sys; sys.modules['pygls'] = None; from dslc.cli import main; main(['lsp'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert done.stderr == "dslc: the language server needs an extra: pip install 'symbiont[lsp]'\n"
+    install = f"{sys.executable} -m pip install '{PYGLS}'"
+    assert done.stderr == f"dslc: the language server needs pygls: {install}\n"
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["lsp"] == [PYGLS]
     assert done.stdout == ""
+
+
+def test_a_link_that_leads_out_of_a_folder_is_not_there(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "outside.symbiont").write_text("agent outside {}\n")
+    (folder / "a.symbiont").write_text("agent inside {}\n")
+    (folder / "link.symbiont").symlink_to(tmp_path / "outside.symbiont")
+    assert set(look([str(folder)], {}).read) == {str(folder / "a.symbiont")}

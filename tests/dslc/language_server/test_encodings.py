@@ -58,12 +58,10 @@ def test_changes_in(client: Client, width: int) -> None:
 
 
 def test_edits_out(client: Client, width: int) -> None:
-    client.change(URI, {"text": 'agent a {} # é😀\nagent "é😀" {} agnt b {}\n'})
-    actions = client.about("codeAction", URI, range=span(1, 12 + width, 12 + width), context={"diagnostics": []})
+    client.change(URI, {"text": 'agent a {} # é😀\nagent "é😀" {} agent = b {}\n'})
+    actions = client.about("codeAction", URI, range=span(1, 18 + width, 18 + width), context={"diagnostics": []})
     [fix] = [action for action in actions if action.get("isPreferred")]
-    assert fix["edit"]["documentChanges"][0]["edits"] == [
-        {"range": span(1, 12 + width, 16 + width), "newText": "agent"}
-    ]
+    assert fix["edit"]["documentChanges"][0]["edits"] == [{"range": span(1, 18 + width, 20 + width), "newText": ""}]
 
 
 def test_completion_in_and_out(client: Client, width: int) -> None:

@@ -1,0 +1,65 @@
+"""The work of a check grows with the size of a program, also where its blocks clash or are all misspelt.
+
+Counted are the calls of functions, Python's and C's: they are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from dslc.diagnostic import Diagnostic
+from dslc.source import Source
+from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
+from tests.dslc.catalogs import CATALOG
+
+_BLOCKS = 300
+_SECRET = 'secret "secret://env/A"'
+_PROGRAMS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "memories without a path": ("N208", lambda n: f"memory m{n} {{}}"),
+    "memories on one path": ("N208", lambda n: f'memory m{n} {{ path "p" }}'),
+    "memories in one another": ("N208", lambda n: f'memory m{n} {{ path "{"p" if n % 2 else f"p/{n}"}" }}'),
+    "memories below one": ("N208", lambda n: f'memory m{n} {{ path "{f"p/{n}" if n else "p"}" }}'),
+    "memories of one name": ("N204", lambda _: "memory m {}"),
+    "webhooks on one path": ("N205", lambda n: f'webhook w{n} {{ path "/p" {_SECRET} }}'),
+    "kinds misspelt": ("N201", lambda n: f'memroy m{n} {{ path "p{n}" }}'),
+    "settings misspelt": ("N202", lambda n: f'memory m{n} {{ path "p{n}" retenton{n} 9d }}'),
+    "choices misspelt": ("T403", lambda n: f'memory m{n} {{ path "p{n}" store markdwn{n} }}'),
+    "references to nothing": ("R301", lambda n: f'webhook w{n} {{ path "/p{n}" {_SECRET} agent a{n} }}'),
+    "references misspelt": (
+        "R301",
+        lambda n: f'webhook w{n} {{ path "/p{n}" {_SECRET} agent agent{n} }}\nagent agemt{n} {{}}',
+    ),
+}  # fmt: skip
+
+
+def _check(name: str, blocks: int) -> list[Diagnostic]:
+    workspace = Workspace(Vocabulary(CATALOG))
+    workspace.put(Source("a", "\n".join(_PROGRAMS[name][1](number) for number in range(blocks))))
+    return workspace.diagnostics("a")
+
+
+def _calls(name: str, blocks: int) -> int:
+    calls = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        _check(name, blocks)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_twice_as_many_wrong_blocks_are_twice_the_work(name: str) -> None:
+    found = [each for each in _check(name, _BLOCKS) if each.code == _PROGRAMS[name][0]]
+    assert len(found) >= _BLOCKS // 3
+    assert _calls(name, 2 * _BLOCKS) < 2.5 * _calls(name, _BLOCKS)
