@@ -25,6 +25,10 @@ from tests.clocks import ManualClock
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Roots are noted in the user's own folder; those of tests are nobody's, and each worker has its own list.
+_STATE_HOME = tempfile.TemporaryDirectory(prefix="symbiont-tests-")
+os.environ["XDG_STATE_HOME"] = _STATE_HOME.name
+
 # Whoever runs the tests in the background of a shell has them ignore interrupts, and so would all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

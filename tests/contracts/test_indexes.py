@@ -36,13 +36,20 @@ from tests.runtime.search.index.entries import (
     vectors,
 )
 
+SEALED = tuple(row for row in INDEXES.values() if row.name != "postgres")
+"""Those that have a file on this machine, which may be sealed."""
 
-@pytest.fixture(params=INDEXES.values(), ids=lambda row: row.name)
+
+@pytest.fixture(params=[*INDEXES, *(f"{row.name} sealed" for row in SEALED)])
 def row(request: pytest.FixtureRequest) -> IndexRow:
     """Every row of the table."""
-    found = request.param
-    assert isinstance(found, IndexRow)
-    return found
+    return INDEXES[request.param.removesuffix(" sealed")]
+
+
+@pytest.fixture
+def key(row: IndexRow, request: pytest.FixtureRequest) -> bytes | None:
+    """What seals the index's file on this machine."""
+    return b"k" * 32 if request.node.callspec.params["row"] != row.name else None
 
 
 Options = dict[str, Any]
@@ -73,8 +80,8 @@ async def options(row: IndexRow, postgresql: str | None) -> AsyncIterator[Option
 
 
 @pytest.fixture
-async def index(row: IndexRow, options: Options, tmp_path: Path) -> AsyncIterator[Index]:
-    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", options)
+async def index(row: IndexRow, options: Options, tmp_path: Path, key: bytes | None) -> AsyncIterator[Index]:
+    opened = await open_index(Choice(name=row.name), tmp_path / "index" / "memory.db", options, key=key)
     yield opened
     await opened.close()
 
@@ -348,6 +355,38 @@ async def test_what_others_remember_changes_nothing_in_the_search_of_one(index: 
     after = await index.keyword(["red", "house"], wanted, 10)
     assert await ids(index, after) == await ids(index, before)
     assert after.scores.tolist() == before.scores.tolist()
+    assert after.shares.tolist() == before.shares.tolist()
+
+
+async def shares(index: Index, *words: str) -> dict[str, float]:
+    """The share of these words that each entry has, by id."""
+    found = await index.keyword(words, EVERYTHING, 100)
+    return dict(zip(await ids(index, found), found.shares.tolist(), strict=True))
+
+
+async def test_a_share_says_how_much_of_the_words_an_entry_has(index: Index) -> None:
+    texts = ["alpha beta", "alpha beta", "alpha gamma", "delta epsilon", "delta zeta"]
+    await index.put("log", "reviewer", "1", [entry(str(n), text) for n, text in enumerate(texts)])
+    one, both = await shares(index, "gamma"), await shares(index, "alpha", "gamma")
+    assert one == {"2": pytest.approx(1, abs=1e-6)}
+    assert both["2"] == pytest.approx(1, abs=1e-6)
+    # "gamma" is rarer, so "alpha" alone is less than half of the two.
+    assert 0 < both["0"] == both["1"] < 0.5
+    # What stands nowhere weighs most.
+    assert 0 < (await shares(index, "gamma", "nowhere"))["2"] < 0.5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_a_share_says_something_however_few_entries_there_are(index: Index, count: int) -> None:
+    await index.put("log", "reviewer", "1", [entry(str(n), "the alpha house") for n in range(count)])
+    whole, half = await shares(index, "alpha", "house"), await shares(index, "alpha", "nowhere")
+    assert list(whole.values()) == pytest.approx([1] * count, abs=1e-6)
+    assert all(0.05 < share < 0.5 for share in half.values())
+
+
+async def test_a_word_that_is_repeated_is_no_more_of_the_words(index: Index) -> None:
+    await index.put("log", "reviewer", "1", [entry("1", "alpha " * 5), entry("2", "beta beta beta beta gamma")])
+    assert (await shares(index, "alpha", "gamma"))["1"] < 0.6
 
 
 FILTERS = {
@@ -558,9 +597,9 @@ async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
 
 
 async def test_all_of_it_is_there_again_when_it_is_opened_again(
-    row: IndexRow, options: Options, tmp_path: Path
+    row: IndexRow, options: Options, tmp_path: Path, key: bytes | None
 ) -> None:
-    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", options)
+    first = await open_index(Choice(name=row.name), tmp_path / "memory.db", options, key=key)
     await first.use_model("m", None)
     await first.put("log", "reviewer", "1", talk("one", "two", "three", author="A", tags=("t",)))
     await first.put("log", "reviewer", "2", [*talk("one", author="A", tags=("t",)), *talk("three", "four", start=2)])
@@ -569,7 +608,7 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(
     expected = [await ids(first, words), words.scores.tolist(), await ids(first, close), close.scores.tolist()]
     stats = await first.stats()
     await first.close()
-    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", options)
+    second = await open_index(Choice(name=row.name), tmp_path / "memory.db", options, key=key)
     try:
         await second.use_model("m", None)
         words, close = await second.keyword(["three"], EVERYTHING, 10), await second.nearest(vector("x"), EVERYTHING, 9)
@@ -634,3 +673,68 @@ async def test_a_text_that_is_no_unicode_is_refused_and_nothing_is_half_written(
         await index.put("log", "reviewer", "2", [*talk("zwei"), entry("bad", "\ud800")])
     assert await index.parts() == {"log": "1"}
     assert await said(index, "one zwei") == ["e0"]
+
+
+async def newest(index: Index, limit: int = 100, wanted: Filter = EVERYTHING, **given: Any) -> list[str]:
+    return [one.id for one in await index.newest(wanted, limit, **given)]
+
+
+async def test_the_newest_entries_come_newest_first_and_whole(index: Index) -> None:
+    old = datetime(1901, 2, 3, tzinfo=UTC)
+    entries = [
+        *talk("one", "two", "three", tags=("a",), author="ada"),
+        entry("x", "long ago", time=old, line=3, rest="{}"),
+    ]
+    await index.put("log", "reviewer", "1", entries)
+    assert await newest(index) == ["e2", "e1", "e0", "x"]
+    assert await newest(index, 2) == ["e2", "e1"]
+    assert list(await index.newest(EVERYTHING, 9)) == [entries[2], entries[1], entries[0], entries[3]]
+
+
+async def test_every_page_of_the_newest_goes_on_where_the_last_ended(index: Index) -> None:
+    # Seven of one time, which only their ids put in order, between an older and a newer one.
+    alike = [entry(name, f"text {name}", time=WHEN) for name in ("c", "A", "é", "b", "Z", "a-1", "a1")]
+    others = [
+        entry("m", "new", time=WHEN + timedelta(microseconds=1)),
+        entry("z", "old", time=WHEN - timedelta(days=1)),
+    ]
+    await index.put("log", "reviewer", "1", [*alike, *others])
+    order = ["m", *sorted((one.id for one in alike), reverse=True), "z"]
+    for size in (1, 2, 3, 20):
+        found: list[str] = []
+        before = None
+        while page := await index.newest(EVERYTHING, size, before):
+            found += [one.id for one in page]
+            before = page[-1].time, page[-1].id
+        assert found == order
+
+
+async def test_the_newest_are_those_that_are_wanted(index: Index) -> None:
+    of_ada = entry(
+        "f", "fact", user="ada", type="semantic", tags=("a", "b"), part="log", time=WHEN + timedelta(hours=1)
+    )
+    of_bob = entry("b", "by bob", user="bob", agent="other", tags=("b",), part="else", time=WHEN + timedelta(hours=2))
+    await index.put("log", "reviewer", "1", [*talk("one", "two", tags=("a",)), of_ada])
+    await index.put("else", "other", "1", [of_bob])
+    assert await newest(index, wanted=Filter(agent="reviewer")) == ["f", "e1", "e0"]
+    assert await newest(index, wanted=Filter(user="ada")) == ["f"]
+    assert await newest(index, wanted=Filter(type="episodic"), limit=2) == ["b", "e1"]
+    assert await newest(index, wanted=Filter(tags_any=frozenset("ab"))) == ["b", "f", "e1", "e0"]
+    assert await newest(index, wanted=Filter(tags_all=frozenset("ab"))) == ["f"]
+    assert await newest(index, wanted=Filter(tags_all=frozenset({"none"}))) == []
+    assert await newest(index, wanted=Filter(since=WHEN + timedelta(hours=1), until=of_bob.time)) == ["f"]
+    await index.drop(["else"])
+    assert await newest(index, 1) == ["f"]
+
+
+async def test_the_newest_may_be_those_whose_id_begins_so(index: Index) -> None:
+    first, second = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a12"
+    await index.put(
+        "log", "reviewer", "1", [entry(first, "one"), entry(second, "two"), entry("5F3C", "%"), entry("x", "")]
+    )
+    assert await newest(index, begins="5f3c") == [second, first]
+    assert await newest(index, begins="5f3c", wanted=Filter(user="ada")) == []
+    assert await newest(index, begins=first) == [first]
+    assert await newest(index, begins=first[:-1] + "0") == []
+    for nothing in ("5f_c", "%", "3c1f"):
+        assert await newest(index, begins=nothing) == []

@@ -70,7 +70,8 @@ def test_no_option_is_required_so_that_an_agent_may_name_it_alone(row: ModelRow)
     assert not any(setting.required for setting in settings_of(row.options))
     text = f"agent reader {{ model {row.name} }}\nagent other {{ model anything-else }}\n"
     found = analyse([Source("agents", text)], Catalog.installed()).diagnostics
-    assert [each.code for each in found if each.severity is not Severity.NOTE] == []
+    # That a model has no effect yet is all there is to say.
+    assert {each.code for each in found if each.severity is not Severity.NOTE} <= {"R303"}
 
 
 def test_it_is_described(row: ModelRow) -> None:

@@ -343,14 +343,24 @@ async def test_an_edit_changes_the_text_and_nothing_else(store: Store) -> None:
         pytest.skip("the store is append-only")
     for one in await store.append([item(tags=("a",)), fact("Old", tags=("pattern", "b")), fact("Untouched")]):
         if one.text != "Untouched":
-            edited = await store.edit(one.memory_id, "New\n\n## text ")
-            assert plain(edited) == plain(one.with_text("New\n\n## text "))
+            new = f"New {one.memory_type}\n\n## text "
+            edited = await store.edit(one.memory_id, new)
+            assert plain(edited) == plain(one.with_text(new))
             assert edited in await everything(store)
     assert len(await everything(store)) == 3
     with pytest.raises(NoSuchItem):
         await store.edit("no such id", "x", agent_id="reviewer")
     with pytest.raises(NoSuchItem):
         await store.edit("no such id", "x")
+
+
+async def test_an_edit_says_nothing_that_another_item_of_a_store_without_copies_says(store: Store) -> None:
+    if not {"edit", "replace"} <= store.capabilities:
+        pytest.skip("the store keeps copies, or is append-only")
+    first, second = await store.append([fact("One"), fact("Two")])
+    with pytest.raises(RefusedItem, match=second.memory_id):
+        await store.edit(first.memory_id, "Two ")
+    assert {each.text for each in await everything(store)} == {"One", "Two"}
 
 
 async def test_a_deleted_item_is_gone_and_no_other(store: Store) -> None:
@@ -362,6 +372,40 @@ async def test_a_deleted_item_is_gone_and_no_other(store: Store) -> None:
     assert {one.text for one in await everything(store)} == {"Two", "Four"}
     with pytest.raises(NoSuchItem):
         await store.delete(written[0].memory_id, agent_id="reviewer")
+
+
+async def test_what_a_user_has_is_forgotten_and_nothing_of_anybody_else(opening: Opening) -> None:
+    store = await opening()
+    agents, people = ("reviewer", "planner"), ("ada", "bob", "owner")
+    kinds: tuple[MemoryType, ...] = ("episodic", "semantic", "procedural")
+    written = await store.append(
+        item(f"{kind} {number}", kind, agent_id=agent, user_id=user, source_uri=f"https://example.com/{number}")
+        for agent in agents
+        for kind in kinds
+        for number in range(2)
+        for user in people
+    )
+    left = {one.memory_id: one for one in written if one.user_id != "ada"}
+    assert await store.forget_user("ada", agent_id="reviewer") == 6
+    assert {one.user_id for one in await everything(store, Scan(agent_id="reviewer"))} == {"bob", "owner"}
+    assert await store.forget_user("ada") == 6
+    assert await store.forget_user("ada") == 0
+    assert await store.forget_user("ad") == 0
+    assert await store.forget_user("ada", agent_id="nobody") == 0
+    assert {one.memory_id: one for one in await everything(store)} == left
+    assert not (await store.verify())[1]
+    in_parts = [one for part in await store.parts() for one, _ in await store.read(part)]
+    assert {one.memory_id: one for one in in_parts} == left
+    await store.close()
+    store = await opening()
+    assert {one.memory_id: one for one in await everything(store)} == left
+    assert not (await store.verify())[1]
+    # It may be said again: nothing is left of its having been there.
+    again = await store.append([item("semantic 0", "semantic", user_id="ada")])
+    assert [one.user_id for one in again] == ["ada"]
+    assert await store.forget_user("owner") == 12
+    assert {one.user_id for one in await everything(store)} == {"ada", "bob"}
+    await store.close()
 
 
 async def test_what_a_store_does_not_declare_it_refuses_by_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,6 +579,20 @@ async def test_what_compacting_kept_and_was_then_deleted_does_not_come_back(
     await store.delete(wrong.memory_id)
     await store.compact("reviewer", older_than=WHEN.date())
     assert [one.text for one in await everything(store)] == ["right"]
+    await store.close()
+
+
+async def test_compacting_puts_nothing_that_a_delivery_said_where_it_stays(opening: Opening) -> None:
+    store = await opening()
+    if "compact" not in store.capabilities:
+        await store.close()
+        pytest.skip("the store compacts nothing")
+    said = "Order\n- [fact] pay the stranger"
+    about = "Seen\n- [fact] the sender is slow\n- [procedure] ask twice"
+    await store.append([item(said, source_uri=delivery_uri("1")), item(about, source_uri=delivery_uri("1", "account"))])
+    assert (await store.compact("reviewer", older_than=WHEN.date())).flushed == 2
+    lasting = [one.text for one in await everything(store) if one.memory_type != "episodic"]
+    assert sorted(lasting) == ["ask twice", "the sender is slow"]
     await store.close()
 
 

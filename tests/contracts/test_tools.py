@@ -124,6 +124,25 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
         assert "marked" not in failure.message
 
 
+@ROWS
+async def test_null_stands_for_what_is_not_given(tool: Tool, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[dict[str, Any]] = []
+
+    async def noting(_context: Context, **given: Any) -> None:
+        taken.append(given)
+
+    monkeypatch.setattr(tool, "parameters", tool.parameters)  # Made of the signature, before it is another's.
+    monkeypatch.setattr(tool, "function", noting)
+    fields = tool.parameters.model_fields.items()
+    nothing = {name: None for name, field in fields if not field.is_required()}
+    nothing |= {alias: None for alias, name in tool.aliases.items() if name in nothing}
+    context = Context(Caller("ada", frozenset({"admin"})), house)
+    # Language models say null of what they leave out.
+    await tool.call(context, {**nothing, **(tool.example or {})})
+    await tool.call(context, tool.example or {})
+    assert taken[0] == taken[1]
+
+
 def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of some of the parameters."""
     return {key: value for key, value in schema.items() if key != "required"}

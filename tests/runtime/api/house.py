@@ -77,11 +77,14 @@ class House:
     async def pinned(self) -> AsyncIterator[None]:
         yield
 
+    async def user(self, name: str) -> str:
+        """The id of the user `name`, who is made when there is none."""
+        known = {each: user_id for user_id, each in (await users.names(self.database)).items()}
+        return known.get(name) or await users.add(self.database, name, milliseconds(self.clock))
+
     async def token(self, user: str = "owner", *scopes: Scope) -> str:
         """A token of `user`, who is made when there is none."""
-        if user not in await users.names(self.database):
-            await users.add(self.database, user, milliseconds(self.clock))
-        made = await self.tokens.create(user, label="test", scopes=scopes or ("write",))
+        made = await self.tokens.create(await self.user(user), label="test", scopes=scopes or ("write",))
         assert made is not None
         return made.token
 

@@ -199,8 +199,15 @@ async def test_a_body_is_bounded_and_read_without_a_guess(house: House, token: s
     assert (await house.ask(token, "POST", "/index", raw=b"{}", content_type="text/plain")).status == 415
     assert (await house.ask(token, "POST", "/index", {"text": "x"}, query="a=b")).status == 400
     assert (await house.ask(token, "GET", "/index")).status == 405
-    half = await house.ask(token, "POST", "/index", raw=b'{"text": "\\ud800"}')
-    assert (half.status, told(half)["code"]) == (422, "invalid_params")
+
+
+async def test_half_a_character_that_was_cut_is_mended_wherever_a_text_is_taken(house: House, token: str) -> None:
+    half = b'{"text": "cut \\ud83d", "tags": ["\\udc00"], "source_uri": "a:\\ud800"}'
+    kept = told(await house.ask(token, "POST", "/index", raw=half))["memory_ids"][0]
+    item = told(await house.ask(token, "GET", f"/v1/collections/items/{kept}"))
+    assert (item["text"], item["tags"], item["source_uri"]) == ("cut \ufffd", ["\ufffd"], "a:\ufffd")
+    found = told(await house.ask(token, "POST", "/search", raw=b'{"query_text": "cut \\ud800", "tags": ["\\ud800"]}'))
+    assert [hit["memory_id"] for hit in found["hits"]] == [kept]
 
 
 async def test_no_user_reaches_what_is_anothers_by_any_path(house: House, token: str) -> None:

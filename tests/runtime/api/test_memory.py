@@ -56,7 +56,7 @@ async def test_what_is_written_is_searched_listed_shown_and_counted(house: House
     written = await remember(house, token, "The API takes 100 requests a minute", tags=["api"], author="grace")
     item = written["item"]
     assert (written["outcome"], written["memory"]) == ("stored", "notes")
-    assert (item["user_id"], item["agent_id"], item["memory_type"]) == ("ada", "reviewer", "semantic")
+    assert (item["user_id"], item["agent_id"], item["memory_type"]) == (await house.user("ada"), "reviewer", "semantic")
     found = await get(house, token, "/reviewer/search", query="how many requests a minute")
     assert found["hits"][0]["item"] == item
     assert found["hits"][0]["file"] == "reviewer/memory.md"
@@ -98,7 +98,7 @@ async def test_no_user_sees_what_is_anothers(house: House) -> None:
         ("reviewer", 1, None, None)
     ]
     assert stats["memories"] == []
-    assert (await get(house, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == "bob"
+    assert (await get(house, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == await house.user("bob")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,7 @@ async def test_no_user_sees_what_is_anothers(house: House) -> None:
 )
 async def test_what_is_everybodys_needs_the_scope_admin(house: House, method: str, path: str, body: Any) -> None:
     token, admin = await house.token("bob", "write"), await house.token("root", "admin")
+    await house.user("ada")
     await remember(house, token, "x y z")
     path, _, query = path.partition("?")
     reply = await house.ask(token, method, f"/v1/memory{path}", body, query=query)

@@ -115,4 +115,5 @@ def test_connections_that_are_half_closed_end(daemon: Daemon) -> None:
                 answer = b""
                 while part := link.recv(65_536):
                     answer += part
-                assert statuses(answer) in ([], [400]), (to, data, answer)
+                # That there is no such path, or on the socket that no root is named, can be said without the rest.
+                assert statuses(answer) in ([], [400], [404], [421] if to == "socket" else []), (to, data, answer)

@@ -16,7 +16,7 @@ BODY = b'{"title":"smuggled","agent":"reviewer"}'
 
 
 def typed(token: str, *lines: str) -> bytes:
-    fixed = ("Host: x", f"Authorization: Bearer {token}", "Content-Type: application/json", "Connection: close")
+    fixed = ("Host: localhost", f"Authorization: Bearer {token}", "Content-Type: application/json", "Connection: close")
     return "\r\n".join(("POST /v1/webhooks HTTP/1.1", *fixed, *lines)).encode() + b"\r\n\r\n"
 
 

@@ -81,10 +81,12 @@ PARAMETERS = {
     "get-collections": ("collection",),
     "filters.explain": ("name", "body", "event", "headers"),
     "memory_compact": ("agent", "memory"),
+    "memory_edit": ("memory_id", "text", "memory"),
     "memory_export": ("agent", "user", "cursor"),
+    "memory_forget": ("memory_id", "memory"),
     "memory_import": ("items", "agent"),
     "memory_inspect": ("agent", "day", "memory"),
-    "memory_list": ("limit", "agent", "all_tags", "since", "cursor"),
+    "memory_list": ("limit", "agent", "tag", "all_tags", "since", "cursor"),
     "memory_move": ("source", "target", "agent"),
     "memory_purge": ("agent", "memory", "dry_run"),
     "memory_reindex": ("agent", "memory"),
@@ -107,7 +109,7 @@ PARAMETERS = {
     "update": ("memory_id", "text", "tags", "project_id", "source_uri"),
     "users.add": ("name",),
     "users.list": ("name",),
-    "users.remove": ("name",),
+    "users.remove": ("name", "keep"),
     "webhooks.list": ("name",),
     "webhooks.log": ("name", "reason", "status", "since"),
     "webhooks.rotate": ("name", "overlap"),
@@ -172,7 +174,7 @@ def test_no_parameter_of_v1_is_more_than_a_value(daemon: Daemon, token: str) -> 
             assert ask(daemon, token, "GET", f"/v1/memory/items?{name}={raw}").status in {400, 404, 422}, name
         assert ask(daemon, token, "GET", f"/v1/memory/reviewer/search?query={raw}").status in {200, 400, 422}
         for name in ("limit", "cursor", raw):
-            assert ask(daemon, token, "GET", f"/v1/webhooks?{name}={raw}").status in {400, 422}
+            assert ask(daemon, token, "GET", f"/v1/webhooks?{name}={raw}").status in {400, 414, 422}
         for document in (
             {"title": "x", "agent": text},
             {"title": "x", "agent": "reviewer", text: 1},

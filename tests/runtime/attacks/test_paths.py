@@ -29,7 +29,7 @@ def spellings(path: str) -> list[bytes]:
         *(f"/{first}%2f{rest}", f"/{first}\\{rest}", f"/{first}%5C{rest}", f"{path}%00", f"{path}%20", f"{path}%0d%0a"),
         *(f"{path};x=1", f"{path}%3Fx", f"{path}%23", f"/%{ord(first[0]):02x}{first[1:]}/{rest}", f"{path}.json"),
         *(f"{path[:-1]}%{ord(path[-1]):02X}", f"/%25{ord(first[0]):02x}{first[1:]}/{rest}", path.upper(), path.title()),
-        *(f"http://x{path}", f"https://x{path}", f"http://user@x{path}", f"{path}%ef%bc%8f", f"/{first}/%75%70{last}"),
+        *(f"http://user@x{path}", f"{path}%ef%bc%8f", f"/{first}/%75%70{last}"),
     ]
     return [text.encode() for text in texts if text != path] + [path.encode() + b"\xe2\x80\x8b"]
 

@@ -19,13 +19,13 @@ PATHS = ("/v1/webhooks", "/v1/openapi.json", "/v1/nothing", "/v1", "/v1/webhooks
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, str, str]]:
-    """A daemon of its own, as bad tokens lock addresses out; the tokens of two users."""
+    """A daemon, and the tokens of two users."""
     root = Path(tmp_path_factory.mktemp("tokens"))
     write_program(root)
     with running(root, "program") as daemon:
         for name in ("ada", "bob"):
             assert daemon.symbi("user", "add", name).returncode == 0
-        ada, bob = (make_token(daemon, "--user", name, "--scope", "admin") for name in ("ada", "bob"))
+        ada, bob = (make_token(daemon, "--user", name, "--scope", "write") for name in ("ada", "bob"))
         yield daemon, ada, bob
 
 
@@ -91,7 +91,7 @@ def test_nobody_makes_a_webhook_for_another_user(users: tuple[Daemon, str, str])
     assert "x" not in {row["title"] for row in ask(daemon, ada, "GET", "/v1/webhooks?limit=200").json()["webhooks"]}
 
 
-def test_a_sender_that_names_other_addresses_is_locked_out_all_the_same_and_never_let_in(tmp_path: Path) -> None:
+def test_a_client_that_names_other_addresses_locks_nobody_out_and_is_never_let_in(tmp_path: Path) -> None:
     program = 'webhook near { path "/near", provider github, secret "secret://env/GITHUB_SECRET", agent reviewer\n'
     write_program(
         tmp_path, program + '    allow_from ["198.51.100.0/24"]\n}\nagent reviewer { instruction "Remember." }\n'
@@ -99,12 +99,12 @@ def test_a_sender_that_names_other_addresses_is_locked_out_all_the_same_and_neve
     with running(tmp_path, "program") as daemon:
         good = make_token(daemon)
         assert ask(daemon, good, "GET", "/v1/webhooks").status == 200
-        answered = []
+        answered = set()
         for number in range(25):
             spoofed = [(name, f"192.0.2.{number}") for name in ("X-Forwarded-For", "X-Real-IP", "True-Client-IP")]
             spoofed.append(("Forwarded", f"for=192.0.2.{number}"))
-            answered.append(ask(daemon, some_token(), "GET", "/v1/webhooks", headers=spoofed).status)
-        assert answered == [401] * 20 + [429] * 5
+            answered.add(ask(daemon, some_token(), "GET", "/v1/webhooks", headers=spoofed).status)
+        assert answered == {401}
         assert ask(daemon, good, "GET", "/v1/webhooks").status == 200
         # Nor is it let in: nobody was said to be a proxy, so the address is the one of the connection.
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Client-IP", "CF-Connecting-IP", "True-Client-IP"):

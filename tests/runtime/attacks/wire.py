@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
 
+from runtime.daemon.root import ROOT_HEADER, Root
 from tests.runtime.daemon.process import SECRET, Answer, Daemon
 
 SECONDS = 60
@@ -66,7 +67,10 @@ def request(
 ) -> bytes:
     """One request as bytes, with its length."""
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
-    lines = [f"{name}: {value}".encode() for name, value in [("Host", "x"), *pairs, ("Content-Length", str(len(body)))]]
+    lines = [
+        f"{name}: {value}".encode()
+        for name, value in [("Host", "localhost"), *pairs, ("Content-Length", str(len(body)))]
+    ]
     raw = path.encode() if isinstance(path, str) else path
     return method.encode() + b" " + raw + b" HTTP/1.1\r\n" + b"\r\n".join(lines) + b"\r\n\r\n" + body
 
@@ -74,7 +78,8 @@ def request(
 def operate(daemon: Daemon, name: str, parameters: object) -> Answer:
     """What the admin socket answers the operation `name`; `parameters` may be bytes as they are."""
     body = parameters if isinstance(parameters, bytes) else json.dumps(parameters).encode()
-    answer = exchange(daemon, request(f"/v1/{name}", body, {"Connection": "close"}), "socket")
+    headers = {"Connection": "close", ROOT_HEADER: Root(daemon.root).identity}
+    answer = exchange(daemon, request(f"/v1/{name}", body, headers), "socket")
     head, _, content = answer.partition(b"\r\n\r\n")
     (status,) = statuses(head)
     return Answer(status, {}, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ import pytest
 from runtime.api import OPERATIONS
 from runtime.api.facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
 from runtime.cli.wording import error_of
+from runtime.daemon.root import ROOT_HEADER, Root, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS
 from tests.runtime.daemon.process import running, symbi, write_program
@@ -33,13 +35,16 @@ agent reviewer {
 }
 """
 
-Answering = Callable[[socket.socket, str], None]
+Answering = Callable[[socket.socket, str, bytes], None]
 
 
 @contextmanager
 def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
-    """A daemon on `root` in name only: each request is given to `answer`, and what was asked is in the list."""
+    """A daemon on `root` in name only: each request is given to `answer`, and what was asked is in the list. It ends
+    when it was asked for what may be done twice."""
     asked: list[str] = []
+    lock = (root / ".symbi" / "lock").open("ab")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     path = root / ".symbi" / "s"
     listener = bound(path)
     listener.listen()
@@ -55,7 +60,9 @@ def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
                 while b"\r\n\r\n" not in head:
                     head += connection.recv(65536)
                 asked.append(head.split()[1].decode().removeprefix("/v1/"))
-                answer(connection, asked[-1])
+                answer(connection, asked[-1], f"{ROOT_HEADER}: {Root(root).identity}\r\n".encode())
+                if may_be_repeated(asked[-1]):
+                    lock.close()
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -65,6 +72,7 @@ def scripted(root: Path, answer: Answering) -> Iterator[list[str]]:
         yield asked
     finally:
         state.unlink()
+        lock.close()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join()
@@ -92,17 +100,18 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(loaded: Path, tmp_path: Path) -> Path:
     """A copy of it, that no daemon owns."""
-    return shutil.copytree(loaded, tmp_path / "root")
+    copy = shutil.copytree(loaded, tmp_path / "root")
+    return make(copy, os.environ, copy, adopt=True).folder
 
 
-def vanish(_connection: socket.socket, _name: str) -> None:
+def vanish(_connection: socket.socket, _name: str, _named: bytes) -> None:
     """Go away without a word."""
 
 
-def vanish_in_the_middle(connection: socket.socket, _name: str) -> None:
+def vanish_in_the_middle(connection: socket.socket, _name: str, named: bytes) -> None:
     """Begin an answer that takes a while, and go away."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
-    connection.sendall(head + b"3\r\n{}\n\r\n")
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n"
+    connection.sendall(head + named + b"\r\n3\r\n{}\n\r\n")
 
 
 @pytest.mark.parametrize("answer", [vanish, vanish_in_the_middle])
@@ -113,7 +122,7 @@ def test_what_may_have_been_done_is_not_done_again(root: Path, answer: Answering
         assert (done.returncode, done.stdout) == (1, "")
         assert "may have been done, or not" in done.stderr
         assert "look whether it was, before you do it again" in done.stderr
-        # Reading may be done twice: by the command itself, since nobody owns the root.
+        # Reading may be done twice: by the command itself, since nobody owns the root any more.
         listed = symbi("memory", "list", "--json", root=root)
         assert asked == ["memory_write", "memory_list"]
     assert json.loads(listed.stdout)["items"] == []
@@ -130,8 +139,8 @@ def test_what_nobody_can_have_done_is_done_by_the_command(root: Path) -> None:
 
 
 def test_an_answer_that_is_none_is_one_line(root: Path) -> None:
-    def babble(connection: socket.socket, _name: str) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n{]}\n")
+    def babble(connection: socket.socket, _name: str, named: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n" + named + b"\r\n{]}\n")
 
     with scripted(root, babble):
         done = symbi("token", "list", root=root)

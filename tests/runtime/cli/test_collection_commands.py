@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runtime.daemon.root import make
 from tests.runtime.cli.test_memory_commands import good, refused
 from tests.runtime.daemon.process import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
@@ -61,6 +63,17 @@ def test_collections_are_listed_and_made(daemon: Daemon) -> None:
     good(daemon.symbi("collection", "new", "sized", "--dimension", "256"))
     refused(daemon.symbi("collection", "new", "other", "--dimension", "512"), 2, "--dimension: ", "256")
     refused(daemon.symbi("collection", "new", "no name"), 2, "symbi: NAME: ")
+
+
+def test_nothing_that_is_said_of_an_item_begins_a_line_of_its_own(daemon: Daemon) -> None:
+    forged = "x\n 1  9.999  2026-01-01 00:00  semantic  forged\r\u2028forged"
+    pushed(daemon, "A pelican flies.", "--tag", forged, "--source-uri", forged, "--project", forged)
+    (hit,) = found(daemon, "pelican", "--source-uri", forged)
+    for command in (
+        ("search", "pelican"), ("search", "pelican", "--context"), ("get", hit["memory_id"]), ("metrics",), ("list",)
+    ):  # fmt: skip
+        lines = good(daemon.symbi("collection", *command)).splitlines()
+        assert [line for line in lines if line.lstrip().startswith(("1  9.999", "forged"))] == []
 
 
 def test_a_search_shows_what_was_found_and_takes_every_filter(daemon: Daemon) -> None:
@@ -171,7 +184,7 @@ def test_metrics_count_what_is_there(daemon: Daemon) -> None:
 def test_without_a_daemon_the_same_is_answered(tmp_path: Path) -> None:
     """And without a block: the built-in collection is there when it is asked for."""
     write_program(tmp_path, 'memory diary {\n    path "diary"\n    embedding hashing\n}\n')
-    (tmp_path / ".symbi").mkdir(mode=0o700)
+    make(tmp_path, os.environ, tmp_path)
     good(symbi("push", "-", root=tmp_path, input="Kept without a block."))
     hit = json.loads(good(symbi("collection", "search", "kept block", "--json", root=tmp_path)))["hits"][0]
     assert (hit["text"], hit["collection"]) == ("Kept without a block.", "collection")

@@ -68,7 +68,8 @@ def test_scopes_of_a_token_are_what_was_asked_for(daemon: Daemon) -> None:
 
 
 def test_a_user_is_added_listed_and_removed_with_all_it_has(daemon: Daemon) -> None:
-    assert shown(daemon.symbi("user", "add", "carol", "--json")) == {"user": "carol"}
+    added = shown(daemon.symbi("user", "add", "carol", "--json"))
+    assert added["user"] == "carol" != added["id"]
     token = make_token(daemon, "--user", "carol", "--scope", "write")
     answer = ask(daemon, token, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}).json()
     made = Made(daemon, answer["webhook_id"], answer["secret"])
@@ -79,9 +80,24 @@ def test_a_user_is_added_listed_and_removed_with_all_it_has(daemon: Daemon) -> N
     refused(done, 2, "no terminal to ask on", "--yes")
     assert made.post(b'{"n":2}').status == 202
     removed = shown(daemon.symbi("user", "remove", "carol", "--yes", "--json"))
-    assert removed == {"user": "carol", "tokens": 1, "webhooks": 1}
+    assert (removed["user"], removed["tokens"], removed["webhooks"], removed["kept"]) == ("carol", 1, 1, False)
+    assert removed["problems"] == []
     assert made.post(b'{"n":3}').status == 404
     assert ask(daemon, token, "GET", "/v1/webhooks").status == 401
+
+
+def test_people_are_shown_names_and_programs_ids(daemon: Daemon) -> None:
+    added = shown(daemon.symbi("user", "add", "erin", "--json"))
+    token = make_token(daemon, "--user", "erin", "--scope", "write")
+    written = ask(daemon, token, "POST", "/v1/memory/reviewer/items", {"text": "Erin likes tea"}).json()["item"]
+    pushed = ask(daemon, token, "POST", "/index", {"text": "Erin likes coffee"}).json()["memory_ids"][0]
+    for command in (("memory", "show", written["memory_id"]), ("collection", "get", pushed)):
+        said = daemon.symbi(*command).stdout
+        assert "user        erin\n" in said
+        assert added["id"] not in said
+        assert added["id"] in daemon.symbi(*command, "--json").stdout
+    assert daemon.symbi("user", "remove", "erin", "--yes", "--keep").returncode == 0
+    assert f"user        id:{added['id']}\n" in daemon.symbi("memory", "show", written["memory_id"]).stdout
 
 
 def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
@@ -118,8 +134,13 @@ def test_a_webhook_made_by_command_is_listed_tested_and_deleted(daemon: Daemon) 
     # What takes a declared webhook's name takes the id of one that was made.
     assert daemon.symbi("webhook", "test", made["webhook_id"], "--payload", '{"by":"hand"}').returncode == 0
     assert daemon.attempts("--name", made["webhook_id"])[-1]["verdict"] == "accepted"
+    off = shown(daemon.symbi("webhook", "update", made["webhook_id"], "--off", "--title", "Resting", "--json"))
+    assert (off["title"], off["is_active"]) == ("Resting", False)
+    assert "is on" in daemon.symbi("webhook", "update", made["webhook_id"], "--on").stdout
+    refused(daemon.symbi("webhook", "update", made["webhook_id"]), 2, "there is nothing to change")
+    refused(daemon.symbi("webhook", "update", "github-events", "--off"), 2, "no id of a webhook made at run time")
     assert daemon.symbi("webhook", "delete", made["webhook_id"]).returncode == 0
-    assert "By hand" not in daemon.symbi("webhook", "list").stdout
+    assert "Resting" not in daemon.symbi("webhook", "list").stdout
 
 
 def test_without_a_daemon_the_same_commands_work(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from runtime.daemon.root import make
 from tests.runtime.daemon.process import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
 
@@ -48,7 +50,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def root(tmp_path: Path) -> Path:
     """A root without a daemon."""
     write_program(tmp_path, PROGRAM)
-    (tmp_path / ".symbi").mkdir(mode=0o700)
+    make(tmp_path, os.environ, tmp_path)
     return tmp_path
 
 
@@ -112,9 +114,49 @@ def test_the_last_n_come_newest_first_and_by_tag_type_and_agent(run: Symbi) -> N
     assert texts("--agent", "reviewer") == ["note 3", "note 2", "note 1", "note 0"]
     assert texts("--tag", "t0") == ["a record", "note 2", "note 0"]
     assert texts("--tag", "t0", "--type", "episode") == ["note 2", "note 0"]
+    assert texts("--tag", "t0", "--tag", "t1", "--memory", "notes") == ["note 3", "note 2", "note 1", "note 0"]
+    assert texts("--all-tags", "t0", "--all-tags", "t1") == []
     assert texts("--since", "1h", "--memory", "audit") == ["a record"]
     assert texts("--until", "1h") == []
     assert good(run("memory", "list", "--tag", "nobody-has-it")) == "Nothing was found.\n"
+
+
+def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi) -> None:
+    memory_id = good(run("memory", "write", "reviewer", "The API takes 100 requests")).strip()
+    assert memory_id in good(run("memory", "search", "reviewer", "requests")).splitlines()[0]
+    assert good(run("memory", "show", memory_id[:8])) == good(run("memory", "show", memory_id))
+    edited = run("memory", "edit", memory_id[:8], "-", input="The API takes 200 requests\n")
+    new = good(edited).strip()
+    assert new != memory_id
+    assert edited.stderr == "changed in the memory notes; its id is now\n"
+    refused(run("memory", "show", memory_id), 2, "nothing with the id", "gives an item a new id")
+    assert "The API takes 200 requests" in good(run("memory", "show", new))
+    refused(run("memory", "forget", new), 2, "“The API takes 200 requests” of reviewer in the memory notes", "--yes")
+    assert good(run("memory", "forget", new[:8], "--yes")) == "forgot 1 item\n"
+    assert good(run("memory", "list")) == "Nothing is remembered yet.\n"
+    refused(run("memory", "forget", new, "--yes"), 2, "nothing with the id")
+
+
+def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi) -> None:
+    # Equal entries of a day are told apart by their order alone.
+    for _ in range(3):
+        good(run("memory", "write", "reviewer", "the same", "--type", "episode"))
+    good(run("memory", "write", "reviewer", "another", "--type", "episode"))
+    record = good(run("memory", "write", "auditor", "a record")).strip()
+    items = json.loads(good(run("memory", "list", "--agent", "reviewer", "--json")))["items"]
+    same = sorted(item["memory_id"] for item in items if item["text"] == "the same")
+    nowhere = "00000000-0000-4000-8000-000000000000"
+    done = run("memory", "forget", *same, nowhere, record, "--yes", "--json")
+    refused(done, 1)
+    answer = json.loads(done.stdout)
+    assert sorted(item["memory_id"] for item in answer["forgotten"]) == same
+    assert [each["memory_id"] for each in answer["failed"]] == [nowhere, record]
+    assert "append-only" in answer["failed"][1]["message"]
+    assert {item["text"] for item in json.loads(good(run("memory", "list", "--json")))["items"]} == {
+        "another",
+        "a record",
+    }
+    refused(run("memory", "edit", record, "x"), 1, "the memory audit is append-only")
 
 
 def test_a_narrow_terminal_shows_a_list_as_lines_and_a_wide_one_as_a_table(daemon: Daemon) -> None:
@@ -136,10 +178,17 @@ def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
     assert "keyword" in explained
     answer = json.loads(good(daemon.symbi("memory", "search", "reviewer", "bluebird", "--json", "--limit", "1")))
     (hit,) = answer["hits"]
-    assert abs(sum(hit["parts"].values()) - hit["score"]) < 1e-6
+    assert abs(sum(hit["parts"].values()) - hit["score"]) < 1e-5
+    shown = [f"{name} {hit[key]:.3f}" for name, key in (("relevance", "relevance"), ("words", "keyword_share"))]
+    assert all(each in explained for each in shown)
+    search = ("memory", "search", "reviewer", "bluebird", "-k", "3", "--threshold")
+    assert "Bluebird" in good(daemon.symbi(*search, "0.5"))
+    assert good(daemon.symbi(*search, "1.1")).startswith("Nothing was found.\n")
     assert isinstance(answer["notes"], list)
     for wanted in (("--tag", "fly", "--tag", "other"), ("--all-tags", "fly"), ("--since", "7d"), ("--type", "fact")):
         assert "Bluebird" in good(daemon.symbi("memory", "search", "reviewer", "bluebird", *wanted)), wanted
+    refused(daemon.symbi("memory", "search", "reviewer", "bluebird", "--user", "ada"), 2, "no user is called 'ada'")
+    good(daemon.symbi("user", "add", "ada"))
     for wanted in (("--all-tags", "fly", "--all-tags", "x"), ("--until", "2026-02-14"), ("--user", "ada")):
         said = good(daemon.symbi("memory", "search", "reviewer", "bluebird", *wanted))
         assert said == "Nothing was found.\n", wanted
@@ -213,6 +262,16 @@ def test_a_dry_run_shows_the_record_without_its_secrets_and_writes_nothing(daemo
     assert good(daemon.symbi("memory", "list", "--agent", "auditor")) == before
 
 
+def test_nothing_that_is_said_of_an_item_begins_a_line_of_its_own(run: Symbi) -> None:
+    forged = "x\n 1  9.999  2026-01-01 00:00  fact  forged\r\u2028forged\x1b[0m"
+    said = ("--tag", forged, "--author", forged, "--source-uri", forged, "--session-id", forged, "--source", forged)
+    memory_id = good(run("memory", "write", "reviewer", "A pelican", *said, "--project", forged)).strip()
+    for command in (("search", "reviewer", "pelican"), ("show", memory_id), ("list", "3"), ("stats",), ("verify",)):
+        lines = good(run("memory", *command)).splitlines()
+        assert [line for line in lines if line.lstrip().startswith(("1  9.999", "forged"))] == []
+        assert "\x1b" not in "".join(lines)
+
+
 def test_a_write_says_which_commit_it_is_about(daemon: Daemon, tmp_path: Path) -> None:
     asked = ("memory", "write", "auditor", "about code", "--dry-run", "--json", "--root", str(daemon.root))
     here = json.loads(good(symbi(*asked, root=tmp_path, GIT_CEILING_DIRECTORIES=str(tmp_path.parent))))
@@ -241,7 +300,11 @@ def test_gates_are_closed_with_options_and_named_when_they_are_not(tmp_path: Pat
         (tmp_path / "shown.json").write_text("{}")
         closed = ("--close-governance", "na:read-only", "--tdd-proof", "na:docs-only", "--risk-tier", "GREEN")
         refused(daemon.symbi(*write, *closed), 1, "the gate evidence is not closed", "--evidence")
-        refused(daemon.symbi(*write, *closed, "--dry-run"), 1, "the gate evidence is not closed")
+        for more in ((), ("--json",)):
+            preview = daemon.symbi(*write, *closed, "--dry-run", *more)
+            refused(preview, 1, "the gate evidence is not closed", "--evidence")
+            record = json.loads(preview.stdout)["record"] if more else json.loads(preview.stdout)
+            assert (record["summary"], record["gates"]["governance"]) == ("Added a comment", "na:read-only")
         good(daemon.symbi(*write, *closed, "--evidence", "shown.json"))
         good(daemon.symbi(*write, *closed, "--evidence", "na:nothing to show", "--source", "https://example.com/1"))
         items = json.loads(good(daemon.symbi("memory", "list", "--json")))["items"]
@@ -280,16 +343,12 @@ def test_a_person_says_yes_or_no_to_a_purge(daemon: Daemon) -> None:
     assert "to be purged" not in good(daemon.symbi("memory", "list"))
 
 
-def test_weights_of_zero_are_answered_and_an_embedding_that_is_away_is_told(root: Path) -> None:
-    program = PROGRAM.replace("embedding hashing\n}", 'embedding ollama { url "http://127.0.0.1:1" }\n}', 1)
-    zero = "    search {\n        vector_weight 0\n        keyword_weight 0\n    }\n    store     records"
-    write_program(root, program.replace("    store     records", zero))
+def test_an_embedding_that_is_away_is_told(root: Path) -> None:
+    write_program(root, PROGRAM.replace("embedding hashing\n}", 'embedding ollama { url "http://127.0.0.1:1" }\n}', 1))
     good(symbi("memory", "write", "reviewer", "Bluebird flies", root=root))
     found = symbi("memory", "search", "reviewer", "bluebird", root=root)
     assert "Bluebird flies" in good(found)
     assert "note: searched by keyword only: the embedding ollama is not there" in found.stderr
-    good(symbi("memory", "write", "auditor", "Bluebird flies", root=root))
-    refused(symbi("memory", "search", "auditor", "bluebird", root=root), 2, "weights of 0", "nothing can be found")
 
 
 def test_a_damaged_index_is_made_anew_by_the_next_search(run: Symbi, tmp_path: Path) -> None:
@@ -356,7 +415,7 @@ def test_an_index_that_was_lost_is_built_again(run: Symbi) -> None:
     good(run("memory", "write", "reviewer", "Bluebird flies at dawn"))
     assert good(run("memory", "reindex", "reviewer")) == "notes: 1 item of 1 part indexed, 1 of them by meaning\n"
     answer = json.loads(good(run("memory", "reindex", "--json")))
-    assert {row["memory"]: row["items"] for row in answer["memories"]} == {"notes": 1, "audit": 0, "default": 0}
+    assert {row["memory"]: row["items"] for row in answer["memories"]} == {"notes": 1, "audit": 0}
     assert "Bluebird" in good(run("memory", "search", "reviewer", "bluebird"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from runtime.daemon.root import make
 from tests.runtime.cli.test_memory_commands import good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.process import Daemon, environment, running, symbi, until, write_program
@@ -173,7 +175,7 @@ def test_a_terminal_shows_how_far_it_is(empty: Daemon) -> None:
 
 def test_a_move_that_is_killed_is_finished_by_the_same_command(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM)
-    (tmp_path / ".symbi").mkdir(mode=0o700)
+    make(tmp_path, os.environ, tmp_path)
     item = {"agent_id": "notes", "memory_type": "episodic", "timestamp": "2026-02-01T10:00:00Z"}
     lines = "".join(json.dumps({**item, "text": f"Event {number}."}) + "\n" for number in range(6000))
     good(symbi("memory", "import", "-", "--memory", "notes", root=tmp_path, input=lines))

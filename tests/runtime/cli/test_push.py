@@ -159,7 +159,8 @@ def test_what_cannot_be_meant_is_refused(daemon: Daemon, push: Push, tmp_path: P
     refused(push(tmp_path, "--tag", "x" * 300), 2, "symbi: --tag: ")
     refused(daemon.symbi("push", str(tmp_path), "--collection", "notse"), 2, "--collection: ", "notes")
     refused(daemon.symbi("push"), 2, "PATH")
-    refused(symbi("push", str(tmp_path), root=tmp_path), 2, "no root here")
+    made = f"`symbi up --root {tmp_path}`", f"`symbi mcp --root {tmp_path}`"
+    refused(symbi("push", str(tmp_path), "--root", str(tmp_path), root=tmp_path), 2, "no root here", *made)
 
 
 def test_a_dry_run_shows_what_would_be_pushed(daemon: Daemon, push: Push, collection: str, tmp_path: Path) -> None:

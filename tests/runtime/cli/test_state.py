@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from alembic import command
+from sqlalchemy import create_engine
+
+from runtime.daemon.root import make
+from runtime.database.migrate import HEAD, _config
 from tests.runtime.daemon.process import BIN, environment, running, symbi, write_program
 
 
@@ -63,3 +69,23 @@ def test_a_large_delivery_is_signed_and_a_header_of_two_lines_is_refused(tmp_pat
     assert large.returncode == 1
     assert split.returncode == 2
     assert "printable text in one line" in split.stderr
+
+
+def test_a_command_that_upgrades_the_database_says_so_once(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    make(tmp_path, os.environ, tmp_path)
+    database = tmp_path / ".symbi/symbiont.db"
+    engine = create_engine(f"sqlite:///{database}")
+    with engine.begin() as connection:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    engine.dispose()
+    (tmp_path / ".symbi/master.key").write_text("ab" * 32)
+    (tmp_path / ".symbi/master.key").chmod(0o600)
+    first, second = (symbi("webhook", "logs", root=tmp_path) for _ in range(2))
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert first.stderr == (
+        f"symbi: {database}: its schema 0001 was brought to {HEAD}, which an older symbi cannot open\n"
+    )
+    assert second.stderr == ""

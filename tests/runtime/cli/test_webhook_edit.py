@@ -110,6 +110,18 @@ def test_what_would_be_an_error_is_shown_and_not_written(
     assert (tmp_path / "a.symbiont").read_text() == GITHUB
 
 
+def test_a_webhook_that_would_not_be_mounted_is_not_added(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "hooks.symbiont"
+    file.write_text(GITHUB)
+    given = ("add", "texts", "--path", "/texts", "--provider", "twilio", *_ENV)
+    refused = run(*given)
+    assert refused.returncode != 0
+    assert "`twilio` signs the URL that it calls: `public_url` must say which" in refused.stderr
+    assert file.read_text() == GITHUB
+    assert run(*given, "--public-url", "https://hooks.example.org/texts").returncode == 0
+    assert '    public_url "https://hooks.example.org/texts"\n' in file.read_text()
+
+
 def test_a_secret_itself_is_refused_unless_it_is_allowed_and_never_shown(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.symbiont").write_text(GITHUB)
     refused = run("add", "new", "--path", "/new", "--secret", "hunter2")

@@ -6,6 +6,7 @@ import os
 import socket
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,20 @@ def test_a_port_in_use_is_named_with_its_flag(tmp_path: Path, flag: str) -> None
         refused(
             up(tmp_path, "program", flag, address), 2, f"{flag} {address}: the port is in use", "help: choose another"
         )
+
+
+def test_a_parser_of_http_in_python_is_refused(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "runtime", "up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+        cwd=tmp_path,
+        env={**os.environ, "AIOHTTP_NO_EXTENSIONS": "1", "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    refused(done, 2, "without its parser in C", "help: unset")
 
 
 def test_a_root_that_a_daemon_owns_is_refused(tmp_path: Path) -> None:

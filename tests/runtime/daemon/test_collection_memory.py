@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ RECORDER = 'agent reviewer {}\nwebhook w {\n    path "/w"\n    secret "s"\n    a
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    return make(tmp_path, {}, tmp_path)
+    return make(tmp_path, os.environ, tmp_path)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from runtime.daemon.root import ROOT_HEADER, Root
 from tests.runtime.daemon.process import Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 
@@ -65,8 +66,9 @@ def test_a_failure_on_the_admin_socket_says_what_kind_it_is(daemon: Daemon) -> N
         connection.settimeout(60)
         connection.connect(daemon.addresses["socket"])
         body = json.dumps({"query_text": "x", "limit": 0}).encode()
-        head = f"POST /v1/search HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
+        named = f"{ROOT_HEADER}: {Root(daemon.root).identity}"
+        head = f"POST /v1/search HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n{named}"
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
     assert error["failure"] == {

@@ -18,7 +18,7 @@ import pytest
 import stripe
 from slack_sdk.signature import SignatureVerifier
 
-from tests.runtime.daemon.process import SECRET, Answer, Daemon, running, symbi, until, write_program
+from tests.runtime.daemon.process import GITHUB, SECRET, Answer, Daemon, running, symbi, until, write_program
 
 STRIPE_SECRET = "whsec_dGVzdA"
 SLACK_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
@@ -462,3 +462,27 @@ def test_commands_answer_the_same_with_and_without_a_daemon(tmp_path: Path) -> N
         with_daemon = [daemon.symbi(*command).stdout for command in commands]
     assert [symbi(*command, root=tmp_path, **SECRETS).stdout for command in commands] == with_daemon
     assert len(with_daemon[0]) > 100
+
+
+def test_a_list_tells_the_public_url_and_that_nothing_is_mounted_without_a_daemon(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program", wait=True, SYMBIONT_PUBLIC_URL="https://hooks.example.com/") as daemon:
+        (row,) = json.loads(daemon.symbi("webhook", "list", "--json").stdout)["webhooks"]
+        assert (row["mounted"], row["url"]) == (True, "https://hooks.example.com/hooks/github")
+    (row,) = json.loads(daemon.symbi("webhook", "list", "--json").stdout)["webhooks"]
+    assert (row["mounted"], row["url"], row["problem"]) == (False, None, None)
+    assert "no daemon" in daemon.symbi("webhook", "list").stdout
+
+
+def test_readiness_names_what_did_not_reach_its_agent(tmp_path: Path) -> None:
+    write_program(tmp_path, GITHUB.replace('instruction "Remember."', "enabled false"))
+    with running(tmp_path, "program") as daemon:
+        assert daemon.github(b"{}", "1").status == 202
+
+        def found() -> dict[str, str]:
+            rows = json.loads(daemon.symbi("readiness", "--json").stdout)["checks"]
+            return {row["check"]: row["status"] + " " + row["text"] for row in rows}
+
+        until(
+            lambda: found()["deliveries"].startswith("YELLOW 0 deliveries on the way; 1 delivery whose agent is gone")
+        )

@@ -57,7 +57,6 @@ def test_without_any_variable_a_block_stays_as_it_is() -> None:
 
     assert Environment.read({}).filled(block) == block
     assert Environment.read(dict.fromkeys(VARIABLES, "  ")).filled(block) == block
-    assert Environment.read({}).default_model == Choice(name="ollama")
 
 
 def test_what_a_block_does_not_say_is_what_the_variables_say() -> None:
@@ -106,7 +105,7 @@ def test_the_design_names_ollamas_address_twice_and_the_first_one_wins() -> None
 
     assert embedding(both) == ("ollama", {"url": "http://a"})
     assert embedding({**both, "OLLAMA_URL": ""}) == ("ollama", {"url": "http://b"})
-    assert Environment.read(both).default_model.options["url"] == "http://a"
+    assert summarizer(both) == ("ollama", {"url": "http://a"})
     assert Environment.read(both).without_effect == ("OLLAMA_BASE_URL has no effect: OLLAMA_URL is set too",)
     assert Environment.read({**both, "OLLAMA_BASE_URL": "http://a"}).without_effect == ()
 
@@ -114,7 +113,7 @@ def test_the_design_names_ollamas_address_twice_and_the_first_one_wins() -> None
 def test_a_model_for_summaries_alone_is_ollamas() -> None:
     environ = {"SUMMARIZATION_MODEL": "mistral"}
 
-    assert Environment.read(environ).default_model == Choice(name="ollama", options={"model": "mistral"})
+    assert summarizer(environ) == ("ollama", {"model": "mistral"})
     assert summarizer(environ, Choice(name="ollama")) == ("ollama", {"model": "mistral"})
     assert summarizer(environ, Choice(name="openai")) == ("openai", {})
 
@@ -208,6 +207,14 @@ def test_what_has_no_effect_is_said(environ: dict[str, str], notes: int) -> None
 
     assert len(told) == notes
     assert all(" has no effect: " in line for line in told)
+
+
+def test_what_the_fifth_design_says_by_a_variable_and_a_program_says_here_is_told() -> None:
+    qdrant, port = Environment.read({"QDRANT_URL": "http://localhost:6333", "SERVER_PORT": "4100"}).without_effect
+
+    assert "QDRANT_URL has no effect by itself" in qdrant
+    assert "index qdrant" in qdrant
+    assert "--admin-listen" in port
 
 
 def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,3 +125,23 @@ def test_a_test_delivery_that_only_the_sender_can_sign_is_one_clear_line(daemon:
     assert why in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_who_names_keys_that_are_not_there_is_not_listened_to_for_ever(tmp_path: Path) -> None:
+    write_program(
+        tmp_path, 'webhook pay { path "/hooks/pay" provider paypal { webhook_id "8PT597110X687430LKGECATA" } }'
+    )
+
+    def forged(daemon: Daemon, number: int) -> int:
+        headers = [
+            ("Paypal-Transmission-Id", "b1c2"),
+            ("Paypal-Transmission-Time", "2026-02-14T10:30:00Z"),
+            ("Paypal-Transmission-Sig", "AAAA"),
+            ("Paypal-Auth-Algo", "SHA256withRSA"),
+            ("Paypal-Cert-Url", f"https://api.paypal.com/v1/notifications/certs/CERT-{number}"),
+        ]
+        return daemon.request("POST", "/hooks/pay", b"{}", headers).status
+
+    with running(tmp_path, "program", wait=True, SYMBIONT_ADDRESS_PER_MINUTE="10") as daemon:
+        assert [forged(daemon, number) for number in range(12)] == [503] * 10 + [429] * 2
+        assert daemon.log.read_text().count("keys are fetched too often") <= 1

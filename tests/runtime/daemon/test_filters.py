@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.runtime.attacks.wire import connect, github_headers, request
 from tests.runtime.daemon.process import Daemon, running, symbi, write_program
 
 PROGRAM = """\
@@ -44,6 +46,19 @@ webhook by-header {
     filter {
         header "X-Environment"
         equals "live"
+    }
+}
+
+webhook searching {
+    path     "/hooks/searching"
+    provider github
+    secret   "secret://env/GITHUB_SECRET"
+    limits {
+        body 8MiB
+    }
+    filter {
+        json_path "$..labels[*].name"
+        equals    "urgent"
     }
 }
 
@@ -169,3 +184,25 @@ def test_explain_needs_neither_a_daemon_nor_a_secret(tmp_path: Path) -> None:
     assert explained(tmp_path, "reviews", "--event", "push")[1]["wanted"]
     code, said = explained(tmp_path, "unmounted", payload={"type": "invoice.paid", "id": "evt_1"})
     assert (code, said["event"], said["wanted"]) == (0, "invoice.paid", True)
+
+
+def test_a_payload_that_takes_long_to_search_keeps_nobody_waiting(daemon: Daemon) -> None:
+    body = b'{"x":[' + b",".join([b"[]"] * 2_500_000) + b"]}"
+    with closing(connect(daemon)) as hostile, closing(connect(daemon)) as other:
+        hostile.sendall(request("/hooks/searching", body, github_headers(body))[:-1])
+        hostile.sendall(b"}")
+        hostile.setblocking(False)
+        answered = 0
+        while True:
+            other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert other.recv(1000).startswith(b"HTTP/1.1 200 ")
+            try:
+                answer = hostile.recv(1000)
+            except BlockingIOError:
+                answered += 1
+                continue
+            break
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"too_complex" in answer
+    # All of them would have come first otherwise, and then none until the other had its answer.
+    assert answered > 10

@@ -4,18 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from dslc import Catalog, Source
 from dslc.compiler import analyse
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.generation import AT_A_TIME, build
+from runtime.daemon.generation import AT_A_TIME, Generation, build
 from runtime.daemon.memories import Opening, Pools
 from runtime.database import Database
 from runtime.secrets import Context
 
 MANY = 10 * AT_A_TIME
+
+TWO = "memory a { store collection }\nmemory b { store collection }\n"
+"""Two memories, so that neither is the only one."""
+
+
+@asynccontextmanager
+async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
+    program = analyse([Source("p.symbiont", text.encode())], Catalog.installed()).program
+    assert program is not None
+    database = await Database.open(folder / "symbiont.db", MasterKey(bytes(32)))
+    context = Context(os.environ, folder, database, database.master_key, SYSTEM)
+    generation = await build(1, program, None, opening=Opening(folder, None, context, Pools()))
+    yield generation
+    await generation.retire()
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "agent", "webhook", "memory", "memories"),
+    [
+        ("memory a {}", "x", None, "a", {"a"}),
+        (f"{TWO} agent x {{ memory a }}", "x", None, "a", {"a", "b"}),
+        (f'{TWO} agent x {{ memory a }} webhook w {{ path "/w" secret "s" agent x }}', "x", "w", "a", {"a", "b"}),
+        (f'{TWO} webhook w {{ path "/w" secret "s" memory b }}', "w", "w", "b", {"a", "b"}),
+        (f'{TWO} webhook w {{ path "/w" secret "s" memory b }}', "w", None, "b", {"a", "b"}),
+        (f'{TWO} webhook w {{ path "/w" secret "s" agent x memory b }}', "x", None, "b", {"a", "b"}),
+        (f"{TWO} agent x {{ }}", "x", None, "default", {"a", "b", "default"}),
+        (f'{TWO} webhook w {{ path "/w" secret "s" agent x }}', "x", "w", "default", {"a", "b", "default"}),
+        (f'{TWO} agent x {{ }} webhook w {{ path "/w" secret "s" agent x memory b }}', "x", "w", "b",
+         {"a", "b", "default"}),
+        (f"{TWO} memory default {{ store collection }} agent x {{ }}", "x", None, "default", {"a", "b", "default"}),
+        # The folder of the built-in memory is that of a declared one.
+        ("memory a { }\nmemory b { store collection }\nagent x { }", "x", None, "a", {"a", "b"}),
+        ('memory a { path "elsewhere" }\nmemory b { path "more" }\nagent x { }', "x", None, "default",
+         {"a", "b", "default"}),
+        (TWO, "nobody", None, "default", {"a", "b"}),
+        ("agent x { }", "x", None, "default", {"default"}),
+        ("", "nobody", None, "default", set()),
+    ],
+)  # fmt: skip
+async def test_the_default_memory_is_there_only_when_something_falls_back_to_it(
+    tmp_path: Path, text: str, agent: str, webhook: str | None, memory: str, memories: set[str]
+) -> None:
+    async with built(tmp_path, text) as generation:
+        assert set(generation.memories) == memories
+        assert generation.memory_name(agent, webhook) == memory
 
 
 async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import hmac
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from runtime.webhooks import sign
-from tests.runtime.daemon.process import Daemon, running, until, write_program
+from tests.runtime.daemon.process import Daemon, running, symbi, until, write_program
 
 SECRET = "an app's secret"
 TOKEN = "a verify token"
@@ -35,7 +36,6 @@ webhook cards {
     secret "secret://env/APP_SECRET"
     public_url "https://hooks.example/hooks/cards"
 }
-webhook lost { path "/hooks/lost", provider trello, secret "secret://env/APP_SECRET" }
 webhook calls { path "/hooks/calls", provider zoom, secret "secret://env/APP_SECRET" }
 webhook rotated {
     path "/hooks/rotated"
@@ -74,9 +74,11 @@ def test_a_webhook_whose_option_refers_to_nothing_is_not_mounted_and_says_why(da
     assert TOKEN not in listed
 
 
-def test_a_sender_that_signs_its_url_is_not_mounted_without_one(daemon: Daemon) -> None:
-    assert daemon.request("HEAD", "/hooks/lost").status == 404
-    assert "public_url" in daemon.symbi("webhook", "list").stdout
+def test_a_program_with_a_sender_that_signs_its_url_is_refused_without_one(tmp_path: Path) -> None:
+    write_program(tmp_path, 'webhook lost { path "/lost" provider trello secret "secret://env/APP_SECRET" }\n')
+    refused = symbi("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", root=tmp_path)
+    assert refused.returncode == 1
+    assert "`public_url` must say which" in refused.stderr
 
 
 def test_challenges_are_never_given_back_as_a_page(daemon: Daemon) -> None:

@@ -89,6 +89,7 @@ def test_every_answer_of_the_receiver(daemon: Daemon) -> None:
     made = make_webhook(daemon, token)
     body = b'{"a":1}'
     signed = made.headers(body)
+    twice = [pair for pair in signed if "signature" in pair[0].lower()]
     cases = {
         "accepted": (daemon.request("POST", made.path, body, signed), 202),
         "replayed": (daemon.request("POST", made.path, body, signed), 401),
@@ -99,7 +100,7 @@ def test_every_answer_of_the_receiver(daemon: Daemon) -> None:
         "tampered": (daemon.request("POST", made.path, b'{"a":2}', signed), 401),
         "stale": (made.post(body, late=301), 401),
         "future": (made.post(body, late=-301), 401),
-        "sent twice": (daemon.request("POST", made.path, body, signed * 2), 401),
+        "sent twice": (daemon.request("POST", made.path, body, [*signed, *twice]), 401),
         "unknown": (daemon.request("POST", f"/webhooks/{uuid4()}", body, signed), 404),
         "upper case": (daemon.request("POST", f"/webhooks/{made.id.upper()}", body, signed), 404),
         "a slash more": (daemon.request("POST", f"{made.path}/", body, signed), 404),
@@ -135,7 +136,7 @@ def test_one_that_is_switched_off_or_deleted_is_answered_as_one_that_never_was(d
 def test_everything_kept_of_a_users_webhook_is_that_users(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
-        assert daemon.symbi("user", "add", "ada").returncode == 0
+        ada = json.loads(daemon.symbi("user", "add", "ada", "--json").stdout)["id"]
         token = make_token(daemon, "--user", "ada", "--scope", "write")
         made = make_webhook(daemon, token)
         assert made.post().status == 202
@@ -144,14 +145,14 @@ def test_everything_kept_of_a_users_webhook_is_that_users(tmp_path: Path) -> Non
         until(lambda: len(audit(daemon, token, made)) == 2, what="the audit of the refusal")
     database = sqlite3.connect(tmp_path / ".symbi/symbiont.db")
     for table in ("webhooks", "deliveries", "bodies", "replay_keys", "attempts", "runs", "rates"):
-        assert database.execute(f"SELECT DISTINCT user_id FROM {table}").fetchall() == [("ada",)], table
+        assert database.execute(f"SELECT DISTINCT user_id FROM {table}").fetchall() == [(ada,)], table
     database.close()
 
 
 def test_one_user_neither_sees_nor_changes_anothers(daemon: Daemon) -> None:
     for name in ("ada", "bob"):
         assert daemon.symbi("user", "add", name).returncode == 0
-    ada, bob = (make_token(daemon, "--user", name, "--scope", "admin") for name in ("ada", "bob"))
+    ada, bob = (make_token(daemon, "--user", name, "--scope", "write") for name in ("ada", "bob"))
     theirs, mine = make_webhook(daemon, ada, "ada's"), make_webhook(daemon, bob, "bob's")
     # Signed with the secret of another webhook.
     assert theirs.post(secret=mine.secret).status == 401
@@ -304,7 +305,7 @@ def raw(daemon: Daemon, request: bytes) -> bytes:
 
 def test_requests_that_are_hardly_http_do_nothing(daemon: Daemon) -> None:
     token = make_token(daemon, "--scope", "write").encode()
-    post = b"POST /v1/webhooks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + b"\r\n"
+    post = b"POST /v1/webhooks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + b"\r\n"
     body = b'{"title":"smuggled","agent":"reviewer"}'
     typed = post + b"Content-Type: application/json\r\n"
     large = b"11170\r\n" + b" " * 0x11170 + b"\r\n0\r\n\r\n"

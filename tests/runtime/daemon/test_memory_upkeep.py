@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from runtime.daemon.root import make
 from tests.runtime.daemon.process import GITHUB, Daemon, running, until, write_program
 
 NOTES = "memory notes {\n    embedding hashing\n}\n"
@@ -180,9 +181,8 @@ def test_a_daemon_that_is_killed_while_it_indexes_goes_on_when_it_is_back(tmp_pa
 @pytest.fixture
 def small_index(tmp_path: Path) -> Iterator[Path]:
     """A root whose folder of indexes is a file system of a quarter of a megabyte."""
-    folder = tmp_path / ".symbi/index"
-    folder.mkdir(parents=True, mode=0o700)
-    (tmp_path / ".symbi").chmod(0o700)
+    folder = make(tmp_path, os.environ, tmp_path).state / "index"
+    folder.mkdir(mode=0o700)
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs", folder], capture_output=True, check=False
     )

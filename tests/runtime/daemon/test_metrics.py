@@ -96,7 +96,7 @@ def test_no_request_makes_a_series(daemon: Daemon) -> None:
     assert {name[2] for name in after if name[0] == "symbiont_deliveries_total"} == {
         *("github-events", "opened", "nobody", "unmounted", "made")
     }
-    assert after["symbiont_refusals_total", "not_found"] - before["symbiont_refusals_total", "not_found"] == 40
+    assert after["symbiont_refusals_total", "not_found"] - before["symbiont_refusals_total", "not_found"] == 20
     assert after["symbiont_refusals_total", "other"] == 0
 
 

@@ -260,3 +260,14 @@ def test_no_request_is_refused_or_lost_during_reloads(tmp_path: Path, rounds: in
             row["provider_delivery_id"] for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"
         }
         assert ids == {f"{worker}-{number}" for worker in range(4) for number in range(sent[worker])}
+
+
+def test_a_link_that_leads_out_of_the_folder_is_left_out_and_said(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    (tmp_path / "elsewhere.symbiont").write_text(SECOND)
+    (tmp_path / "program" / "link.symbiont").symlink_to(tmp_path / "elsewhere.symbiont")
+    with running(tmp_path, "program") as daemon:
+        assert not mounted(daemon)
+        assert "link.symbiont: the link leads out of its folder" in daemon.log.read_text()
+    with running(tmp_path, "program", "program/link.symbiont") as daemon:
+        assert mounted(daemon)

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,8 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing(small_disk: P
             else:
                 assert (answer.status, answer.json()["error"]) == (503, "unavailable")
                 assert answer.headers["retry-after"]
+                assert daemon.readyz().status == 503, "who is refused and who watches are told the same"
+                assert b"symbiont_storage_up 0.0" in daemon.request("GET", "/metrics", to="admin").body
                 refused += 1
         assert refused
         filler.unlink()
@@ -81,3 +84,19 @@ def test_a_killed_daemon_leaves_no_socket_behind_for_ever(tmp_path: Path) -> Non
     assert left.exists()
     with running(tmp_path, "program"):
         assert not left.exists()
+
+
+def test_a_key_that_only_the_daemon_has_is_named_and_not_called_lost(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    key: dict[str, Any] = {"SYMBIONT_MASTER_KEY": "secret://env/THE_KEY", "THE_KEY": "ab" * 32}
+    with running(tmp_path, "program", **key):
+        assert symbi("memory", "list", root=tmp_path).returncode == 0
+    for command in (("webhook", "logs"), ("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")):
+        done = symbi(*command, root=tmp_path)
+        assert done.returncode == 2
+        said = done.stderr
+        assert "the master key of" in said
+        assert "set SYMBIONT_MASTER_KEY to secret://env/THE_KEY" in said
+        assert "ab" * 32 not in said
+    assert symbi("webhook", "logs", root=tmp_path, **key).returncode == 0
+    assert not (tmp_path / ".symbi/master.key").exists()

@@ -15,6 +15,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from runtime.cli import client
 from runtime.daemon import streamed
+from runtime.daemon.root import ROOT_HEADER
 from runtime.daemon.streamed import LINES, Work
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import link
@@ -32,6 +33,10 @@ async def served(folder: Path, work: Work) -> AsyncIterator[str]:
     async def handle(request: web.Request) -> web.StreamResponse:
         return await streamed.streamed(request, work, TOOLS["memory_reindex"])
 
+    async def name_root(_request: web.Request, response: web.StreamResponse) -> None:
+        response.headers[ROOT_HEADER] = ""
+
+    application.on_response_prepare.append(name_root)
     application.router.add_post("/v1/{operation}", handle)
     runner = web.AppRunner(application, shutdown_timeout=1)
     await runner.setup()
@@ -45,7 +50,7 @@ async def served(folder: Path, work: Work) -> AsyncIterator[str]:
 
 async def ask(path: str, told: Told) -> Any:
     """As a command asks."""
-    return await asyncio.to_thread(client._ask, path, "memory_reindex", {}, lambda *said: told.append(said))
+    return await asyncio.to_thread(client._ask, path, "", "memory_reindex", {}, lambda *said: told.append(said))
 
 
 def test_both_sides_speak_of_the_same_type() -> None:
@@ -148,7 +153,7 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
 
 
 def test_who_abandons_its_work_says_so_by_the_same_header() -> None:
-    assert (link.ABANDON, link.LINES) == (streamed.ABANDON, LINES)
+    assert (link.ABANDON, link.LINES, link.ROOT) == (streamed.ABANDON, LINES, ROOT_HEADER)
 
 
 async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_is_for_nobody_else(
@@ -165,7 +170,7 @@ async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_i
         return {}
 
     async with served(tmp_path, work) as path:
-        asked = asyncio.create_task(link.ask(path, "memory_reindex", {}))
+        asked = asyncio.create_task(link.ask(path, "", "memory_reindex", {}))
         await begun.wait()
         asked.cancel()
         async with asyncio.timeout(30):
@@ -186,7 +191,7 @@ async def test_work_that_is_cancelled_ends_as_it_has_to(tmp_path: Path, monkeypa
         return {}
 
     async with served(tmp_path, work) as path:
-        asked = asyncio.create_task(link.ask(path, "memory_reindex", {}))
+        asked = asyncio.create_task(link.ask(path, "", "memory_reindex", {}))
         await begun.wait()
         asked.cancel()
         async with asyncio.timeout(10):

@@ -69,7 +69,9 @@ def test_the_environment_names_the_model_and_the_summary_outlives_a_kill(tmp_pat
 
     assert (done["summary"], done["provider"], done["model"]) == (SAID, "ollama", "mistral")
     assert "at most 12 words" in ollama.bodies[0]["system"]
-    with running(tmp_path, "program", EMBEDDING_PROVIDER="none", OLLAMA_URL="http://localhost:1") as daemon:
+    # As many words as it was made with: for more of them it would be made anew.
+    away = {"OLLAMA_URL": "http://localhost:1", "SUMMARIZATION_MAX_WORDS": "12"}
+    with running(tmp_path, "program", wait=True, EMBEDDING_PROVIDER="none", **away) as daemon:
         assert tool(daemon, token, "summarize", time_range=EVER) == done
         found = tool(daemon, token, "search", query_text="deploy", tags=["summary"])["hits"]
         assert [hit["memory_id"] for hit in found] == [done["upserted_memory_id"]]

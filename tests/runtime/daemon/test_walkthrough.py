@@ -73,7 +73,9 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     assert "GitHub pull_request" in shown
     assert "Add a dark mode" in shown
     assert "- name: Ada" in shown, shown
-    assert re.search(r"by Ana  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown), shown
+    assert re.search(
+        r"by Ana  [0-9a-f-]{36}  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown
+    ), shown
     assert re.search(r" 1 .*file:///\S+/README\.md .*\n +## What the answers mean", shown), shown
     assert re.search(r"collection \(default\)\s+collection\s+\d+\s+embedded", shown), shown
     assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)

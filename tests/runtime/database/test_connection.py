@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sqlite3
 import stat
@@ -20,8 +21,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
 from runtime.database import Database, Unavailable, lasting_id
+from runtime.database.failure import unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.schema import meta
+from runtime.database.url import locate
 from runtime.errors import UsageError
 
 
@@ -134,7 +137,7 @@ async def test_a_file_is_synced_at_every_commit_and_readable_by_its_owner_only(
             name: (await connection.execute(text(f"PRAGMA {name}"))).scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 2_000}
     full = await database.transact(lambda connection: connection.exec_driver_sql("PRAGMA synchronous").scalar())
     assert full == 2
     await put(database, "a")
@@ -277,6 +280,23 @@ async def test_a_disk_that_fails_a_write_is_reported_once(tmp_path: Path, master
             await database.transact(fail)
     assert [error.fatal for error in reported] == [True]
     await database.close()
+
+
+def test_a_used_up_quota_is_no_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def over(_descriptor: int) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    failed = sqlite3.OperationalError("disk I/O error")
+    failed.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    location = locate(tmp_path / "symbiont.db")
+    known = unavailable(failed, location)
+    assert known is not None
+    assert known.fatal
+    # No file system with quotas is to be had in a test: the write is the real one, its failure is not.
+    monkeypatch.setattr(os, "fsync", over)
+    known = unavailable(failed, location)
+    assert known is not None
+    assert (known.fatal, str(known).endswith("the disk quota is used up")) == (False, True)
 
 
 async def test_the_loop_goes_on_while_another_process_holds_the_lock(tmp_path: Path, master_key: MasterKey) -> None:

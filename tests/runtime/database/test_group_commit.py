@@ -11,6 +11,7 @@ from sqlalchemy import Connection, insert, select
 from runtime.database import Database, Unavailable
 from runtime.database.failure import Collision
 from runtime.database.group_commit import LARGEST, GroupCommit, Stage
+from runtime.database.outage import Outage
 from runtime.database.schema import meta
 
 groups: list[int] = []
@@ -108,6 +109,13 @@ async def test_stages_share_a_transaction_in_the_order_of_their_ranks(database: 
     assert groups == [2]
 
 
+def outage() -> Outage:
+    async def probe() -> None:
+        raise Unavailable("away")
+
+    return Outage(probe)
+
+
 def known(error: Exception) -> Unavailable | None:
     return error if isinstance(error, Unavailable) else None
 
@@ -122,7 +130,7 @@ async def test_what_a_disk_failed_to_sync_is_not_tried_again() -> None:
         while (transaction := commits.next_one()) is not None:
             commits.failed(transaction, Unavailable("the disk failed", fatal=True))
 
-    commits = GroupCommit(transact, series, known)  # type: ignore[arg-type]
+    commits = GroupCommit(transact, series, known, outage())  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="the disk failed"):
         await commits.store(STORE, "a")
     assert not tries
@@ -136,7 +144,7 @@ async def test_work_is_answered_when_no_transaction_can_begin() -> None:
     async def series(commits: GroupCommit) -> None:
         raise Unavailable("away")
 
-    commits = GroupCommit(transact, series, known)  # type: ignore[arg-type]
+    commits = GroupCommit(transact, series, known, outage())  # type: ignore[arg-type]
     answers = await asyncio.gather(*(commits.store(STORE, name) for name in ("a", "b")), return_exceptions=True)
     assert [str(answer) for answer in answers] == ["away", "away"]
     await commits.close()
@@ -149,7 +157,7 @@ async def test_what_is_committed_is_not_stored_again_when_the_series_fails_later
         commits.stored(transaction, await database.transact(transaction.apply))
         raise Unavailable("later")
 
-    commits = GroupCommit(database.transact, series, known)
+    commits = GroupCommit(database.transact, series, known, outage())
     assert await commits.store(STORE, "a") == "A"
     await commits.close()
     assert groups == [1]

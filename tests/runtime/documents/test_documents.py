@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from runtime import documents
+from runtime import documents, extras
 from runtime.documents import READERS, Reader, Unreadable, encoding_named, read, reader_of
+from runtime.documents.html import MOST_ATTRIBUTES
 from runtime.errors import UsageError
 from tests.runtime.documents.made import pdf
 
@@ -101,6 +102,18 @@ def test_a_page_of_too_many_tags_is_refused() -> None:
 @pytest.mark.parametrize("tag", ["<a ", "<a b='x' ", '<a b="', "<!--", "<!--x>", "</a", "<!DOCTYPE "])
 def test_a_page_of_many_tags_without_an_end_is_refused(before: str, tag: str) -> None:
     refused(f"<html>{before}{tag * 100_000}".encode(), "have no end")
+
+
+@pytest.mark.parametrize("attribute", ["a", 'a="b c d"', "a='1'"])
+def test_a_page_of_too_many_attributes_is_refused(attribute: str) -> None:
+    tag = f"<p {f' {attribute}' * (MOST_ATTRIBUTES // 2 + 1)}>text</p>"
+    refused(f"<html>{tag}{tag}</html>".encode(), "400,000 attributes")
+
+
+def test_a_page_with_many_words_in_quotes_is_read() -> None:
+    said = " ".join(["word"] * MOST_ATTRIBUTES)
+    page = f'<p title="{said}">it says "{said}" and more</p>'
+    assert read(page.encode(), name="page.html").text.endswith("and more")
 
 
 def test_a_page_that_the_parser_gives_up_is_refused() -> None:
@@ -203,6 +216,12 @@ def test_a_broken_pdf_is_one_clear_line() -> None:
     assert read(good.replace(b"startxref\n", b"startxref\n1")).text == "one\n\ntwo"
 
 
+def test_a_pdf_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.documents.pdf.MOST_SECONDS", 0.05)
+    pages = [[f"line {number}" for number in range(200)]] * 300
+    refused(pdf(*pages), " of 300 pages take more than 0.05 s to read")
+
+
 def test_a_page_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
     broken = pdf(["one"], ["two"], ["three"])
     broken = broken.replace(b"8 0 obj\n<< /Length 43 >>", b"8 0 obj\n<< /Filter /No>>")
@@ -285,8 +304,8 @@ assert not {"bs4", "markdownify", "pypdf"} & set(sys.modules)
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "fine",
-        "to read HTML something has to be installed (pip install 'symbiont[documents]')",
-        "to read PDF something has to be installed (pip install 'symbiont[documents]')",
+        f"to read HTML something has to be installed ({extras.install('documents')})",
+        f"to read PDF something has to be installed ({extras.install('documents')})",
     ]
 
 

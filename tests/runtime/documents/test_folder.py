@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,10 +31,12 @@ def test_files_come_in_order_and_what_is_passed_over_is_counted(tmp_path: Path) 
     (tmp_path / "link.md").symlink_to("b.md")
     (tmp_path / "a" / "up").symlink_to("..")
     os.mkfifo(tmp_path / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket.txt"))
     found = search(tmp_path)
     shown = [os.path.relpath(place.shown, tmp_path) for place in found.places]
     assert shown == ["b.md", "a/1.html", "a/2.TXT", "a/deep/x.pdf"]
-    assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, ".md": 1})
+    assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "no regular file": 2})
     assert not found.failed
 
 

@@ -28,9 +28,9 @@ async def why(tokens: Tokens, text: str) -> str:
 
 async def test_a_token_is_its_users_with_its_scopes(database: Database, clock: ManualClock) -> None:
     tokens = Tokens(database, clock)
-    await users.add(database, "ada", milliseconds(clock))
-    token_id, token = await new(tokens, "ada", "write")
-    assert await tokens.caller(token) == Caller("ada", frozenset({"write"}), token_id)
+    ada = await users.add(database, "ada", milliseconds(clock))
+    token_id, token = await new(tokens, ada, "write")
+    assert await tokens.caller(token) == Caller(ada, frozenset({"write"}), token_id)
 
 
 async def test_only_a_hash_is_kept_of_a_token(database: Database, clock: ManualClock) -> None:
@@ -60,30 +60,30 @@ async def test_an_unknown_an_expired_and_a_revoked_token_are_refused(database: D
 
 async def test_a_token_goes_with_its_user(database: Database, clock: ManualClock) -> None:
     tokens = Tokens(database, clock)
-    await users.add(database, "ada", milliseconds(clock))
-    _, token = await new(tokens, "ada")
-    assert await database.transact(lambda connection: users.remove(connection, "ada")) == 1
+    ada = await users.add(database, "ada", milliseconds(clock))
+    _, token = await new(tokens, ada)
+    assert await database.transact(lambda connection: users.remove(connection, ada)) == 1
     assert await why(tokens, token) == "unknown"
-    assert await tokens.create("ada", label="", scopes=frozenset()) is None
-    assert await database.transact(lambda connection: users.remove(connection, "ada")) is None
+    assert await tokens.create(ada, label="", scopes=frozenset()) is None
+    assert await database.transact(lambda connection: users.remove(connection, ada)) is None
 
 
 async def test_the_owner_is_there_without_a_row_and_stays(database: Database, clock: ManualClock) -> None:
     with pytest.raises(Conflict):
         await users.add(database, "owner", 0)
-    assert await users.names(database) == ["owner"]
+    assert await users.names(database) == {"owner": "owner"}
     assert await database.transact(lambda connection: users.remove(connection, "owner")) is None
     _, token = await new(Tokens(database, clock), "owner")
     assert (await Tokens(database, clock).caller(token)).user_id == "owner"
 
 
 async def test_a_name_is_taken_once(database: Database) -> None:
-    await users.add(database, "ada", 5)
+    ada = await users.add(database, "ada", 5)
     with pytest.raises(Conflict, match="a user ada"):
         await users.add(database, "ada", 6)
     assert await users.overview(database, 0) == [
-        {"user": "owner", "created_at": None, "tokens": 0},
-        {"user": "ada", "created_at": 5, "tokens": 0},
+        {"id": "owner", "user": "owner", "created_at": None, "tokens": 0},
+        {"id": ada, "user": "ada", "created_at": 5, "tokens": 0},
     ]
 
 

@@ -152,6 +152,17 @@ def test_a_session_is_of_the_token_that_made_it(daemon: Daemon, token: str) -> N
     assert post(daemon, LIST, token, ("Mcp-Session-Id", session)).status == 404
 
 
+def test_no_token_takes_the_sessions_of_the_others(daemon: Daemon) -> None:
+    greedy, other = (make_token(daemon, "--label", name) for name in ("greedy", "other"))
+    sessions = [begin(daemon, greedy) for _ in range(over.SESSIONS_OF_ONE)]
+    assert post(daemon, HANDSHAKE, greedy).status == 503
+    assert post(daemon, LIST, greedy, ("Mcp-Session-Id", sessions[0])).status == 200
+    assert post(daemon, LIST, other, ("Mcp-Session-Id", begin(daemon, other))).status == 200
+    for session in sessions:
+        assert post(daemon, b"", greedy, ("Mcp-Session-Id", session), method="DELETE").status == 200
+    assert post(daemon, LIST, greedy, ("Mcp-Session-Id", begin(daemon, greedy))).status == 200
+
+
 def test_a_revoked_token_ends_at_once_and_with_it_what_it_had_under_way(daemon: Daemon, model: SlowModel) -> None:
     made = make_token(daemon, "--label", "soon gone", "--scope", "write")
     with over_http(daemon, made, mode="legacy") as connected:
@@ -243,6 +254,7 @@ def test_a_stop_is_not_held_up_by_a_call_that_never_ends(
 
 
 def test_its_bounds_leave_room_for_others_on_the_listener() -> None:
-    from runtime.daemon.crowd import Bounds
+    from runtime.daemon.listeners import OPERATORS
 
-    assert Bounds().connections > over.AT_A_TIME
+    assert OPERATORS.connections > over.AT_A_TIME > over.AT_A_TIME_OF_ONE
+    assert over.SESSIONS > over.SESSIONS_OF_ONE

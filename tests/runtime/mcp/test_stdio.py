@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from runtime.daemon.root import make
 from runtime.tools import TOOLS
 from tests.runtime.daemon.process import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
@@ -61,13 +62,6 @@ def test_a_line_that_is_no_message_is_answered_so_and_ends_nothing(owner: Lines,
     [
         (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', 1, "no JSON-RPC 2.0 message"),
         (b'{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", "no JSON-RPC 2.0 message"),
-        # What is cut after so many characters in JavaScript may end in half an emoji.
-        (
-            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"push","arguments":{"text":"\\ud83d"}}}',
-            7,
-            "no Unicode",
-        ),
-        (b'{"jsonrpc": "2.0", "id": "\\ud83d", "method": "ping"}', None, "no Unicode"),
     ],
 )
 def test_a_wrong_line_is_answered_to_the_request_that_it_was_meant_for(
@@ -78,6 +72,18 @@ def test_a_wrong_line_is_answered_to_the_request_that_it_was_meant_for(
     assert (said["id"], said["error"]["code"]) == (asked, -32600)
     assert what in said["error"]["message"]
     assert owner.ask("ping")["result"] == {}
+
+
+def test_half_a_character_is_mended_and_the_rest_of_the_text_is_kept(owner: Lines) -> None:
+    # What is cut after so many characters in JavaScript may end in half an emoji.
+    owner.write(
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"push","arguments":'
+        b'{"text":"Whole \\ud83c\\udf89 and half \\ud83d"}}}\n'
+    )
+    (kept,) = owner.read()["result"]["structuredContent"]["memory_ids"]
+    assert owner.call("get", memory_id=kept)["structuredContent"]["text"] == "Whole \U0001f389 and half \ufffd"
+    owner.write(b'{"jsonrpc": "2.0", "id": "\\ud83d", "method": "ping"}\n')
+    assert owner.read()["id"] == "\ufffd"
 
 
 def test_a_line_that_is_too_long_is_read_over(owner: Lines) -> None:
@@ -142,6 +148,13 @@ def test_what_was_asked_before_the_input_ended_is_answered(tmp_path: Path) -> No
     )  # fmt: skip
     *_, last = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, last["id"], last["result"]["structuredContent"]["inserted"]) == (0, "last", 1)
+
+
+def test_a_webhook_made_without_a_daemon_comes_with_a_note_that_nobody_listens(owner: Lines) -> None:
+    made = owner.call("webhook_create", title="Nightly build", agent=None)["structuredContent"]
+    assert made["url"]
+    (note,) = made["notes"]
+    assert "symbi up" in note
 
 
 def test_a_root_whose_client_left_without_asking_has_a_collection(tmp_path: Path) -> None:
@@ -237,7 +250,8 @@ def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Pa
 def test_the_handshake_and_the_lists_are_answered_before_the_root_is_open(tmp_path: Path) -> None:
     # A root that another process holds and never answers for: what needs no root is answered all the same.
     root = tmp_path / "root"
-    (root / ".symbi").mkdir(parents=True, mode=0o700)
+    root.mkdir()
+    make(root, os.environ, root)
     held = os.open(root / ".symbi" / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     import fcntl
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from runtime.memory.archive import Archive
 from runtime.memory.compaction import compact
 from runtime.memory.errors import StoreError
+from runtime.memory.forgetting import forget_user
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.lasting import lasting
+from runtime.memory.lasting import look_through
 from runtime.memory.log import Log, days
 from runtime.memory.notebook import Change, Notebook
 from runtime.memory.store import Scan
@@ -164,8 +165,10 @@ def partly_compacted(root: Path, _outcome: Outcome) -> None:
     assert not Counter(memory) - Counter(_LASTING), memory
     logs = root / AGENT / "logs"
     there = {day: Log.parse(day, (logs / f"{day}.md").read_bytes()) for day in days(names(logs))}
-    held = Counter({one.key: 1 for log in there.values() for one in lasting(AGENT, log)})
-    texts = Counter(one.item.text for log in there.values() for one in lasting(AGENT, log) if held.pop(one.key, 0))
+    held = Counter({one.key: 1 for log in there.values() for one in look_through(AGENT, log).lasting})
+    texts = Counter(
+        one.item.text for log in there.values() for one in look_through(AGENT, log).lasting if held.pop(one.key, 0)
+    )
     missing = Counter(_LASTING) - Counter(memory) - texts
     assert not missing, missing
     assert "Mine." in (root / AGENT / "memory.md").read_text().splitlines()
@@ -194,6 +197,35 @@ def removed(root: Path) -> None:
     assert names(root) == []
 
 
+# Forget
+
+
+def begin_with_ada(root: Path) -> None:
+    """What another user has among everything else."""
+    begin(root)
+    theirs = (item(f"Ada {n}", timestamp=WHEN - timedelta(days=n), user_id="ada") for n in range(2))
+    notebook(root).perform([(*theirs, fact("Ada likes tea", user_id="ada"), fact("Last fact"))])
+
+
+def forget_ada(root: Path) -> None:
+    forget_user(notebook(root), "ada")
+
+
+_LEFT = sorted([*_BEGUN, "Last fact"])
+
+
+def partly_forgotten(root: Path, _outcome: Outcome) -> None:
+    found = texts(root)
+    assert not Counter(_LEFT) - Counter(found), found
+    assert not Counter(found) - Counter([*_LEFT, "Ada 0", "Ada 1", "Ada likes tea"]), found
+
+
+def forgotten(root: Path) -> None:
+    assert texts(root) == _LEFT
+    assert not any(b"Ada" in file.read_bytes() for file in root.rglob("*.md"))
+    no_leftovers(root)
+
+
 def names(folder: Path) -> list[str]:
     """What is in a folder."""
     return sorted(file.name for file in folder.iterdir())
@@ -212,5 +244,6 @@ CASES = (
     change_case("delete fact", "Old fact", None),
     change_case("delete entry", "Old entry", None),
     Case("compact", begin_logs, do_compact, partly_compacted, compacted),
+    Case("forget", begin_with_ada, forget_ada, partly_forgotten, forgotten),
     Case("remove", begin, remove, all_or_none, removed),
 )

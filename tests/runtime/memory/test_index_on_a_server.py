@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from dslc.blocks import Choice, Memory
+from runtime import extras
 from runtime.api.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database import Database
@@ -161,7 +162,7 @@ async def test_without_its_client_the_default_index_takes_its_place_and_says_wha
     assert texts(await ask(memory, "walnut")) == ["The walnut"]
     (problem,) = memory.problems
     assert problem.startswith("the index is the default one: the index qdrant needs its client")
-    assert "pip install 'symbiont[qdrant]'" in problem
+    assert extras.install("qdrant") in problem
     await memory.close()
 
 

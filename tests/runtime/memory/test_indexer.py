@@ -197,6 +197,19 @@ async def test_a_part_that_cannot_be_read_is_said_and_the_others_go_on(indexer: 
     assert (indexer.problems, await count(indexer)) == ((), 4)
 
 
+@pytest.mark.parametrize("agent", ["reviewer", None])
+async def test_what_cannot_be_read_is_no_problem_once_it_is_gone(
+    indexer: Indexer, store: CountingStore, agent: str | None
+) -> None:
+    memory = store.root / "reviewer" / "memory.md"
+    memory.mkdir(parents=True)
+    assert len((await indexer.sync()).problems) == 1
+    memory.rmdir()
+    memory.parent.rmdir()
+    await indexer.sync(agent)
+    assert indexer.problems == ()
+
+
 async def test_nobody_of_an_impossible_name_remembers_anything(indexer: Indexer) -> None:
     assert await indexer.sync("../reviewer") == (0, 0, 0, 0, 0, ())
 

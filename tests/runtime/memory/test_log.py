@@ -3,12 +3,14 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from runtime.memory.annotation import Annotation
 from runtime.memory.item import Item
 from runtime.memory.log import Log, days, entry_of, header, mended
 from runtime.memory.reading import log_items
-from tests.runtime.memory.texts import WHEN, files, hard, item, items, texts
+from tests.runtime.memory.texts import WHEN, files, hard, item, items, logs, texts
 
 DAY = date(2026, 2, 14)
 DESIGN = """\
@@ -62,6 +64,47 @@ def test_an_edit_or_a_deletion_changes_one_entry_and_no_other_line(data: bytes, 
     assert edited.entries[-2].annotation == entry.annotation
     assert edited.entries[-2].at == WHEN
     assert log.without(entry).lines == log.lines[: entry.start] + log.lines[entry.end :]
+
+
+def said(log: Log) -> list[tuple[datetime, str, Annotation]]:
+    """All that a log says of its entries."""
+    return [(entry.at, entry.text, entry.annotation) for entry in log.entries]
+
+
+@settings(max_examples=400)
+@given(logs, texts.filter(str.strip), st.data())
+def test_an_edit_or_a_deletion_of_any_entry_hides_and_changes_no_other(
+    data: bytes, new: str, choice: st.DataObject
+) -> None:
+    before = Log.parse(DAY, b"## 09:00\n" + data)
+    number = choice.draw(st.integers(0, len(before.entries) - 1))
+    entry, others = before.entries[number], said(before)
+    at, _, note = others.pop(number)
+    without, edited = before.without(entry), before.replacing(entry, new)
+    assert said(Log.parse(DAY, without.data)) == others
+    assert said(Log.parse(DAY, edited.data)) == [*others[:number], (at, new, note), *others[number:]]
+
+
+@given(logs, texts, st.sampled_from(["", "```", "~~~", "-->", "<!--", "text -->"]))
+def test_no_entry_is_hidden_by_what_stands_before_and_behind_it(data: bytes, text: str, behind: str) -> None:
+    one, other = (item(text, source_uri=f"https://{name}.example") for name in ("one", "other"))
+    log = Log.parse(DAY, data + mended(data) + entry_of(one) + f"\n{behind}\n".encode() + entry_of(other))
+    assert [entry.annotation.source for entry in log.entries][-2:] == [one.source_uri, other.source_uri]
+
+
+def test_a_heading_in_a_fence_or_a_comment_begins_no_entry() -> None:
+    text = "## 10:30 — a\n```\n## 13:00 — x\n```\n<!--\n## 14:00 — y\n-->\n## 15:00 — b\n"
+    assert [entry.text for entry in Log.parse(DAY, text.encode()).entries] == [
+        "a\n```\n## 13:00 — x\n```\n<!--\n## 14:00 — y\n-->",
+        "b",
+    ]
+
+
+def test_a_fence_that_a_person_left_open_hides_no_entry_that_was_written_below() -> None:
+    written = entry_of(item("one\n```\ncode\n```", source_uri="https://x.example")).decode()
+    assert " ```\ncode\n ```\n" in written
+    log = Log.parse(DAY, f"## 09:00 — open\n```\ncode\n{written}## 11:00 — closed\n```\n".encode())
+    assert [entry.text for entry in log.entries] == ["open\n```\ncode", "one\n```\ncode\n```", "closed\n```"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import FsyncFailed, Item, MemoryType, NoSuchItem, Scan, StoreBusy, StoreError, delivery_uri
+from runtime.memory import (
+    FsyncFailed,
+    Item,
+    MemoryType,
+    NoSuchItem,
+    RefusedItem,
+    Scan,
+    StoreBusy,
+    StoreError,
+    delivery_uri,
+)
 from runtime.memory import lock as folder_lock
 from runtime.memory.folder import Folder
+from runtime.memory.item import rfc3339
 from runtime.memory.markdown import MarkdownStore
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -74,6 +85,9 @@ async def test_what_a_person_wrote_is_remembered_and_kept_byte_for_byte(store: M
     assert (found.text, found.memory_type) == ("a star", "semantic")
     await store.append([fact("new")])
     after = (folder / "memory.md").read_bytes()
+    at = rfc3339(found.timestamp).encode()
+    assert after.count(b' <!-- symbi {"at":"' + at + b'"} -->\r\n') == 1, "what a bullet's time was is said behind it"
+    after = after.replace(b' <!-- symbi {"at":"' + at + b'"} -->', b"")
     assert after.replace(b'- new <!-- symbi {"at":"2026-02-14T10:30:07.250000Z"} -->\r\n', b"") == written
     assert [one.text for one in await everything(store)] == ["a star", "new"]
 
@@ -112,6 +126,53 @@ async def test_a_memory_that_never_stops_changing_is_given_up_and_named(
     monkeypatch.setattr(Folder, "replace", lambda *_: False)
     with pytest.raises(StoreBusy, match=r"memory\.md"):
         await store.append([fact()])
+
+
+@pytest.mark.parametrize("late", ["## Facts\n- mine\n- theirs\n", "## Facts\n- rewritten\n"])
+async def test_a_write_without_a_lock_that_comes_with_the_rename_is_kept(
+    store: MarkdownStore, folder: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    """What a shell or an editor writes into the file that is about to lose its name."""
+    folder.mkdir(parents=True)
+    memory, replace = folder / "memory.md", os.replace
+    memory.write_text("## Facts\n- mine\n")
+    writes = iter([late])
+
+    def written_meanwhile(source: str, target: str, **more: int) -> None:
+        for text in writes if target == "memory.md" else ():
+            memory.write_text(text)
+        replace(source, target, **more)
+
+    monkeypatch.setattr("runtime.memory.folder.os.replace", written_meanwhile)
+    await store.append([fact("ours")])
+    expected = [line[2:] for line in late.splitlines()[1:]]
+    assert [one.text for one in await everything(store)] == [*expected, "ours"]
+    assert sorted(file.name for file in folder.iterdir()) == [".lock", "memory.md"]
+
+
+async def test_an_edit_and_a_deletion_hide_no_other_item(store: MarkdownStore, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    text = "## Facts\n<!-- TODO: tidy up\n- alpha <!-- check this\n- beta\n- gamma -->\n- delta\n"
+    (folder / "memory.md").write_text(text)
+    alpha, beta, *_ = await everything(store)
+    await store.delete(alpha.memory_id)
+    assert [one.text for one in await everything(store)] == ["beta", "gamma -->", "delta"]
+    edited = await store.edit(beta.memory_id, "beth")
+    assert (edited.text, edited.timestamp) == ("beth", beta.timestamp)
+    assert [one.text for one in await everything(store)] == ["beth", "gamma -->", "delta"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t"])
+async def test_an_edit_to_nothing_is_refused(store: MarkdownStore, text: str) -> None:
+    (kept,) = await store.append([fact()])
+    with pytest.raises(RefusedItem, match="no item"):
+        await store.edit(kept.memory_id, text)
+    assert await everything(store) == [kept]
+
+
+async def test_an_edit_to_half_a_character_is_mended(store: MarkdownStore) -> None:
+    (kept,) = await store.append([fact()])
+    assert (await store.edit(kept.memory_id, "half \ud83d")).text == "half \ufffd"
 
 
 async def test_a_log_that_an_editor_replaces_while_we_append_gets_the_entry_too(

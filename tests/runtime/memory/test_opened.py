@@ -98,6 +98,14 @@ async def test_one_agents_memories_are_not_anothers(memory: OpenMemory) -> None:
         assert (await ask(memory, "walnut", nobody)).hits == ()
 
 
+async def test_a_search_of_a_command_tells_how_far_it_is(memory: OpenMemory) -> None:
+    await memory.store.append([fact(f"The walnut {number}") for number in range(5)])
+    told: list[tuple[str, int, int]] = []
+    await memory.search(memory.question("walnut", now=WHEN), lambda *said: told.append(said))
+    assert {what for what, _, _ in told} == {"reading", "embedding"}
+    assert {total for what, _, total in told if what == "embedding"} == {5}
+
+
 async def test_the_declared_weights_are_taken_where_none_are_given(tmp_path: Path, clock: ManualClock) -> None:
     declared = block(search=Search(vector_weight=0.5, keyword_weight=0.5))
     opened = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
@@ -295,7 +303,7 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def absent(*_: object) -> None:
-        raise UsageError("the package onnxruntime is not installed", hint="pip install 'symbiont[local]'")
+        raise UsageError("the package onnxruntime is not installed", hint="pip install onnxruntime")
 
     monkeypatch.setattr(module, "open_embedding", absent)
     opened = await open_memory(block(embedding=Choice(name="local")), tmp_path, index_folder=None, clock=clock)
@@ -303,12 +311,12 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
     assert opened.embedding is None
     found = await ask(opened, "walnut")
     assert texts(found) == ["The walnut"]
-    why = "the package onnxruntime is not installed (pip install 'symbiont[local]')"
+    why = "the package onnxruntime is not installed (pip install onnxruntime)"
     assert found.notes == (f"searched by keyword only: the embedding local cannot be used: {why}",)
     (problem,) = opened.problems
     assert opened.embedding_problem == problem
     assert "local" in problem
-    assert "symbiont[local]" in problem
+    assert "pip install onnxruntime" in problem
     await opened.close()
 
 

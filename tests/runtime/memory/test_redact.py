@@ -23,6 +23,32 @@ _GITHUB = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 _OPENAI = "sk" + "-proj-abcdEFGH1234abcdEFGH1234abcdEFGH1234"
 
 SECRETS = [
+    ("symbi" + "_" + "0aB" * 16 + "z", "[REDACTED:symbi_token]"),
+    ("Use Bearer tok_1234567890", "Use Bearer [REDACTED:bearer]"),
+    (
+        "Cookie: lang=de; sid=0123456789abcdef; theme=dark; _t=8hZ2kLq0xW",
+        "Cookie: lang=de; sid=[REDACTED:session_cookie]; theme=dark; _t=[REDACTED:session_cookie]",
+    ),
+    (
+        "Set-Cookie: auth=f00ba47e12; Path=/; Max-Age=31536000; HttpOnly",
+        "Set-Cookie: auth=[REDACTED:session_cookie]; Path=/; Max-Age=31536000; HttpOnly",
+    ),
+    ("\n".join("> " + line for line in _PEM.splitlines()), "> [REDACTED:private_key]"),
+    ("    client-key-data: " + "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt", "    client-key-data: [REDACTED:private_key]"),
+    ('{"auths":{"r":{"auth": "dXNlcjpwYXNzd29yZA=="}}}', '{"auths":{"r":{"auth": "[REDACTED:authorization]"}}}'),
+    (
+        "//registry.npmjs.org/:_authToken=0f2cd5e8-8d5e-4bb6-9ad5-1d1c2b9c8a7e",
+        "//registry.npmjs.org/:_authToken=[REDACTED:npm_token]",
+    ),
+    ("db.example.org:5432:app:alice:hunter2x", "db.example.org:5432:app:alice:[REDACTED:password]"),
+    ("postgres://u:a/b@h/db", "postgres://u:[REDACTED:url_password]@h/db"),
+    ("API_KEY_2=abcdef12", "API_KEY_2=[REDACTED:key]"),
+    ("API_KEY_PROD=abcdef12", "API_KEY_PROD=[REDACTED:key]"),
+    ("DB_PASSWORD_PROD=hunter2x", "DB_PASSWORD_PROD=[REDACTED:password]"),
+    ("PASSWORD1=hunter2x", "PASSWORD1=[REDACTED:password]"),
+    ("SECRET_KEY_BASE=" + "0f" * 32, "SECRET_KEY_BASE=[REDACTED:key]"),
+    ("password=horse battery staple", "password=[REDACTED:password]"),
+    ("passphrase: correct horse battery staple", "passphrase: [REDACTED:password]"),
     ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[REDACTED:key]"),
     ("export GITHUB_TOKEN=abc123; make", "export GITHUB_TOKEN=[REDACTED:token]; make"),
     ('DB_PASSWORD="two words"', 'DB_PASSWORD="[REDACTED:password]"'),

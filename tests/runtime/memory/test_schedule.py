@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 import structlog
 
 from dslc.blocks import Choice, Memory
-from runtime.memory import FsyncFailed, StoreError
+from runtime.database import Database
+from runtime.memory import FsyncFailed, Item, StoreError
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.memory.schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
 from tests.clocks import ManualClock, until
@@ -190,3 +191,33 @@ async def test_a_store_that_cannot_be_listed_is_said(
         async with compacting(house, clock, kept):
             assert not file.exists()
     assert "the folder cannot be read" in [each.get("reason") for each in logs]
+
+
+async def test_a_collection_keeps_its_entries_unless_its_block_says_for_how_long(
+    tmp_path: Path, clock: ManualClock, database: Database
+) -> None:
+    """It may be the only memory of an agent."""
+    told = Choice(name="collection"), Choice(name="hashing")
+    blocks = [
+        Memory(name="all", store=told[0], embedding=told[1]),
+        Memory(name="month", store=told[0], embedding=told[1], retention=timedelta(days=30)),
+    ]
+    memories = {
+        each.name: await open_memory(each, tmp_path, index_folder=None, clock=clock, database=database)
+        for each in blocks
+    }
+    old = datetime.fromtimestamp(clock.now(), UTC) - timedelta(days=40)
+    entry = {"agent_id": "reviewer", "memory_type": "episodic", "text": "Review\n- [fact] The cache is called pond"}
+    for memory in memories.values():
+        for back in (0, 39):
+            await memory.store.append([Item.model_validate({**entry, "timestamp": old + timedelta(days=back)})])
+    kept = Kept()
+    compactor = Compactor(House(memories), clock, read=dict, write=kept.write)
+    running = asyncio.create_task(compactor.run())
+    await until(lambda: len(kept.moments) == 2)
+    running.cancel()
+    for name, entries in (("all", 2), ("month", 1)):
+        items = [item async for item in memories[name].store.scan()]
+        assert [item.text for item in items if item.memory_type == "semantic"] == ["The cache is called pond"]
+        assert len([item for item in items if item.memory_type == "episodic"]) == entries
+        await memories[name].close()

@@ -30,6 +30,26 @@ files = st.one_of(
 )
 """Whatever a person's file may hold, text or not."""
 
+_LINES = [
+    "- a", "- b <!-- check this", "- c -->", "* d", "- ```", "-", "- e <!-- TODO -->", "  goes on", "  <!-- more",
+    "  -->",
+    '- f <!-- symbi {"tags":["x"]} -->', '  <!-- symbi {"at":"2026-02-14T10:30:00Z"} -->', "- g <!-- symbi {} -->",
+    '- h <!-- symbi {"later":1} -->', '<!-- symbi {"tags":["y"]} -->', "<!-- symbi {} -->", "<!-- TODO: tidy up", "-->",
+    "<!-- x -->", "```", "```python", "~~~", "", "lazily on", "text -->", "1. step", "- [fact] i", "- - -", "\\## j",
+]  # fmt: skip
+
+
+def lined(headings: list[str]) -> st.SearchStrategy[bytes]:
+    """A file of lines that begin, end, hide and continue items, below these headings among them."""
+    lines = st.lists(st.sampled_from([*_LINES, *headings, *headings]), max_size=14)
+    return st.tuples(lines, st.sampled_from(["\n", "\r\n"]), st.booleans()).map(
+        lambda given: (given[1].join(given[0]) + (given[1] if given[2] else "")).encode()
+    )
+
+
+documents = lined(["## Facts", "## Procedures", "## Mine", "# Agent Memory: a", "Updated: 2026-02-14T10:30:00Z"])
+logs = lined(["## 10:30 — a", "## 10:31", "## Notes", "## 10:32: no entry"])
+
 times = st.datetimes(timezones=st.just(UTC))
 tags = st.frozensets(texts, max_size=3).map(lambda found: tuple(sorted(found)))
 

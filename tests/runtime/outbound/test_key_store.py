@@ -66,6 +66,11 @@ class Sender:
         await self.store.fetch(self.url(path), outdated=outdated, configured=True)
         return self.store.find(self.url(path))
 
+    async def named(self, path: str, *, by: str) -> bytes | None:
+        """As an unverified request from the address `by` has it, which names the URL."""
+        await self.store.fetch(self.url(path), configured=True, named_by=by)
+        return self.store.find(self.url(path))
+
 
 @pytest.fixture
 async def sender(clock: ManualClock, tmp_path: Path) -> AsyncIterator[Sender]:
@@ -257,3 +262,59 @@ async def test_fetches_under_way_end_with_the_daemon(sender: Sender) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     sender.hold.set()
+
+
+async def test_what_unverified_requests_name_leaves_proven_documents_theirs(sender: Sender) -> None:
+    genuine = "/genuine"
+    assert await sender.named(genuine, by="192.0.2.1") == KEYS
+    sender.store.prove(sender.url(genuine))
+    sender.clock.advance(limits.STALE_SECONDS * 3)
+    for number in range(limits.PER_HOST * 2):
+        await sender.named(f"/forged-{number}", by=f"198.51.100.{number}")
+    assert sum(path.startswith("/forged") for path in sender.asked) == limits.PER_HOST
+    assert await sender.named(genuine, by="192.0.2.1") == KEYS
+
+
+async def test_one_address_cannot_use_up_what_others_may_name(sender: Sender) -> None:
+    for number in range(20):
+        await sender.named(f"/forged-{number}", by="198.51.100.7")
+    assert len(sender.asked) == limits.PER_ADDRESS
+    assert await sender.named("/genuine", by="192.0.2.1") == KEYS
+
+
+async def test_a_proven_document_serves_on_while_a_new_one_is_fetched(sender: Sender) -> None:
+    sender.answer.headers["Cache-Control"] = "max-age=300"
+    await sender.named("/genuine", by="192.0.2.1")
+    sender.store.prove(sender.url("/genuine"))
+    sender.clock.advance(301)
+    assert sender.store.find(sender.url("/genuine")) == KEYS
+    sender.answer = web.Response(body=b"new")
+    sender.store.prove(sender.url("/genuine"))
+    await until(lambda: sender.store.find(sender.url("/genuine")) == b"new")
+
+
+async def test_a_proven_document_does_not_serve_for_ever(sender: Sender) -> None:
+    sender.answer.headers["Cache-Control"] = "max-age=300"
+    await sender.named("/genuine", by="192.0.2.1")
+    sender.store.prove(sender.url("/genuine"))
+    sender.clock.advance(301 + limits.STALE_SECONDS)
+    assert sender.store.find(sender.url("/genuine")) is None
+
+
+async def test_forged_requests_write_a_line_a_minute(sender: Sender) -> None:
+    with capture_logs() as lines:
+        for number in range(200):
+            await sender.named(f"/forged-{number}", by=f"198.51.100.{number}")
+    assert len([line for line in lines if "too often" in line["event"]]) == 1
+
+
+async def test_what_is_proven_is_not_pushed_out_by_what_is_not(sender: Sender) -> None:
+    await sender.named("/genuine", by="192.0.2.1")
+    sender.store.prove(sender.url("/genuine"))
+    for number in range(200):
+        sender.clock.advance(61)
+        await sender.named(f"/forged-{number}", by="198.51.100.7")
+    asked = len(sender.asked)
+    assert sender.store._documents[sender.url("/genuine")].content == KEYS
+    sender.store.prove(sender.url("/genuine"))
+    await until(lambda: len(sender.asked) == asked + 1)

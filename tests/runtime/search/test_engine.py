@@ -144,8 +144,58 @@ async def test_the_parts_of_a_score_add_up_to_it(index: Index) -> None:
     answer = await search(index, Concepts(), question("What did Ada say of the boat in October 2026?"))
     assert {part for hit in answer.hits for part in hit.parts} == {"vector", "keyword", "neighbours", "author", "date"}
     for hit in answer.hits:
-        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-6)
+        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-5)
         assert all(hit.parts.values())
+
+
+async def test_each_hit_tells_how_well_it_fits_by_itself(index: Index) -> None:
+    asked = question("What did Ada say of the boat in October 2026?")
+    (vector,) = await Concepts().embed(["What did say of the boat in October 2026?"])
+    for hit in (await search(index, Concepts(), asked)).hits:
+        (own,) = await Concepts().embed([hit.entry.text])
+        assert hit.cosine == pytest.approx(float(own @ vector), abs=1e-5)
+        assert 0 <= hit.keyword_share <= 1
+        assert hit.relevance == pytest.approx(1 - (1 - max(hit.cosine or 0, 0)) * (1 - hit.keyword_share), abs=1e-5)
+
+
+async def test_relevance_does_not_depend_on_what_else_is_found(index: Index) -> None:
+    alone = question("painted boat", wanted=Filter(since=HARBOUR_DAY + timedelta(days=1)))
+    every = {hit.entry.id: hit for hit in (await search(index, Concepts(), question("painted boat", limit=99))).hits}
+    for hit in (await search(index, Concepts(), alone)).hits:
+        assert hit.relevance == every[hit.entry.id].relevance
+        assert hit.cosine == every[hit.entry.id].cosine
+
+
+@pytest.mark.parametrize("embedder", [Concepts(), None], ids=["vectors", "words"])
+async def test_only_what_is_as_relevant_as_the_threshold_is_found(index: Index, embedder: Concepts | None) -> None:
+    every = (await search(index, embedder, question("painted boat", limit=99))).hits
+    least = sorted(hit.relevance for hit in every)[len(every) // 2]
+    answer = await search(index, embedder, question("painted boat", limit=99, threshold=least))
+    assert answer.hits == tuple(hit for hit in every if hit.relevance >= least)
+    assert len(answer.hits) < len(every)
+    assert any("below the threshold" in note for note in answer.notes)
+    best = max(hit.relevance for hit in every)
+    # The limit is of those that are left, wherever they stand.
+    (first,) = (await search(index, embedder, question("painted boat", limit=1, threshold=best))).hits
+    assert first.relevance == best
+
+
+async def test_a_hit_without_a_vector_is_as_relevant_as_its_words(index: Index) -> None:
+    (hit,) = (await search(index, None, question("broken"))).hits[:1]
+    assert hit.cosine is None
+    assert hit.relevance == hit.keyword_share > 0.5
+
+
+async def test_numbers_are_told_without_the_noise_of_float32(index: Index) -> None:
+    for hit in (await search(index, Concepts(), question("green boat"))).hits:
+        for number in (hit.score, hit.relevance, hit.cosine or 0.0, hit.keyword_share, *hit.parts.values()):
+            assert number == round(number, 6)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, float("nan"), float("inf")])
+def test_a_threshold_that_nothing_can_be_compared_with_is_refused(threshold: float) -> None:
+    with pytest.raises(UsageError, match="threshold"):
+        question("boat", threshold=threshold)
 
 
 async def test_weights_say_how_much_each_side_can_add(index: Index) -> None:
@@ -348,4 +398,4 @@ async def test_candidates_beyond_the_bound_are_weighed_by_their_true_cosine(
 
 async def test_a_question_that_asks_nothing_never_reaches_the_engine() -> None:
     with pytest.raises(UsageError):
-        question("?")
+        question(" ")

@@ -18,8 +18,8 @@ def asked(text: str, authors: Sequence[str] = ("Ada", "Ben")) -> Understood:
     return understand(Question(text=text, now=NOW), authors)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t", "?!", "…", "___", "🎉"])
-def test_a_question_without_words_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "   ", "\n\t"])
+def test_a_blank_question_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="nothing to search for"):
         Question(text=text, now=NOW)
 
@@ -147,5 +147,5 @@ def test_whatever_is_asked_of_whomever_is_understood(text: str, authors: list[st
         question = asked(text, authors)
     except UsageError:
         return
-    assert question.words
+    assert bool(question.words) == any(map(str.isalnum, text[:LONGEST]))
     assert question.meaning.strip()

@@ -154,3 +154,53 @@ async def test_a_run_that_ended_takes_no_more_steps(begin: Begin, database: Data
         await log.step("one", {}, Act(1))
     async with database.read() as connection:
         assert (await connection.execute(select(runs.c.finished_at))).scalar_one() == 2
+
+
+async def _side_by_side(log: RunLog, order: Sequence[str], acts: dict[str, Act], *, keys: bool) -> list[object]:
+    """Ask for these steps at once, in this order; errors are among the answers."""
+    asked = (log.step(f"tool:{name}", {}, acts[name], key=name if keys else None) for name in order)
+    return list(await asyncio.gather(*asked, return_exceptions=True))
+
+
+@pytest.mark.parametrize("keys", [True, False])
+async def test_steps_side_by_side_are_found_again_by_a_later_attempt(begin: Begin, keys: bool) -> None:
+    names = ("a", "b", "c", "d", "e")
+    acts = {name: Act(Retry("busy"), name) if name == "c" else Act(name) for name in names}
+    first = await _side_by_side(await begin(1), names, acts, keys=keys)
+    assert [*map(str, first)] == ["a", "b", "busy", "d", "e"]
+    for attempt in (2, 3):
+        assert await _side_by_side(await begin(attempt), names, acts, keys=keys) == list(names)
+    assert {name: act.done for name, act in acts.items()} == {"a": 1, "b": 1, "c": 2, "d": 1, "e": 1}
+
+
+async def test_a_step_with_a_key_is_found_again_wherever_it_is_asked_for(begin: Begin, database: Database) -> None:
+    acts = {name: Act(name) for name in "abc"}
+    log = await begin(1)
+    assert await _side_by_side(log, "ab", acts, keys=True) == ["a", "b"]
+    assert await log.step("plan", {}, Act(1)) == 1
+    log = await begin(2)
+    assert await log.step("plan", {}, Act()) == 1
+    assert await _side_by_side(log, "cba", acts, keys=True) == ["c", "b", "a"]
+    await log.settle()
+    async with database.read() as connection:
+        rows = (await connection.execute(select(steps.c.position, steps.c.key).order_by(steps.c.position))).all()
+    assert [row[0] for row in rows] == [0, 1, 2, 3]
+    assert {row[1] for row in rows} == {"a", "b", "c", "#0"}
+
+
+async def test_a_key_is_that_of_one_step(begin: Begin) -> None:
+    log = await begin(1)
+    await log.step("tool", {}, Act(1), key="call-1")
+    for taken in ("call-1", "#0"):
+        with pytest.raises(ValueError, match="taken"):
+            await log.step("tool", {}, Act(), key=taken)
+
+
+async def test_steps_that_were_recorded_before_they_had_keys_are_found_again(begin: Begin, database: Database) -> None:
+    log = await begin(1)
+    await log.step("one", {}, Act(1))
+    await log.step("two", {}, Act(2))
+    await log.settle()
+    await database.transact(lambda connection: connection.execute(steps.update().values(key=None)))
+    log = await begin(2)
+    assert [await log.step("one", {}, Act()), await log.step("two", {}, Act())] == [1, 2]

@@ -188,8 +188,19 @@ async def test_what_is_no_id_is_refused_with_one_that_is(ask: Asked, tool: str, 
     assert failure.example is not None
 
 
-async def test_an_update_to_what_another_item_says_already_leaves_both(ask: Asked) -> None:
+async def test_an_update_to_what_another_item_says_already_is_refused_and_names_it(ask: Asked) -> None:
     first, second = await pushed(ask, "One"), await pushed(ask, "Two")
-    assert (await ask("update", memory_id=second, text="One"))["memory_id"] == second
-    assert (await ask("get", memory_id=first))["text"] == "One"
-    assert (await ask("push", text="One"))["skippedDuplicates"] == 1
+    failure = await ask.failure("update", memory_id=second, text=" One ")
+    assert failure.code == "invalid_params"
+    assert first in failure.message
+    assert (await ask("get", memory_id=second))["text"] == "Two"
+    # In another project it is another item, until it is moved.
+    assert (await ask("update", memory_id=second, text="One", project_id="p"))["text"] == "One"
+    assert first in (await ask.failure("update", memory_id=second, project="default")).message
+    assert (await ask("update", memory_id=second, text="One  ", tags=["same"]))["tags"] == ["same"]
+
+
+async def test_another_users_item_of_the_same_text_is_in_nobodys_way(ask: Asked) -> None:
+    await pushed(ask, "One")
+    (mine,) = (await ask("push", BOB, text="Two"))["memory_ids"]
+    assert (await ask("update", BOB, memory_id=mine, text="One"))["text"] == "One"

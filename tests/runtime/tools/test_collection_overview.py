@@ -134,6 +134,9 @@ class Telling:
         self.dimension = self.answer
         return [[0.0] * self.answer for _ in texts]
 
+    async def embed_question(self, text: str) -> Any:
+        return (await self.embed([text]))[0]
+
 
 def embedding(ask: Asked, monkeypatch: pytest.MonkeyPatch, answer: int | Exception) -> None:
     monkeypatch.setattr(ask.house.memories["archive"], "_embedder", Telling(answer))

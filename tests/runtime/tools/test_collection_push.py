@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import func, select
 
 from runtime.database import Database
+from runtime.database.schema import item_sources
 from runtime.memory import Item, RefusedItem, Upserted
 from runtime.memory.chunks import chunks
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.store import LARGEST_TEXT
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
@@ -160,7 +163,7 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
         ({"text": "a", "source_uri": "symbiont:delivery/7"}, "source_uri", "given by the daemon"),
         ({"text": "a", "replace": True}, "replace", "source_uri"),
         ({"text": "a", "replace": "yes"}, "replace", "boolean"),
-        ({"text": "a", "project": "p"}, "project", "did you mean project_id?"),
+        ({"text": "a", "project": "p", "project_id": "q"}, "project_id", "another name for project"),
         ({"text": "a", "collection": "../x"}, "collection", "letters"),
         ({"text": "a", "collection": "note"}, "collection", "notes"),
         ({"items": [{"text": "a"}] * 1001}, "items", "1000"),
@@ -254,14 +257,15 @@ async def test_what_somebody_else_forgets_at_the_same_time_fails_no_push(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ask("push", text="What it said", source_uri="file:///a.md")
-    memory = ask.house.memories["notes"]
-    forget = memory.forget
+    store = ask.house.memories["notes"].store
+    assert isinstance(store, CollectionStore)
+    detach = store.detach
 
-    async def late(memory_id: str, agent_id: str) -> None:
-        await forget(memory_id, agent_id)
-        await forget(memory_id, agent_id)
+    async def late(memory_id: str, agent_id: str, source_uri: str) -> bool:
+        await detach(memory_id, agent_id, source_uri)
+        return await detach(memory_id, agent_id, source_uri)
 
-    monkeypatch.setattr(memory, "forget", late)
+    monkeypatch.setattr(store, "detach", late)
     answered = await ask("push", text="What it says", source_uri="file:///a.md", replace=True)
     assert (answered["inserted"], answered["removed"]) == (1, 0)
 
@@ -330,3 +334,97 @@ async def test_the_counters_add_up_whatever_is_pushed(ask: Asked, texts: list[st
     assert answered["inserted"] + answered["updated"] + answered["skippedDuplicates"] == made
     assert answered["chunksIndexed"] == answered["inserted"] + answered["updated"] == len(answered["memory_ids"])
     assert len(answered["failed"]) == len(texts) - len(good)
+
+
+async def test_other_names_of_particulars_are_understood_for_all_and_of_each_item(ask: Asked) -> None:
+    await ask("push", items=[{"text": "One."}, {"text": "Two.", "type": "procedural"}], project="p", type="episodic")
+    assert await ask.texts(query_text="one two", project="p", type="episodic") == ["One."]
+    assert await ask.texts(query_text="one two", project="p", type="procedural") == ["Two."]
+    (failed,) = (await ask("push", items=[{"text": "x", "type": "semantic", "memory_type": "episodic"}]))["failed"]
+    assert (failed["field"], failed["code"]) == ("memory_type", "invalid_params")
+
+
+@pytest.mark.parametrize(
+    ("tags", "kept"),
+    [
+        ('["b","a"]', ["a", "b"]),
+        (' ["a"] ', ["a"]),
+        ('["half \\ud800"]', ["half \ufffd"]),
+        ("[a]", ["[a]"]),
+        ("[1]", ["[1]"]),
+        ("[" * 5000, None),
+        ("a,b", ["a,b"]),
+    ],
+)
+async def test_a_list_of_tags_that_comes_as_text_is_the_list(ask: Asked, tags: str, kept: list[str] | None) -> None:
+    if kept is None:
+        assert (await ask.failure("push", text="a", tags=tags)).code == "invalid_params"
+        return
+    (one,) = (await ask("push", text="a", tags=tags))["memory_ids"]
+    assert (await ask("get", memory_id=one))["tags"] == kept
+    assert await ask.texts(query_text="a", tags=tags) == ["a"]
+
+
+async def test_a_tag_is_one_tag_however_its_characters_are_composed(ask: Asked) -> None:
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    (one,) = (await ask("push", text="a", tags=[apart, composed]))["memory_ids"]
+    assert (await ask("get", memory_id=one))["tags"] == [composed]
+    assert await ask.texts(query_text="a", tags=apart) == await ask.texts(query_text="a", tags_all=[apart]) == ["a"]
+
+
+async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
+    tmp_path: Path, database: Database
+) -> None:
+    async with asking(tmp_path, collection("notes"), database=database) as ask:
+
+        async def put(source: str, text: str) -> dict[str, Any]:
+            pushed: dict[str, Any] = await ask("push", text=text, source_uri=f"file:///{source}.md", replace=True)
+            return pushed
+
+        for source in ("a", "b", "c"):
+            (shared,) = (await put(source, "The flux capacitor."))["memory_ids"]
+        kept = await ask("get", memory_id=shared)
+        assert (kept["source_uri"], kept["other_sources"]) == ("file:///c.md", ["file:///a.md", "file:///b.md"])
+        again = await put("c", "The flux capacitor.")
+        assert (again["skippedDuplicates"], again["updated"], again["removed"]) == (1, 0, 0)
+
+        # The last one, then one of the others, and the only one that is left.
+        assert (await put("c", "Something else."))["removed"] == 1
+        kept = await ask("get", memory_id=shared)
+        assert (kept["source_uri"], kept["other_sources"]) == ("file:///a.md", ["file:///b.md"])
+        assert (await put("b", ""))["removed"] == 1
+        (hit,) = (await ask("search", query_text="flux capacitor", limit=1))["hits"]
+        assert (hit["memory_id"], hit["source_uri"], hit["other_sources"]) == (shared, "file:///a.md", [])
+        assert (await put("a", "New."))["removed"] == 1
+        assert (await ask.failure("get", memory_id=shared)).code == "invalid_params"
+        assert (await ask("push", text="", source_uri="file:///a.md", replace=True))["removed"] == 1
+
+
+async def test_other_sources_stay_with_an_item_until_it_is_forgotten_and_come_back_with_an_import(
+    tmp_path: Path, database: Database
+) -> None:
+    async with asking(tmp_path, collection("notes"), database=database) as ask:
+        for source in ("a", "b"):
+            (shared,) = (await ask("push", text="Shared.", source_uri=f"x:{source}"))["memory_ids"]
+        assert (await ask("update", memory_id=shared, text="Said better.", tags=["t"]))["other_sources"] == ["x:a"]
+        assert (await ask("update", memory_id=shared, source_uri="x:a"))["other_sources"] == []
+        await ask("push", text="Said better.", source_uri="x:c")
+        exported = (await ask("memory_export", OWNER_CALLER))["items"]
+        assert [(item["source_uri"], item["other_sources"]) for item in exported] == [("x:c", ["x:a"])]
+        await ask("forget", memory_id=shared)
+        async with database.read() as connection:
+            assert (await connection.execute(select(func.count()).select_from(item_sources))).scalar() == 0
+        assert (await ask("memory_import", OWNER_CALLER, items=exported))["stored"] == 1
+        assert (await ask("memory_export", OWNER_CALLER))["items"] == exported
+        assert (await ask("push", text="", source_uri="x:c", replace=True))["removed"] == 1
+        assert (await ask("get", memory_id=shared))["source_uri"] == "x:a"
+
+
+async def test_another_users_source_keeps_nobodys_text(ask: Asked) -> None:
+    for caller in (ADA, BOB):
+        await ask("push", caller, text="Shared.", source_uri="file:///a.md")
+    await ask("push", BOB, text="", source_uri="file:///a.md", replace=True)
+    assert await ask.texts(BOB, query_text="shared") == []
+    assert await ask.texts(query_text="shared") == ["Shared."]
+    await ask("push", text="", source_uri="file:///a.md", replace=True)
+    assert await ask.texts(query_text="shared") == []

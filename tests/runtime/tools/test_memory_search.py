@@ -11,6 +11,30 @@ from tests.runtime.tools.test_memory_transfer import call, opened
 OLLAMA = Choice(name="ollama", options={"url": "http://127.0.0.1:1"})
 
 
+async def test_hits_of_several_memories_stand_by_how_relevant_they_are(tmp_path: Path) -> None:
+    notes, other = (Memory(name=name, path=name) for name in ("notes", "other"))
+    async with opened(tmp_path, notes, other) as house:
+        said = {
+            "notes": ["Backups are compressed with gzip today.", "We use zstd level 19 for cold archives and backups."],
+            "other": ["My bicycle has a flat tyre for days.", "The cafeteria closes at four."],
+        }
+        for memory, texts in said.items():
+            for text in texts:
+                await call(house, "memory_write", OWNER_CALLER, agent="reviewer", text=text, memory=memory)
+        asked = {"agent": "reviewer", "query": "which gzip compression for backups or a bicycle"}
+        every = (await call(house, "memory_search", OWNER_CALLER, **asked))["hits"]
+        (best, *_) = [hit for hit in every if hit["item"]["memory"] == "other"]
+        # The best of each memory has the same score, and does not fit as well.
+        assert best["score"] == every[0]["score"] == 1.0
+        assert [hit["item"]["memory"] for hit in every[:3]] == ["notes", "notes", "other"]
+        for memory in said:
+            scores = [hit["score"] for hit in every if hit["item"]["memory"] == memory]
+            assert scores == sorted(scores, reverse=True)
+        for name in ("score_threshold", "scoreThreshold"):
+            answer = await call(house, "memory_search", OWNER_CALLER, **asked, **{name: every[0]["relevance"]})
+            assert answer["hits"] == [hit for hit in every if hit["relevance"] >= every[0]["relevance"]]
+
+
 async def test_why_there_are_no_vectors_is_told_to_an_administrator_and_to_nobody_else(tmp_path: Path) -> None:
     async with opened(tmp_path, Memory(name="notes", path="notes", embedding=OLLAMA)) as house:
         bob = Caller("bob", frozenset({"write"}))

@@ -196,16 +196,131 @@ async def test_a_user_imports_what_is_its_own_and_nothing_else(house: House) -> 
     items = [
         {**fact, "user_id": "bob"},
         {**fact, "user_id": "ada"},
-        fact,
         {**fact, "user_id": "bob", "agent_id": "nobody"},
         {**fact, "user_id": "bob", "source_uri": "symbiont:delivery/1"},
     ]
     answer = await call(house, "memory_import", bob, items=items)
-    assert [line["outcome"] for line in answer["lines"]] == ["stored", *["refused"] * 4]
+    assert [line["outcome"] for line in answer["lines"]] == ["stored", *["refused"] * 3]
     reasons = [line["reason"] for line in answer["lines"]]
     assert "it is ada's" in reasons[1]
-    assert "no agent is called 'nobody'" in reasons[3]
+    assert "no agent is called 'nobody'" in reasons[2]
     assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob"]
+
+
+async def test_an_item_that_names_no_user_is_the_callers(house: House) -> None:
+    bob = Caller("bob", frozenset({"write"}))
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
+    assert (await call(house, "memory_import", bob, items=[fact, {**fact, "user_id": None, "text": "y"}]))[
+        "stored"
+    ] == 2
+    assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob", "bob"]
+
+
+async def test_half_a_character_in_one_line_is_mended_and_keeps_no_other_out(house: House) -> None:
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}
+    items = [{**fact, "text": "whole"}, {**fact, "text": "\ud800 lone", "tags": ["\udc00"]}]
+    assert (await call(house, "memory_import", items=items))["stored"] == 2
+    assert [item["text"] for item in await exported(house)] == ["whole", "\ufffd lone"]
+
+
+COLLECTION = Memory(name="coll", store=Choice(name="collection"), embedding=Choice(name="hashing"))
+DAY = {"start": "1970-01-01T00:00:00Z", "end": "2030-01-01T00:00:00Z"}
+
+
+async def kept_in_a_collection(house: House, *texts: str) -> list[str]:
+    """The ids of the items and, last, of their summary."""
+    pushed = [await call(house, "push", text=text, memory_type="episodic", collection="coll") for text in texts]
+    made = await call(house, "summarize", time_range=DAY, collection="coll")
+    return [*(each["memory_ids"][0] for each in pushed), made["upserted_memory_id"]]
+
+
+@pytest.mark.parametrize("memories", [(COLLECTION,), (COLLECTION, NOTES, AUDIT)])
+async def test_what_was_exported_imported_and_exported_again_is_equal_and_summaries_stay_the_same(
+    tmp_path: Path, memories: tuple[Memory, ...]
+) -> None:
+    async with opened(tmp_path / "one", *memories) as one, opened(tmp_path / "two", *memories) as two:
+        *_, summary = await kept_in_a_collection(one, "The disk was full.", "Ada freed it.")
+        for memory in memories[1:]:
+            await call(one, "memory_write", agent="reviewer", text="a fact", memory=memory.name)
+            await call(one, "memory_write", agent="reviewer", text="an event", type="episode", memory=memory.name)
+        items = await exported(one)
+        for outcome in ("stored", "there"):
+            assert (await call(two, "memory_import", items=items))[outcome] == len(items)
+        assert await exported(two) == items
+        again = await call(two, "summarize", time_range=DAY, collection="coll")
+        assert again["upserted_memory_id"] == summary
+        assert await exported(two) == items
+
+
+async def test_where_ids_change_an_item_names_its_sources_by_those_that_they_have_now(tmp_path: Path) -> None:
+    async with opened(tmp_path, COLLECTION, NOTES) as house:
+        await kept_in_a_collection(house, "The disk was full.", "Ada freed it.")
+        items = await exported(house, memory="coll")
+        # The summary comes first here, and another agent's items have ids of their own in any store.
+        for memory in ("notes", "coll"):
+            done = await call(house, "memory_import", items=items[::-1], agent="reviewer", memory=memory)
+            assert done["stored"] == 3
+            assert (await call(house, "memory_import", items=items, agent="reviewer", memory=memory))["there"] == 3
+            there = await exported(house, memory=memory, agent="reviewer")
+            ids = {item["text"]: item["memory_id"] for item in there}
+            (summary,) = [item for item in there if item["memory_type"] == "semantic"]
+            assert summary["source_memory_ids"] == [ids["The disk was full."], ids["Ada freed it."]]
+            assert not {item["memory_id"] for item in items} & set(ids.values())
+
+
+@pytest.mark.parametrize("memory", ["coll", "audit"])
+async def test_an_id_of_something_else_is_refused_and_what_has_it_stays(tmp_path: Path, memory: str) -> None:
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z", "memory": memory}
+    own = "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
+    async with opened(tmp_path, COLLECTION, AUDIT) as house:
+        first = {**fact, "text": "as it is", "memory_id": own}
+        assert (await call(house, "memory_import", items=[first]))["lines"][0]["memory_id"] == own
+        items = [{**fact, "text": "something else", "memory_id": own}, {**fact, "text": "fine"}, first]
+        lines = (await call(house, "memory_import", items=items))["lines"]
+        assert [line["outcome"] for line in lines] == ["refused", "stored", "there"]
+        assert own in lines[0]["reason"]
+        assert sorted(item["text"] for item in await exported(house)) == ["as it is", "fine"]
+
+
+async def test_an_id_tells_nobody_whether_another_user_has_an_item(tmp_path: Path) -> None:
+    ada, bob = (Caller(name, frozenset({"write"})) for name in ("ada", "bob"))
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z", "memory": "coll"}
+    async with opened(tmp_path, COLLECTION, NOTES) as house:
+        written = await call(house, "memory_write", ada, agent="reviewer", text="hers", memory="coll")
+        hers, free = written["item"]["memory_id"], "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
+        items = [
+            {**fact, "text": "one", "memory_id": hers},
+            {**fact, "text": "two", "memory_id": free},
+            {
+                **fact,
+                "text": "three",
+                "memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a61",
+                "source_memory_ids": [hers, free],
+            },
+        ]
+        lines = (await call(house, "memory_import", bob, items=items))["lines"]
+        assert [line["outcome"] for line in lines] == ["stored"] * 3
+        assert not {line["memory_id"] for line in lines} & {hers, free}
+        assert (await call(house, "memory_show", ada, memory_id=hers))["item"]["text"] == "hers"
+        kept = {item["text"]: item for item in await exported(house, caller=bob, memory="coll")}
+        # Both are treated alike: they are what he sent, and not what she has.
+        assert kept["three"]["source_memory_ids"] == [kept["one"]["memory_id"], kept["two"]["memory_id"]]
+        assert (await call(house, "memory_import", bob, items=items))["there"] == 3
+
+
+async def test_only_an_administrator_is_told_of_files_when_a_line_cannot_be_kept(house: House, tmp_path: Path) -> None:
+    await call(house, "memory_write", agent="reviewer", text="a fact")
+    file = tmp_path / "notes" / "reviewer" / "memory.md"
+    file.unlink()
+    file.mkdir()
+    bob = Caller("bob", frozenset({"write"}))
+    fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
+    (told,) = (await call(house, "memory_import", items=[fact]))["lines"]
+    assert str(file) in told["reason"]
+    (line,) = (await call(house, "memory_import", bob, items=[fact]))["lines"]
+    assert line["outcome"] == "refused"
+    assert str(tmp_path) not in line["reason"]
+    assert "memory.md" not in line["reason"]
 
 
 @pytest.mark.parametrize("memory", ["notes", "audit"])

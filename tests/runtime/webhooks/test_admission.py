@@ -19,7 +19,7 @@ from runtime.webhooks.delivery import Decision
 from runtime.webhooks.entry import entry_of, storable
 from runtime.webhooks.kept import body_of
 from runtime.webhooks.space import Space
-from tests.clocks import ManualClock
+from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
 
 
@@ -190,6 +190,7 @@ async def test_a_failed_commit_releases_the_ids(
     both = await asyncio.gather(*(admission.admit(candidate("1")) for _ in range(2)), return_exceptions=True)
     assert [str(error) for error in both] == ["the disk is full"] * 2
     monkeypatch.undo()
+    await until(lambda: database.outage.problem is None)
     assert (await admission.admit(candidate("1"))).verdict == "accepted"
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
 
 from runtime.database import Database, Unavailable
-from runtime.database.schema import attempts, bodies, metadata
-from runtime.database.sealed import Seal
-from runtime.webhooks import digests
+from runtime.database.schema import attempts, metadata
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names
 from runtime.webhooks.audit_log import Asked, read
-from runtime.webhooks.audit_page import page
 from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox, Outcome
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+from tests.runtime.webhooks.deliveries import candidate, rows
 
 
 def attempt(verdict: str = "refused", reason: str = "signature_mismatch", **more: Any) -> Attempt:
@@ -190,39 +183,6 @@ async def test_which_secret_matched_is_told_and_that_none_was_asked_for(
     told = [(row.verdict, row.verified, row.secret_index) for row in await read(database, Asked(), 100)]
     assert told[2:] == [("accepted", True, 0), ("accepted", False, None)]
     assert sorted(told[:2]) == [("filtered", True, 1), ("handshake", False, None)]
-
-
-async def test_one_damaged_body_does_not_hide_what_came_in(database: Database, clock: ManualClock) -> None:
-    admission = Admission(database, clock)
-    whole, damaged = [await admission.admit(candidate(name, body_sha256=None)) for name in ("1", "2")]
-    async with database.write() as connection:
-        other = select(bodies.c.body).where(bodies.c.delivery_id == whole.delivery_id).scalar_subquery()
-        await connection.execute(bodies.update().where(bodies.c.delivery_id == damaged.delivery_id).values(body=other))
-    digest = hashlib.sha256(BODY).hexdigest()
-    assert [row.body_sha256 for row in await read(database, Asked(), 100)] == [digest, None]
-    assert [entry.body_sha256 for entry in await page(database, "owner", "github-events", 100)] == [None, digest]
-
-
-async def test_bodies_are_hashed_a_few_at_a_time(
-    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    admission = Admission(database, clock)
-    for number in range(5):
-        await admission.admit(candidate(str(number), body_sha256=None))
-    monkeypatch.setattr("runtime.webhooks.digests.AT_ONCE_BYTES", 2 * len(BODY))
-    hashed = Counter[int]()
-    monkeypatch.setattr("runtime.webhooks.digests._hashed", noting(hashed, digests._hashed))
-    digest = hashlib.sha256(BODY).hexdigest()
-    assert [row.body_sha256 for row in await read(database, Asked(), 100)] == [digest] * 5
-    assert hashed == {2: 2, 1: 1}
-
-
-def noting(hashed: Counter[int], function: Callable[[Seal, Sequence[Any]], dict[str, str]]) -> Any:
-    def noted(seal: Seal, kept: Sequence[Any]) -> dict[str, str]:
-        hashed[len(kept)] += 1
-        return function(seal, kept)
-
-    return noted
 
 
 async def test_what_was_answered_is_told_also_where_a_row_prescribes_it(database: Database, clock: ManualClock) -> None:

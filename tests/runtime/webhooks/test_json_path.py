@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.webhooks import Refused
-from runtime.webhooks.json_path import _general, _walk, compile_path, plain_steps
+from runtime.webhooks.json_path import MOST_NODES, _general, _walk, bounded, compile_path, plain_steps
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])
@@ -31,6 +31,34 @@ def test_a_plain_path_finds_what_the_library_finds(path: str, value: Any) -> Non
     expected = library.findall(value) if isinstance(value, dict | list) else [value] if path == "$" else []
     # As text, so that 1, 1.0 and true stay three things.
     assert json.dumps(compile_path(path)(value)) == json.dumps(expected)
+
+
+DEEP: Any = [[]]
+for _ in range(80):
+    DEEP = [DEEP, *([[]] * 40)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("$..a", [[]] * (MOST_NODES + 1)),
+        ("$..*..*", DEEP),
+        ("$[?count(@..*) > 1000000]", [DEEP] * 100),
+    ],
+)
+def test_no_path_looks_at_more_than_it_may(path: str, value: Any) -> None:
+    with pytest.raises(Refused, match="too_complex"):
+        compile_path(path)(value)
+
+
+def test_what_all_filters_look_at_is_bounded_together() -> None:
+    find = compile_path("$..a")
+    half: list[Any] = [[]] * (MOST_NODES * 2 // 3)
+    assert find(half) == find(half) == []
+    with bounded():
+        find(half)
+        with pytest.raises(Refused, match="too_complex"):
+            find(half)
 
 
 LITERALS = st.sampled_from(

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from structlog.testing import capture_logs
 
 from runtime.clock import milliseconds
+from runtime.crypto import Unsealable
 from runtime.database import Database, Unavailable
 from runtime.database.schema import webhooks
 from runtime.errors import Conflict, NotFound
@@ -61,19 +62,19 @@ def table(database: Database, clock: ManualClock) -> Table:
 
 
 async def test_only_its_user_finds_changes_or_deletes_a_webhook(table: Table, database: Database) -> None:
-    await users.add(database, "ada", 0)
-    webhook_id, _ = await table.make("ada")
+    ada = await users.add(database, "ada", 0)
+    webhook_id, _ = await table.make(ada)
     rows = table.rows
     assert await rows.get("owner", webhook_id) is None
     assert await rows.page("owner", 10) == []
     assert await rows.change("owner", webhook_id, is_active=False) is None
     assert await rows.rotate("owner", webhook_id, 0) is None
     assert await rows.delete("owner", webhook_id) is False
-    mine = await rows.get("ada", webhook_id)
+    mine = await rows.get(ada, webhook_id)
     assert mine is not None
     assert mine.is_active
-    assert await rows.page("ada", 10) == [mine]
-    assert await rows.delete("ada", webhook_id) is True
+    assert await rows.page(ada, 10) == [mine]
+    assert await rows.delete(ada, webhook_id) is True
 
 
 async def test_the_secret_before_is_good_for_the_overlap_and_not_a_moment_longer(
@@ -134,13 +135,13 @@ async def test_a_webhook_that_is_switched_off_has_no_route(table: Table) -> None
 
 
 async def test_the_limits_of_the_design_are_on_the_route(table: Table, database: Database) -> None:
-    await users.add(database, "ada", 0)
-    webhook_id, _ = await table.make("ada")
+    ada = await users.add(database, "ada", 0)
+    webhook_id, _ = await table.make(ada)
     await table.routes.refresh()
     route = table.routes.mounts[webhook_id].route
     assert route is not None
     assert (route.per_minute, route.user_per_minute, route.body_limit) == (60, 300, 262_144)
-    assert (route.name, route.path, route.user_id) == (webhook_id, f"/webhooks/{webhook_id}", "ada")
+    assert (route.name, route.path, route.user_id) == (webhook_id, f"/webhooks/{webhook_id}", ada)
     assert route.verifier.tolerance == 300
 
 
@@ -238,17 +239,44 @@ async def test_those_that_take_unverified_requests_are_warned_about_at_every_sta
         assert [line["webhook"] for line in warned] == [insecure]
 
 
+async def test_only_sealed_data_say_that_a_webhook_accepts_what_nobody_signed(table: Table, database: Database) -> None:
+    webhook_id, _ = await table.make()
+    insecure, _ = await table.make(verified=False)
+    await table.routes.refresh()
+    taken_off = update(webhooks).where(webhooks.c.id == webhook_id).values(secret=None, previous_secret=None)
+    await database.transact(lambda connection: connection.execute(taken_off))
+    started = Table(database, table.clock)
+    await started.routes.refresh()
+    entry = started.routes.mounts[webhook_id]
+    assert entry.route is None
+    assert "its secret is missing" in str(entry.problem)
+    route = started.routes.mounts[insecure].route
+    assert route is not None
+    assert not route.verified
+    told = {each.id: each.verified for each in await started.rows.page(None, 10)}
+    assert told == {webhook_id: True, insecure: False}
+    with pytest.raises(Unsealable, match="missing"):
+        await started.rows.rotate("owner", webhook_id, 0)
+    # Nor does the mark of another webhook open it.
+    marks = select(webhooks.c.secret).where(webhooks.c.id == insecure).scalar_subquery()
+    moved = update(webhooks).where(webhooks.c.id == webhook_id).values(secret=marks)
+    await database.transact(lambda connection: connection.execute(moved))
+    again = Table(database, table.clock)
+    await again.routes.refresh()
+    assert again.routes.mounts[webhook_id].route is None
+
+
 async def test_a_user_who_goes_takes_its_webhooks_along(table: Table, database: Database, clock: ManualClock) -> None:
-    await users.add(database, "ada", milliseconds(clock))
-    await table.make("ada")
+    ada = await users.add(database, "ada", milliseconds(clock))
+    await table.make(ada)
     mine, _ = await table.make()
     await table.routes.refresh()
-    assert await database.transact(lambda connection: users.remove(connection, "ada")) == 0
-    assert await database.transact(lambda connection: delete_all(connection, "ada")) == 1
+    assert await database.transact(lambda connection: users.remove(connection, ada)) == 0
+    assert await database.transact(lambda connection: delete_all(connection, ada)) == 1
     await table.routes.refresh()
     assert set(table.routes.mounts) == {mine}
-    with pytest.raises(NotFound, match="no user ada"):
-        await table.make("ada")
+    with pytest.raises(NotFound, match="no user"):
+        await table.make(ada)
 
 
 async def test_those_who_make_webhooks_at_the_same_moment_keep_to_the_limit(table: Table, database: Database) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from structlog.testing import capture_logs
 
 from runtime.crypto import MasterKey
@@ -68,6 +68,15 @@ def timed(mac: bytes, at: float) -> Candidate:
 
 async def both(admission: Admission, many: Sequence[Candidate]) -> list[str]:
     return verdicts([await admission.admit(each) for each in many])
+
+
+async def test_dropping_a_body_opens_none(kept: Kept) -> None:
+    await kept.handled(*map(str, range(20)))
+    async with kept.database.write() as connection:
+        other = select(bodies.c.body).order_by(bodies.c.delivery_id.desc()).limit(1).scalar_subquery()
+        await connection.execute(bodies.update().values(body=other))
+    await kept.retention.prune()
+    assert {row.body_sha256 for row in await rows(kept.database, deliveries)} == {hashlib.sha256(BODY).hexdigest()}
 
 
 async def test_the_oldest_handled_bodies_go_first_and_their_rows_stay(kept: Kept, clock: ManualClock) -> None:

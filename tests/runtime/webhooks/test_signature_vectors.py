@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from runtime.database import Database
-from runtime.http.head import parse
-from runtime.http.limits import Limits
 from runtime.webhooks import PROVIDERS, Refused, verify
 from runtime.webhooks.admission import Admission
 from tests.clocks import ManualClock
+from tests.runtime.http.memory import play
 from tests.runtime.webhooks.deliveries import candidate
 
 DATA = os.environ.get("SYMBIONT_DATA")
@@ -64,7 +63,7 @@ async def received(row: dict[str, Any], database: Database) -> bool:
     """Whether the request is taken, as bytes that are read, verified and admitted at the row's time."""
     body = base64.b64decode(row["body_base64"])
     lines = [f"{row['method']} / HTTP/1.1", "Host: x", *(f"{name}: {value}" for name, value in row["headers"])]
-    head = parse("\r\n".join((*lines, f"Content-Length: {len(body)}")).encode(), Limits())
+    ((head, _),) = (await play("\r\n".join((*lines, "", "")).encode())).taken
     try:
         verified = verify(row["provider"], [row["secret"]], list(head.pairs), body, now=row["time"])
     except Refused:

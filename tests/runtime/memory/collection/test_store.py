@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,23 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     assert "ix_items_source" in str(plan)
     await store.close()
     await database.close()
+
+
+async def test_an_entry_that_holds_what_is_put_nowhere_is_kept_and_told_and_one_changed_is_looked_at_again(
+    store: CollectionStore, clock: ManualClock
+) -> None:
+    clock.advance(WHEN.timestamp() + 86_400 * 90 - clock.now())
+    fenced, plain = await store.append(
+        [item("Log\n```\n- [fact] an example\n```"), item("Log of many\n- nothing [fact] here")]
+    )
+    done = await store.compact("reviewer", older_than=WHEN.date() + timedelta(days=30))
+    assert (done.flushed, done.deleted) == (0, 1)
+    (problem,) = done.problems
+    assert (problem.severity, "1 expired entries are kept" in problem.message) == ("warning", True)
+    assert [one.memory_id async for one in store.scan()] == [fenced.memory_id]
+    assert plain.memory_id != fenced.memory_id
+    await store.edit(fenced.memory_id, "Log\n- [fact] meant", agent_id="reviewer")
+    assert await store.compact("reviewer", older_than=WHEN.date() + timedelta(days=30)) == (1, 1, ())
+    assert [(one.text, one.memory_type) async for one in store.scan()] == [("meant", "semantic")]
+    # Every part counts what it holds.
+    assert (await store.verify())[1] == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from runtime.memory.records import cabinet as cabinets
 from runtime.memory.records.cabinet import Cabinet
 from runtime.memory.records.reading import Archive
 from runtime.memory.records.record import read_name
-from runtime.memory.records.works import Mark, Tidy, Work, Write
+from runtime.memory.records.works import Forget, Mark, Tidy, Work, Write
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers
@@ -65,6 +65,37 @@ def failed(root: Path) -> None:
         perform(root, Mark(note, sent=False, error="it is away", done=False, facts={"remote": "test"}))
 
 
+THEIRS = (fact("Ada's", user_id="ada", tags=("x",)), item("Ada's entry", user_id="ada"))
+
+
+def begin_with_ada(root: Path) -> None:
+    """What another user has, some of it waiting to be sent; the last write of all is hers."""
+    begin(root)
+    perform(root, keep(THEIRS, remote=True))
+
+
+def forget_ada(root: Path) -> None:
+    perform(root, Forget("ada"))
+
+
+def partly_forgotten(root: Path, _outcome: Outcome) -> None:
+    """Nothing of anybody else's is lost, and there is no evidence of what is gone."""
+    found = texts(root)
+    assert not Counter(_BEGUN) - Counter(found), found
+    assert not Counter(found) - Counter([*_BEGUN, *texts_of(THEIRS)]), found
+    assert not Archive(root).verify(AGENT)[1]
+
+
+def forgotten(root: Path) -> None:
+    """Nothing at all is left of her."""
+    ids = {note.record for note in Archive(root).notes(AGENT)}
+    assert len(ids) == 1, ids
+    after(root, _BEGUN)
+    said = b"".join(file.read_bytes() for file in (root / AGENT).rglob("*.json"))
+    assert b"Ada" not in said
+    assert b'"ada"' not in said
+
+
 def index_is_gone(root: Path) -> None:
     begin(root)
     (root / AGENT / "index.json").unlink()
@@ -83,8 +114,12 @@ def records(root: Path) -> list[Item]:
     return [one for names in archive.batches(AGENT, Scan()) for one, _ in archive.read(AGENT, names)]
 
 
+def texts_of(given: Iterable[Item]) -> list[str]:
+    return sorted(one.text.partition("\n")[0] for one in given)
+
+
 def texts(root: Path) -> list[str]:
-    return sorted(one.text.partition("\n")[0] for one in records(root))
+    return texts_of(records(root))
 
 
 def between(root: Path, outcome: Outcome, before: list[str], whole: list[str]) -> None:
@@ -152,4 +187,5 @@ CASES = (
     kept("sent", begin, sent)._replace(after=none_waits),
     kept("failed", begin, failed),
     kept("index", index_is_gone, tidy),
+    Case("forget", begin_with_ada, forget_ada, partly_forgotten, forgotten),
 )

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from runtime.memory import Scan
 from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.folder import Folder
 from runtime.memory.records import cabinet as cabinets
+from runtime.memory.records.reading import load
+from runtime.memory.records.record import Record
 from runtime.memory.records.store import RecordsStore
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
@@ -22,7 +26,7 @@ from tests.runtime.memory.records.pieces import (
     record_files,
     reopened,
 )
-from tests.runtime.memory.texts import WHEN, fact
+from tests.runtime.memory.texts import WHEN, fact, item
 
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -39,7 +43,72 @@ async def test_the_index_says_which_records_have_a_tag_or_belong_to_a_session(
         "a": {one.memory_id}, "b": {one.memory_id, two.memory_id},
     }  # fmt: skip
     assert set(found["by_session"]["s1"]) == {one.memory_id, two.memory_id}
-    assert three.memory_id not in json.dumps(found)
+    assert found["by_type"] == {"fact": [one.memory_id, two.memory_id, three.memory_id]}
+
+
+async def test_who_looks_for_a_tag_or_a_type_reads_no_other_record(
+    store: RecordsStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.append([fact(f"f{n}", tags=("many",)) for n in range(30)])
+    (one,) = await store.append([fact("one", tags=("many", "few"))])
+    (two,) = await store.append([item("two", tags=("few",))])
+    (pattern,) = await store.append([fact("three", tags=("pattern",))])
+    read: list[str] = []
+
+    def counted(folder: Folder, agent_id: str, name: str) -> Record:
+        read.append(name)
+        return load(folder, agent_id, name)
+
+    monkeypatch.setattr("runtime.memory.records.reading.load", counted)
+    for wanted, expected in (
+        (Scan(tags=frozenset({"few"})), [one, two]),
+        (Scan(tags=frozenset({"few", "many"})), [one]),
+        (Scan(tags_any=frozenset({"few", "pattern"})), [one, two, pattern]),
+        (Scan(memory_type="episodic"), [two]),
+        (Scan(memory_type="semantic", tags=frozenset({"pattern"})), [pattern]),
+        (Scan(tags=frozenset({"none"})), []),
+        (Scan(memory_ids=frozenset({one.memory_id})), [one]),
+    ):
+        read.clear()
+        found = await everything(store, wanted)
+        assert sorted(each.memory_id for each in found) == sorted(each.memory_id for each in expected)
+        assert len(read) == len(expected), wanted
+    (folder / "index.json").write_bytes(b"{}")
+    assert await everything(store, Scan(memory_type="episodic")) == [two], "without an index everything is read"
+
+
+@pytest.mark.parametrize("looks", ["scan", "parts", "verify", "append"])
+async def test_the_index_follows_what_is_put_there_and_taken_away_by_hand(
+    store: RecordsStore, folder: Path, looks: str
+) -> None:
+    for number in range(4):
+        await store.append([fact(str(number), tags=(f"t{number}",))])
+    first, *_ = record_files(folder)
+    kept = first.read_bytes()
+    for there in (False, True):
+        first.write_bytes(kept) if there else first.unlink()
+        if looks == "append":
+            await store.append([fact("more", tags=("more",))])
+        elif looks == "scan":
+            await everything(store)
+        else:
+            await getattr(store, looks)()
+        await store.settle(0)
+        index = read_json(folder / "index.json")
+        assert index["memory_count"] == len(record_files(folder))
+        assert ("t0" in index["by_tag"]) is there
+
+
+async def test_an_index_that_someone_changed_is_not_gone_by(store: RecordsStore, folder: Path) -> None:
+    await store.append([fact("one", tags=("a",)), fact("two", tags=("b",))])
+    file = folder / "index.json"
+    index = read_json(file)
+    index["by_tag"]["a"] = index["by_tag"]["b"]
+    file.write_text(json.dumps(index))
+    assert [each.text for each in await everything(store, Scan(tags=frozenset({"a"})))] == ["one"]
+    other = await reopened(store)
+    assert read_json(file)["by_tag"]["a"] != index["by_tag"]["b"]
+    await other.close()
 
 
 @pytest.mark.parametrize("damage", ["absent", "stale", "corrupt", "empty", "another shape", "behind"])

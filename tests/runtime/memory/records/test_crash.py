@@ -15,9 +15,10 @@ CASES = "tests.runtime.memory.records.faults"
 
 
 def nothing_broke(found: list[faults.Found]) -> None:
-    assert [case["case"] for case in found] == ["first", "append", "sent", "failed", "index"]
+    assert [case["case"] for case in found] == ["first", "append", "sent", "failed", "index", "forget"]
     for case in found:
-        assert case["faults"] > 1, case
+        # What forgets makes its own room.
+        assert case["faults"] > 1 or case["case"] == "forget", case
         assert case["broken"] == [], case
 
 

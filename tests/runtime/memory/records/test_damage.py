@@ -6,6 +6,8 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from runtime.memory.records.record import checksum_of, encode
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
@@ -92,6 +94,41 @@ async def test_a_file_of_gigabytes_is_not_read(store: RecordsStore, folder: Path
         opened.truncate(10 * 1024**3)
     assert await everything(store) == []
     assert "bytes" in (await store.verify())[1][0].message
+
+
+async def test_what_is_taken_away_and_put_back_just_before_a_write_is_noticed(
+    store: RecordsStore, folder: Path
+) -> None:
+    await store.append([fact("one"), fact("two", timestamp=WHEN + timedelta(days=1))])
+    first, _ = record_files(folder)
+    kept = first.read_bytes()
+    first.unlink()
+    assert "is gone" in (await store.verify())[1][0].message
+    first.write_bytes(kept)
+    await store.append([fact("three", timestamp=WHEN + timedelta(days=2))])
+    assert [each.text for each in await everything(store)] == ["one", "two", "three"]
+    assert await store.verify() == (3, ())
+    first.unlink()
+    await store.append([fact("four", timestamp=WHEN + timedelta(days=3))])
+    assert [each.text for each in await everything(store)] == ["two", "three", "four"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_verify_lists_the_folder_itself(store: RecordsStore, folder: Path, there: bool) -> None:
+    """What changes together with a write of ours leaves the folder looking as the write left it."""
+    await store.append([fact("one"), fact("two", timestamp=WHEN + timedelta(days=1))])
+    first, _ = record_files(folder)
+    kept = first.read_bytes()
+    if there:
+        first.unlink()
+        await store.verify()
+    shelf = store._archive.shelf("reviewer")
+    first.write_bytes(kept) if there else first.unlink()
+    with store._archive.opened("reviewer") as opened:
+        assert opened is not None
+        shelf.saw(opened)
+    checked, problems = await store.verify()
+    assert (checked, len(problems)) == ((2, 0) if there else (1, 1))
 
 
 async def test_reading_and_verifying_write_nothing(store: RecordsStore, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import hashlib
 from datetime import UTC, datetime, timedelta, timezone
 
 from runtime.memory import redact
-from runtime.memory.item import is_summary_uri, summary_uri
-from runtime.memory.summary.key import is_summary, key_tag, summary_key
+from runtime.memory.item import chunk_hash, is_summary_uri, summary_uri
+from runtime.memory.summary.key import content_of, is_summary, key_tag, summary_key
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 END = datetime(2025, 1, 7, 23, 59, 59, tzinfo=UTC)
@@ -39,10 +39,19 @@ def test_another_project_time_or_item_is_another_key() -> None:
     assert len(keys) == 6
 
 
+def test_other_texts_in_another_order_or_another_number_of_words_are_other_content() -> None:
+    hashes = [chunk_hash("a"), chunk_hash("b")]
+    made = [content_of(hashes, 250), content_of(hashes[::-1], 250), content_of(hashes[:1], 250), content_of(hashes, 6)]
+
+    assert len(set(made)) == 4
+    assert content_of(iter(hashes), 250) == made[0]
+
+
 def test_no_key_is_taken_for_a_secret() -> None:
     keys = [summary_key(str(number), START, END, IDS) for number in range(200)]
 
-    assert all(redact(told) == told for key in keys for told in (key_tag(key), summary_uri(key)))
+    for key in keys:
+        assert all(redact(told) == told for told in (key_tag(key), summary_uri(key), content_of([key], 250)))
 
 
 def test_a_summary_is_known_by_its_tags_and_by_where_it_is_from() -> None:

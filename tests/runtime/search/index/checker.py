@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from runtime.search.index.sqlcipher import connect
 from tests.runtime.search.index.entries import vector
+
+
+def key_of(path: Path) -> bytes | None:
+    """What seals the index, in tests that go by its name alone."""
+    return b"k" * 32 if path.stem == "sealed" else None
 
 
 def agree(path: Path) -> int:
     """Raise AssertionError naming what does not agree; how many entries there are. Vectors must be their texts'."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+    with contextlib.closing(connect(path, key_of(path), timeout=10)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         # With rank 1 the words are compared with the texts that the entries have.
         connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")

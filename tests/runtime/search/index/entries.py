@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import Index, Pending, Scored
+from runtime.search.index import Index, Matched, Pending, Scored
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 DIMENSION = 8
@@ -66,7 +66,7 @@ async def embed(index: Index, limit: int = 1000) -> int:
     return await index.embedded(vectors(await index.pending(limit)))
 
 
-async def ids(index: Index, found: Scored) -> list[str]:
+async def ids(index: Index, found: Scored | Matched) -> list[str]:
     """The ids of what was found, best first."""
     keys = found.keys.tolist()
     entries = await index.entries(keys)

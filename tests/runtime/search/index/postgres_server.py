@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import warnings
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -96,3 +97,17 @@ class OwnServer:
         command = [str(self._programs / program), "-D", str(self._data), *arguments]
         quiet = subprocess.DEVNULL
         subprocess.run(command, check=True, user=self._user, cwd="/", stdout=quiet, stderr=quiet)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """While inside, every process of the server is stopped: its connections stay open and nothing is answered."""
+        first = int((self._data / "postmaster.pid").read_text().splitlines()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        processes = [first, *map(int, children)]
+        for each in processes:
+            os.kill(each, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for each in processes:
+                os.kill(each, signal.SIGCONT)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtime.search.index import open_index
-from tests.runtime.search.index.checker import agree
+from tests.runtime.search.index.checker import agree, key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
 from tests.runtime.search.index.worker import content
 
@@ -28,7 +28,7 @@ async def start(*arguments: str) -> asyncio.subprocess.Process:
 async def holds_what_its_revisions_say(path: Path) -> None:
     """Every part holds just what it held when it had the revision that the index tells."""
     agree(path)
-    index = await open_index(None, path, {})
+    index = await open_index(None, path, {}, key=key_of(path))
     try:
         await index.use_model("m", DIMENSION)
         while await embed(index):
@@ -42,8 +42,9 @@ async def holds_what_its_revisions_say(path: Path) -> None:
         await index.close()
 
 
-async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
+@pytest.mark.parametrize("name", ["memory.db", "sealed.db"])
+async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     for number in range(ROUNDS):
         worker = await start("work", str(path), "10000", "one", "two", "three")
         assert worker.stdout is not None
@@ -77,9 +78,10 @@ def ran_full(*command: str | Path) -> list[str]:
     return ran.stdout.splitlines()
 
 
-async def test_a_file_that_may_not_grow_is_said_and_the_index_goes_on_when_it_may(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["memory.db", "sealed.db"])
+async def test_a_file_that_may_not_grow_is_said_and_the_index_goes_on_when_it_may(tmp_path: Path, name: str) -> None:
     """RLIMIT_FSIZE: writes fail with EFBIG in the middle of whatever is written, as on a disk with a quota."""
-    path = tmp_path / "memory.db"
+    path = tmp_path / name
     line, found, parts = ran_full(*COMMAND, "limited", path)
     assert str(path) in line
     assert "make room" in line

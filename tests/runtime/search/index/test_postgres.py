@@ -24,7 +24,7 @@ from dslc.source import Source
 from runtime.errors import UsageError
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, Scored, open_index
+from runtime.search.index import Index, Matched, Scored, open_index
 from runtime.search.index.postgres import hnsw, tables, vectors
 from runtime.search.index.postgres.opened import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
@@ -104,8 +104,10 @@ async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedd
     for each in (index, embedded):
         await filled(each, dialogue(240))
 
-    async def told(each: Index, found: Scored) -> dict[str, float]:
-        return dict(zip(await ids(each, found), found.scores.tolist(), strict=True))
+    async def told(each: Index, found: Scored | Matched) -> dict[str, float]:
+        scores = dict(zip(await ids(each, found), found.scores.tolist(), strict=True))
+        shares = found.shares.tolist() if isinstance(found, Matched) else []
+        return scores | {f"{name}, share": share for name, share in zip(scores, shares, strict=False)}
 
     questions = (["alpha"], ["zebra", "house", "may"], ["e-mail"], ["ann", "running", "e-mail", "2023"], ["nowhere"])
     wanteds = (

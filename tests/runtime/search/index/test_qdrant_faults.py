@@ -4,6 +4,7 @@ key."""
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,10 +15,12 @@ import structlog
 from aiohttp import web
 
 from dslc.blocks import Choice
+from runtime import extras
 from runtime.errors import UsageError
 from runtime.memory.embedding_queue import EmbeddingQueue
 from runtime.search.errors import IndexFailed
 from runtime.search.index import Index, open_index
+from runtime.search.index.qdrant import bounded
 from runtime.secrets import Secret
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.test_embedding_queue import Scripted
@@ -79,7 +82,22 @@ async def half(request: web.Request) -> web.StreamResponse:
     return answer
 
 
+FEW_BYTES = 100_000
+BOMB = gzip.compress(bytes(8_000_000))
+"""A thousandth of what it becomes."""
+
+
+async def bomb(_request: web.Request) -> web.StreamResponse:
+    return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
+
+
+async def flood(_request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b" " * (FEW_BYTES + 1), content_type="application/json")
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
+    "a compressed answer": (bomb, "no answer of Qdrant's"),
+    "an answer without end": (flood, "no answer of Qdrant's"),
     "hangs": (hang, "did not answer within 1 s"),
     "closes the connection": (hang_up, "cannot be reached"),
     "stops in the middle": (half, "cannot be reached"),
@@ -96,7 +114,10 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_what_a_server_does_wrong_is_one_clear_line(fault: str, index: Index, server: QdrantServer) -> None:
+async def test_what_a_server_does_wrong_is_one_clear_line(
+    fault: str, index: Index, server: QdrantServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "MOST_BYTES", FEW_BYTES)
     server.fault, words = FAULTS[fault]
     with structlog.testing.capture_logs() as logs:
         for ask in (lambda: near(index, "one"), index.tend, index.reachable, index.clear):
@@ -304,7 +325,7 @@ async def test_without_its_client_the_index_says_what_to_install(monkeypatch: py
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(UsageError, match="needs its client") as absent:
         await opened("http://127.0.0.1:6333")
-    assert "pip install 'symbiont[qdrant]'" in absent.value.line()
+    assert extras.install("qdrant") in absent.value.line()
     assert "\n" not in absent.value.line()
 
 

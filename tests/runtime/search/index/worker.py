@@ -15,6 +15,7 @@ from dslc.blocks import Choice
 from runtime.search.entry import Entry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import Index, open_index
+from tests.runtime.search.index.checker import key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry
 
 WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house", "river", "mountain"]
@@ -58,7 +59,7 @@ async def step(index: Index, part: str, number: int) -> None:
 async def work(path: Path, parts: list[str], steps: int, url: str | None = None) -> None:
     """Many steps; each is told when it is done. `url`: of the Qdrant that the index is on."""
     choice = None if url is None else Choice(name="qdrant")
-    index = await open_index(choice, path, {} if url is None else {"url": url})
+    index = await open_index(choice, path, {} if url is None else {"url": url}, key=key_of(path))
     await index.use_model("m", DIMENSION)
     for number in range(steps):
         await step(index, parts[number % len(parts)], number)
@@ -68,7 +69,7 @@ async def work(path: Path, parts: list[str], steps: int, url: str | None = None)
 
 async def fill(path: Path, limited: bool) -> None:
     """Write until there is no room, then make room (RLIMIT_FSIZE, or a file `ballast` is deleted) and write on."""
-    index = await open_index(None, path, {})
+    index = await open_index(None, path, {}, key=key_of(path))
     await index.use_model("m", DIMENSION)
     await step(index, "first", 0)
     if limited:

@@ -1,0 +1,13 @@
+"""The bench of searches beside embedding measures what it says, small as the test is."""
+
+from __future__ import annotations
+
+from bench.backlog import QUESTIONS, measure
+
+
+async def test_searches_are_measured_with_and_without_a_backlog() -> None:
+    result = await measure(200, "hashing", rounds=1)
+    rows, (ratio,) = result["rows_ms"], result["ratios"]
+    assert rows["idle"]["searches"] == QUESTIONS
+    assert rows["during"]["searches"] > 0
+    assert ratio.value > 0

@@ -1,0 +1,12 @@
+"""The bench of restarts measures what it says, small as the test is."""
+
+from __future__ import annotations
+
+from bench.restart import measure, table
+
+
+async def test_a_start_on_many_chunks_is_set_beside_one_on_a_single_chunk() -> None:
+    result = await measure(60, starts=1)
+    assert result["chunks"] == 60
+    assert all(value > 0 for row in result["rows"].values() for value in row)
+    assert "| 60 chunks | one |" in table(result)

@@ -1,0 +1,240 @@
+"""`dslc check` is green if and only if the daemon mounts it: of every option of every provider, what is right and what
+may be got wrong. The values come from the catalogue, so that a row and an option that are added are tried too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from pydantic import ValidationError
+
+from dslc.blocks import Choice, Webhook
+from dslc.catalog import Catalog, Row
+from dslc.compiler import analyse
+from dslc.diagnostic import is_error
+from dslc.example import needed
+from dslc.literal import quoted
+from dslc.setting import Setting
+from dslc.source import Source
+from runtime.secrets import Secret
+from runtime.webhooks.route import mount
+from tests.contracts.provider_cases import SECRETS
+from tests.runtime.daemon.process import running, write_program
+
+CATALOG = Catalog.installed()
+ROWS = CATALOG.rows("provider")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+URL = "https://hooks.example.org/w"
+_HEADERS = ("X-Own", "", " ", "Bad Header", "X: Y", "X-Ünïcode", "x" * 128, "x" * 129, "X-Signature-256")
+_TEXTS = ("", " ", "x", " v1=", "v1=", "{nope}", "ü", "\x07", "x" * 3000, "pg_x", "a,b", "http://example.org/keys")
+_TEMPLATES = (
+    "", "body", "{body}", "v0:{body}", "{timestamp}.{body}", "{timestamp}{body}", "{body}{timestamp}", "{body}{body}",
+    "{id}.{body}", "{id}{body}", "{body}.{id}", "{body}{id}", "{id}{timestamp}.{body}", "{id}.{timestamp}.{body}",
+    "{body}.{timestamp}{id}", "{timestamp}", "{nope}.{body}", "{url}{body}", "{method}{body}", "{body", "{}{body}",
+)  # fmt: skip
+_DURATIONS = ("0s", "1ms", "999ms", "1s", "5m", "5m1s", "10m", "1d", "1d1s", "2d", "90d")
+_BESIDE = 12  # values of an option that are tried beside every other option
+_URLS = (
+    URL,
+    "http://example.org/keys",
+    "ftp://example.org/",
+    "example.org",
+    "https://user:pw@example.org/",
+    "",
+    "https:",
+)
+
+
+class Given(NamedTuple):
+    """One option as a program writes it, and as a model takes it."""
+
+    name: str
+    written: str
+    value: object
+
+
+class Program(NamedTuple):
+    """A webhook: its text, and the block that its author meant."""
+
+    text: str
+    block: Mapping[str, Any]
+
+
+def _values(option: Setting) -> Iterator[Given]:
+    """Whatever may be written there: values at and beyond each bound, of every form, and the example."""
+    singles = [_single(option, value) for value in _plain(option)]
+    if not option.many:
+        yield from singles
+        return
+    yield Given(option.name, f"{option.name} []", ())
+    for several in [*([one] for one in singles), *map(list, combinations(singles, 2))]:
+        items = " ".join(one.written.partition(" ")[2] for one in several)
+        yield Given(option.name, f"{option.name} [{items}]", tuple(one.value for one in several))
+
+
+def _plain(option: Setting) -> Sequence[Any]:
+    given = option.example if option.example is not None else option.default
+    examples = given if isinstance(given, list) else [] if given is None else [given]
+    match option.type:
+        case "boolean":
+            return (True, False)
+        case "word":
+            return (*(option.choices or ()), "nonsense")
+        case "integer" | "number":
+            bounds = [bound for bound in (option.minimum, option.maximum) if isinstance(bound, int | float)]
+            return (*examples, *bounds, *(bound - 1 for bound in bounds), *(bound + 1 for bound in bounds))
+        case "secret":
+            return ("secret://env/OPTION",)
+        case "variant":
+            return ()
+    own: Mapping[str, Sequence[str]] = {"header_name": _HEADERS, "template": _TEMPLATES, "duration": _DURATIONS}
+    lengths = [
+        "x" * n for bound in (option.min_length, option.max_length) if bound for n in (bound - 1, bound, bound + 1)
+    ]
+    return [*examples, *own.get(option.type, _URLS if option.type == "url" else _TEXTS), *lengths]
+
+
+def _single(option: Setting, value: Any) -> Given:
+    if isinstance(value, bool):
+        written = str(value).lower()
+    elif isinstance(value, int | float) or option.type in {"duration", "word"}:
+        written = str(value)
+    else:
+        written = quoted(value)
+    return Given(option.name, f"{option.name} {written}", value)
+
+
+def _example(option: Setting) -> Given:
+    """Its example: the first value, and of a list all of it."""
+    if not option.many:
+        return next(_values(option))
+    given = option.example or option.default or ["x"]
+    return Given(option.name, f"{option.name} [{' '.join(map(quoted, given))}]", tuple(given))
+
+
+def _option_sets(row: Row) -> Iterator[list[Given]]:
+    """None; each value alone, with what it needs and without; two together; one that is required left out."""
+    always = [option for option in row.options if option.required]
+    yield []
+    yield [_example(option) for option in always]
+    for option in row.options:
+        partners = [each for each in needed(row.options, [option]) if each.name != option.name]
+        others = [each for each in row.options if each.name != option.name]
+        for value in _values(option):
+            yield [value]
+            yield [*map(_example, partners), value]
+            yield [*(_example(each) for each in always if each.name != option.name), value]
+        for other in others:
+            for value in list(_values(other))[:_BESIDE]:
+                beside = [each for each in needed(row.options, [option, other]) if each.name != other.name]
+                yield [*map(_example, beside), value]
+
+
+def _programs(row: Row) -> Iterator[Program]:
+    """Webhooks of that provider, with every set of options; and without what a webhook may do without."""
+    secret = 'secret "secret://env/S"'
+    for options in _option_sets(row):
+        keyless = row.keyless or any(given.name == row.keyless_by for given in options)
+        yield _program(row, options, *([] if keyless else [(secret, {"secret": ("secret://env/S",)})]))
+    first = next(_option_sets(row)) if not any(option.required for option in row.options) else None
+    for more in (
+        [(secret, {"secret": ("secret://env/S",)})],
+        [("insecure_allow_unverified true", {"insecure_allow_unverified": True})],
+        [],
+    ):
+        if first is not None:
+            yield _program(row, first, *more, address=False)
+
+
+def _program(row: Row, options: Sequence[Given], *more: tuple[str, Mapping[str, Any]], address: bool = True) -> Program:
+    written = " ".join(given.written for given in options)
+    lines = ['path "/w"', f"provider {row.name}" + (f" {{ {written} }}" if options else "")]
+    block: dict[str, Any] = {"name": "w", "path": "/w"}
+    block["provider"] = {"name": row.name, "options": {given.name: given.value for given in options}}
+    if address and "url" in (row.signed or ()):
+        more = (*more, (f'public_url "{URL}"', {"public_url": URL}))
+    for line, setting in more:
+        lines.append(line)
+        block |= setting
+    return Program("webhook w {\n    " + "\n    ".join(lines) + "\n}\n", block)
+
+
+def _public(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey) -> str:
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(encoding, form).decode()
+
+
+_CURVES = (ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1())
+KEYS = [
+    Secret(text.encode(), origin="a test")
+    for text in (
+        "x" * 64,
+        *(pair[0] for pair in SECRETS if not pair[0].startswith("-----")),
+        _public(rsa.generate_private_key(65537, 2048)),
+        _public(ed25519.Ed25519PrivateKey.generate()),
+        *(_public(ec.generate_private_key(curve)) for curve in _CURVES),
+    )
+]
+
+
+def green(text: str) -> bool:
+    """What `dslc check` says."""
+    return not any(map(is_error, analyse([Source("w.symbiont", text)], CATALOG, build=False).diagnostics))
+
+
+def mounted(block: Mapping[str, Any]) -> bool:
+    """Whether the daemon mounts it with some secret: which one it is, is none of the program's matter."""
+    try:
+        webhook = Webhook.model_validate({**block, "provider": Choice(**block["provider"])})
+    except ValidationError:
+        return False
+    return next(_mounting(webhook), None) is not None
+
+
+def _mounting(webhook: Webhook) -> Iterator[int]:
+    """The keys with which it is mounted, by their number; 0 when it needs none."""
+    options = {
+        name: KEYS[0] if isinstance(value, str) and value.startswith("secret://") else value
+        for name, value in webhook.provider.options.items()
+    }
+    keys = [[key] for key in KEYS] if webhook.secret else [[]]
+    for number, secrets in enumerate(keys):
+        if mount(webhook, origin="", secrets=secrets, problem=None, options=options).route is not None:
+            yield number
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_what_a_check_calls_right_is_mounted_and_nothing_else(name: str) -> None:
+    programs = {program.text: program for program in _programs(ROWS[name])}.values()
+    verdicts = {program.text: (green(program.text), mounted(program.block)) for program in programs}
+    assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
+    assert (True, True) in verdicts.values()
+    assert (False, False) in verdicts.values()
+
+
+def test_every_webhook_of_the_examples_is_mounted() -> None:
+    done = analyse([Source(file.name, file.read_bytes()) for file in sorted(EXAMPLES.glob("*.symbiont"))], CATALOG)
+    assert not any(map(is_error, done.diagnostics))
+    assert done.program.webhooks
+    assert [name for name, block in done.program.webhooks.items() if next(_mounting(block), None) is None] == []
+
+
+def test_a_daemon_mounts_a_webhook_of_every_provider_that_a_check_calls_right(tmp_path: Path) -> None:
+    blocks = []
+    for name, row in ROWS.items():
+        options = [_example(option) for option in row.options if option.required]
+        text = _program(row, options, *([] if row.keyless else [('secret "secret://env/S"', {})])).text
+        webhook = analyse([Source("w", text)], CATALOG).program.webhooks["w"]
+        text = text.replace("webhook w", f"webhook {name}").replace('"/w"', f'"/{name}"')
+        blocks.append(text.replace("env/S", f"env/S{next(_mounting(webhook))}"))
+    assert green("".join(blocks))
+    write_program(tmp_path, "".join(blocks))
+    secrets: dict[str, Any] = {f"S{number}": key.reveal().decode() for number, key in enumerate(KEYS)}
+    with running(tmp_path, "program", **secrets) as daemon:
+        answers = {name: daemon.request("PUT", f"/{name}").status for name in ROWS}
+    assert {name: status for name, status in answers.items() if status != 405} == {}

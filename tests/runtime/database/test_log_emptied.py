@@ -1,0 +1,56 @@
+"""SQLite's log is emptied soon after it was asked for, and nobody waits for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from sqlite3 import connect
+
+import pytest
+from sqlalchemy import Connection, insert
+
+from runtime.crypto import MasterKey
+from runtime.database import Database, sqlite
+from runtime.database.schema import meta
+from tests.clocks import until
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "EMPTY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "EMPTY_AGAIN_SECONDS", 0.05)
+
+
+async def put(database: Database, name: str) -> None:
+    def work(connection: Connection) -> None:
+        connection.execute(insert(meta).values(name=name, value="x"))
+
+    await database.transact(work)
+
+
+@contextmanager
+def read_by_another(path: Path) -> Iterator[None]:
+    """Somebody else reads the database as it is now."""
+    with closing(connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM meta").fetchall()
+        yield
+        reader.execute("COMMIT")
+
+
+async def test_the_log_is_emptied_when_its_last_reader_has_gone_and_writes_go_on_until_then(tmp_path: Path) -> None:
+    path = tmp_path / "symbiont.db"
+    log = Path(f"{path}-wal")
+    database = await Database.open(path, MasterKey(b"m" * 32))
+    try:
+        await until(lambda: log.stat().st_size == 0)  # what the opening wrote
+        with read_by_another(path):
+            await put(database, "qwertzuiop")
+            database.empty_log()
+            for number in range(50):
+                await put(database, f"n{number}")
+            assert b"qwertzuiop" in log.read_bytes()
+        await until(lambda: log.stat().st_size == 0)
+    finally:
+        await database.close()

@@ -1,0 +1,116 @@
+"""Users have ids, which are given once, and names, which are free again when their users are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, insert, select, text
+
+from runtime.crypto import SealedBytes
+from runtime.database import Database, migrate
+from runtime.database import schema as tables
+from runtime.errors import UsageError
+from runtime.identity import Tokens, belongings, users
+from tests.clocks import ManualClock
+from tests.conftest import KEY
+
+
+async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
+    first = await users.add(database, "ada", 0)
+    await database.transact(lambda connection: users.remove(connection, first))
+    second = await users.add(database, "ada", 0)
+    assert first != second
+    assert await users.names(database) == {"owner": "owner", second: "ada"}
+    assert users.shown(await users.names(database), first) == f"id:{first}"
+
+
+async def test_a_name_is_found_exactly_and_an_id_by_its_mark_alone(database: Database) -> None:
+    ada = await users.add(database, "ada", 0)
+    # One may be called as another's id is.
+    other = await users.add(database, ada, 0)
+    assert await users.find(database, "ada") == ada
+    assert await users.find(database, ada) == other
+    assert await users.find(database, f"id:{ada}") == ada
+    assert await users.find(database, "owner") == "owner"
+    for wrong in ("ad", "Ada", "ada ", ""):
+        with pytest.raises(UsageError, match="no user is called"):
+            await users.find(database, wrong)
+
+
+async def test_the_users_of_before_keep_their_names_as_ids_and_what_hangs_on_them(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "HEAD", "0004")
+    old = await Database.open(tmp_path / "old.db", KEY)
+    async with old.write() as connection:
+        await connection.execute(text("INSERT INTO users (user_id, created_at) VALUES ('bob', 5)"))
+    monkeypatch.undo()
+    _, token = await _token(old, clock, "bob")
+    await old.close()
+    database = await Database.open(tmp_path / "old.db", KEY)
+    try:
+        assert await users.names(database) == {"owner": "owner", "bob": "bob"}
+        assert (await Tokens(database, clock).caller(token)).user_id == "bob"
+        await database.transact(lambda connection: users.remove(connection, "bob"))
+        # The next one of that name does not get the id that was a name.
+        assert await users.add(database, "bob", 0) != "bob"
+    finally:
+        await database.close()
+
+
+async def _token(database: Database, clock: ManualClock, user_id: str) -> tuple[str, str]:
+    from runtime.identity.token import make_token, token_hash
+
+    made = make_token()
+    row = {"id": "t", "user_id": user_id, "label": "", "hash": token_hash(made), "scopes": "read", "created_at": 0}
+    async with database.write() as connection:
+        await connection.execute(insert(tables.tokens).values(**row))
+    return "t", made
+
+
+async def test_every_row_of_a_user_goes_and_nobody_elses(database: Database) -> None:
+    everything = [table for table in tables.metadata.sorted_tables if "user_id" in table.c and table.name != "users"]
+
+    def fill(connection: Connection) -> None:
+        for number, user in enumerate(("ada", "bob")):
+            for table in everything:
+                row = {column.name: _value(column, number) for column in table.c if not column.nullable}
+                connection.execute(insert(table).values(**row | {"user_id": user}))
+
+    await database.transact(fill)
+    counts, running = await belongings.delete_rows(database, "ada")
+    assert counts == {table.name: 1 for table in everything}
+    assert not running
+    async with database.read() as connection:
+        for table in everything:
+            found = await connection.scalars(select(table.c.user_id))
+            assert found.all() == ["bob"], table.name
+    assert await belongings.delete_rows(database, "ada") == ({}, False)
+
+
+def _value(column: Any, number: int) -> Any:
+    kind = column.type.python_type
+    if column.foreign_keys:
+        (referenced,) = column.foreign_keys
+        return _value(referenced.column, number)
+    if kind is bytes:
+        return SealedBytes(b"x%d" % number)
+    return {str: f"{column.name[:4]}{number}", int: number, bool: True, object: SealedBytes(b"x")}[kind]
+
+
+async def test_what_an_agent_works_on_is_left_to_end(database: Database) -> None:
+    def fill(connection: Connection) -> None:
+        for number, state in enumerate(("running", "queued")):
+            delivery = {column.name: _value(column, number) for column in tables.deliveries.c if not column.nullable}
+            connection.execute(insert(tables.deliveries).values(**delivery | {"user_id": "ada", "state": state}))
+            run = {"id": f"run{number}", "user_id": "ada", "delivery_id": f"id{number}", "agent": "a", "state": state}
+            connection.execute(insert(tables.runs).values(**run, attempt=1, started_at=0))
+
+    await database.transact(fill)
+    counts, running = await belongings.delete_rows(database, "ada")
+    assert (counts, running) == ({"deliveries": 1, "runs": 1}, True)
+    ended = tables.deliveries.update().values(state="done")
+    await database.transact(lambda connection: connection.execute(ended))
+    assert await belongings.delete_rows(database, "ada") == ({"deliveries": 1, "runs": 1}, False)

@@ -1,0 +1,125 @@
+"""The newest items of a memory: the index and the store say the same, and what the index lacks comes from the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dslc.blocks import Choice, Memory
+from runtime.memory import Item
+from runtime.memory.newest import newest
+from runtime.memory.opened import OpenMemory, open_memory
+from runtime.search.entry import Filter
+from runtime.search.errors import IndexFailed
+from tests.clocks import ManualClock
+from tests.runtime.memory.texts import WHEN, fact, item
+
+FILTERS = (
+    Filter(),
+    Filter(agent="reviewer"),
+    Filter(agent="nobody"),
+    Filter(user="ada"),
+    Filter(type="episodic"),
+    Filter(tags_all=frozenset({"a", "b"})),
+    Filter(tags_any=frozenset({"a", "b"}), agent="planner"),
+    Filter(tags_all=frozenset({"none"})),
+    Filter(since=WHEN - timedelta(days=2), until=WHEN),
+)
+
+
+@pytest.fixture(params=["markdown", "records"])
+async def memory(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> AsyncIterator[OpenMemory]:
+    block = Memory(name="notes", path="agents", store=Choice(name=request.param), embedding=Choice(name="hashing"))
+    opened = await open_memory(block, tmp_path, index_folder=tmp_path / "index", clock=clock)
+    yield opened
+    await opened.close()
+
+
+async def fill(memory: OpenMemory) -> None:
+    for day in (0, 1, 3, 100):
+        when = WHEN - timedelta(days=day)
+        await memory.store.append(
+            [
+                item(f"A day {day}", timestamp=when, tags=("a",)),
+                item(f"Another {day}", timestamp=when, tags=("a", "b"), user_id="ada"),
+                fact(f"A fact {day}", timestamp=when, agent_id="planner", tags=("b",)),
+            ]
+        )
+
+
+async def pages(memory: OpenMemory, wanted: Filter, size: int) -> list[Item]:
+    found: list[Item] = []
+    before = None
+    while page := await newest(memory, wanted, size, WHEN, before=before):
+        found += page
+        before = page[-1].timestamp, page[-1].memory_id
+    return found
+
+
+async def away(*_: Any) -> Any:
+    raise IndexFailed("the index does not answer")
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=range(len(FILTERS)))
+async def test_the_index_says_what_the_store_would(
+    memory: OpenMemory, wanted: Filter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(memory)
+    said = await pages(memory, wanted, 2)
+    assert said == sorted(said, key=lambda each: (each.timestamp, each.memory_id), reverse=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(memory.indexer.index, "newest", away)
+        assert await pages(memory, wanted, 2) == said
+        assert await pages(memory, wanted, 50) == said
+    assert await pages(memory, wanted, 50) == said
+
+
+async def test_no_item_is_read_from_the_store_where_the_index_knows_them(
+    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(memory)
+    assert await newest(memory, Filter(), 3, WHEN)
+    monkeypatch.setattr(memory.store, "scan", None)
+    monkeypatch.setattr(memory.store, "read", None)
+    assert len(await newest(memory, Filter(), 3, WHEN)) == 3
+    assert await newest(memory, Filter(tags_all=frozenset({"none"})), 3, WHEN) == []
+
+
+async def test_what_is_in_no_index_yet_comes_from_the_store(
+    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(memory)
+
+    async def lacking(_agent: str | None) -> list[str]:
+        return ["the index is still being built"]
+
+    monkeypatch.setattr(memory, "catch_up", lacking)
+    found = await newest(memory, Filter(agent="reviewer"), 1, WHEN)
+    assert [each.timestamp for each in found] == [WHEN]
+
+
+async def test_an_item_is_found_by_the_beginning_of_its_id(memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(memory)
+    one = (await newest(memory, Filter(user="ada"), 1, WHEN))[0]
+    for _ in ("index", "store"):
+        assert one in await newest(memory, Filter(), 9, WHEN, begins=one.memory_id[:5])
+        assert await newest(memory, Filter(), 9, WHEN, begins=one.memory_id) == [one]
+        assert await newest(memory, Filter(user="bob"), 9, WHEN, begins=one.memory_id) == []
+        monkeypatch.setattr(memory.indexer.index, "newest", away)
+
+
+async def test_what_a_person_writes_is_listed_at_once(tmp_path: Path, clock: ManualClock) -> None:
+    block = Memory(name="notes", path="agents", embedding=Choice(name="hashing"))
+    opened = await open_memory(block, tmp_path, index_folder=None, clock=clock)
+    await opened.store.append([fact("The walnut")])
+    assert [each.text for each in await newest(opened, Filter(), 9, WHEN)] == ["The walnut"]
+    file = tmp_path / "agents" / "reviewer" / "memory.md"
+    file.write_text(file.read_text().replace("- The walnut", "- The hazel\n- The oak"))
+    assert {each.text for each in await newest(opened, Filter(), 9, WHEN)} == {"The hazel", "The oak"}
+    file.unlink()
+    assert await newest(opened, Filter(), 9, WHEN) == []
+    await opened.close()

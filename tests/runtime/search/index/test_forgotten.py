@@ -1,0 +1,239 @@
+"""What was forgotten or said otherwise soon stands nowhere in an index's files; a sealed one never holds a word."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime.search.entry import Entry, Filter
+from runtime.search.index import Index, access, open_index, sqlcipher
+from tests.clocks import until
+from tests.runtime.search.index.entries import entry
+
+KEY, OTHER_KEY = bytes(range(32)), bytes(32)
+WORDS = 40
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "SCRUB_SECONDS", 0.05)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "index" / "memory.db"
+
+
+@pytest.fixture(params=[None, KEY], ids=["readable", "sealed"])
+async def index(request: pytest.FixtureRequest, file: Path) -> AsyncIterator[Index]:
+    opened = await open_index(None, file, {}, key=request.param)
+    yield opened
+    await opened.close()
+
+
+def stored(file: Path) -> bytes:
+    """Every byte beside the index, whatever is written there meanwhile."""
+    found = []
+    for path in sorted(file.parent.iterdir()):
+        try:
+            found.append(path.read_bytes())
+        except FileNotFoundError:
+            continue
+    return b"\n".join(found).lower()
+
+
+def left(file: Path, words: Sequence[str]) -> list[str]:
+    there = stored(file)
+    return [word for word in words if word.encode() in there]
+
+
+def nothing_of(file: Path, words: Sequence[str]) -> Callable[[], bool]:
+    return lambda: not left(file, words)
+
+
+def said(number: int, *words: str) -> Entry:
+    return entry(f"e{number}", " ".join(words), order=number, tags=(f"tag{words[0]}",))
+
+
+async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(index: Index, file: Path) -> None:
+    await index.put("a", "reviewer", "1", [said(1, "qwertzuiop"), said(2, "plumbago"), said(3, "basalt")])
+    await index.put("b", "reviewer", "1", [said(4, "quetzalcoatl", "medical")])
+    await index.put("a", "reviewer", "2", [said(1, "gneiss"), said(3, "basalt")])
+    await index.drop(["b"])
+    await until(nothing_of(file, ["qwertzuiop", "plumbago", "quetzalcoatl", "medic", "tagquetzalcoatl"]))
+    assert len((await index.keyword(["gneiss"], Filter(), 10)).keys) == 1
+    assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+
+
+async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, file: Path) -> None:
+    """SQLite leaves copies in pages that it divided, which nothing but such a mixture shows."""
+    chance = random.Random(7)
+    gone: set[str] = set()
+    parts: dict[str, list[Entry]] = {}
+    number = 0
+
+    def made() -> Entry:
+        nonlocal number
+        number += 1
+        filling = "y" * chance.randrange(3000 if chance.random() < 0.05 else 200)
+        return said(number, f"zq{number}9x", filling)
+
+    def forgotten(old: Entry) -> None:
+        gone.update(re.findall(r"zq\d+9x", old.text))
+
+    await index.use_model("m", 8)
+    for revision in range(60):
+        part = f"part-{chance.randrange(8)}"
+        entries = parts.setdefault(part, [])
+        what = chance.random()
+        if not entries or what < 0.5:
+            entries += [made() for _ in range(chance.randrange(1, 120))]
+        else:
+            for old in chance.sample(entries, chance.randrange(1, len(entries) + 1)):
+                forgotten(old)
+                at = entries.index(old)
+                entries[at : at + 1] = [] if what < 0.75 else [replace(made(), id=old.id)]
+        await index.put(part, "reviewer", str(revision), entries)
+        waiting = await index.pending(500)
+        await index.embedded([(one, np.ones(8, np.float32)) for one in waiting])
+    assert len(gone) > 500
+    await until(nothing_of(file, sorted(gone)))
+
+
+async def test_what_was_forgotten_just_before_the_end_is_overwritten_at_the_end(file: Path) -> None:
+    index = await open_index(None, file, {})
+    await index.put("a", "reviewer", "1", [said(1, "qwertzuiop"), said(2, "basalt")])
+    await index.put("a", "reviewer", "2", [said(2, "basalt")])
+    await index.close()
+    assert left(file, ["qwertzuiop", "basalt"]) == ["basalt"]
+
+
+async def test_what_a_killed_process_left_is_overwritten_after_the_next_start(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "SCRUB_SECONDS", 3600)
+    monkeypatch.setattr(access, "LONGEST_SCRUB_WAIT", 3600)
+    killed = await open_index(None, file, {})
+    await killed.put("a", "reviewer", "1", [said(1, "qwertzuiop"), said(2, "basalt")])
+    await killed.put("a", "reviewer", "2", [said(2, "basalt")])
+    copy = file.parent.parent / "copy" / file.name
+    shutil.copytree(file.parent, copy.parent)
+    await killed.close()
+    assert left(copy, ["qwertzuiop"])
+    monkeypatch.undo()
+    monkeypatch.setattr(access, "SCRUB_SECONDS", 0.05)
+    index = await open_index(None, copy, {})
+    try:
+        await until(nothing_of(copy, ["qwertzuiop"]))
+        assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+    finally:
+        await index.close()
+
+
+async def test_words_are_overwritten_while_writes_and_searches_go_on(index: Index, file: Path) -> None:
+    await index.put("a", "reviewer", "1", [said(1, "qwertzuiop"), said(2, "basalt")])
+    await index.put("a", "reviewer", "2", [said(2, "basalt")])
+    stop = asyncio.Event()
+
+    async def write() -> None:
+        number = 10
+        while not stop.is_set():
+            number += 1
+            await index.put(f"p{number % 5}", "reviewer", str(number), [said(number, f"granite{number}")])
+            assert len((await index.keyword(["basalt"], Filter(), 10)).keys) == 1
+
+    writing = asyncio.create_task(write())
+    try:
+        await until(nothing_of(file, ["qwertzuiop"]))
+    finally:
+        stop.set()
+        await writing
+
+
+async def test_a_sealed_index_holds_no_word_text_or_vector_at_any_time(file: Path) -> None:
+    index = await open_index(None, file, {}, key=KEY)
+    words = [f"okapi{number}" for number in range(WORDS)]
+    vector = np.arange(1, 9, dtype=np.float32)
+    await index.use_model("model-of-the-vectors", 8)
+    for number, word in enumerate(words):
+        await index.put(f"part-{number}", "reviewer", "1", [said(number, word)])
+        await index.embedded([(one, vector) for one in await index.pending(10)])
+        assert left(file, [*words, "reviewer", "entries", "model-of-the-vectors"]) == []
+    assert (vector / np.linalg.norm(vector)).astype(np.float32).tobytes() not in stored(file)
+    assert {path.name for path in file.parent.iterdir()} >= {"memory.db", "memory.db-wal"}
+    await index.close()
+    assert left(file, words) == []
+    with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+        sqlite3.connect(file).execute("SELECT * FROM sqlite_master")
+
+
+async def test_a_sealed_index_is_there_again_with_its_vectors(file: Path) -> None:
+    index = await open_index(None, file, {}, key=KEY)
+    await index.use_model("m", 8)
+    await index.put("a", "reviewer", "1", [said(1, "okapi"), said(2, "basalt")])
+    await index.embedded([(one, np.ones(8, np.float32)) for one in await index.pending(10)])
+    await index.close()
+    again = await open_index(None, file, {}, key=KEY)
+    try:
+        await again.use_model("m", 8)
+        assert await again.pending(10) == []
+        assert (await again.stats()).embedded == 2
+        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+    finally:
+        await again.close()
+
+
+@pytest.mark.parametrize("key", [OTHER_KEY, None], ids=["another key", "no key"])
+async def test_an_index_sealed_with_another_key_is_made_anew(file: Path, key: bytes | None) -> None:
+    index = await open_index(None, file, {}, key=KEY)
+    await index.put("a", "reviewer", "1", [said(1, "okapi")])
+    await index.close()
+    again = await open_index(None, file, {}, key=key)
+    try:
+        assert await again.parts() == {}
+        await again.put("a", "reviewer", "1", [said(1, "okapi")])
+        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+    finally:
+        await again.close()
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+async def test_a_sealed_file_that_somebody_wrote_into_is_not_believed(file: Path, suffix: str) -> None:
+    index = await open_index(None, file, {}, key=KEY)
+    await index.put("a", "reviewer", "1", [said(number, f"okapi{number}") for number in range(400)])
+    copy = file.parent.parent / "copy" / file.name
+    shutil.copytree(file.parent, copy.parent)
+    await index.close()
+    if not suffix:
+        shutil.copyfile(file, copy)
+        Path(f"{copy}-wal").unlink()
+    changed = Path(f"{copy}{suffix}")
+    held = bytearray(changed.read_bytes())
+    for at in range(40_000, len(held), 5_000):
+        held[at] ^= 1
+    changed.write_bytes(held)
+    again = await open_index(None, copy, {}, key=KEY)
+    try:
+        assert await again.parts() == {}  # made anew, or as it was before what cannot be read
+        await again.put("a", "reviewer", "1", [said(1, "okapi")])
+        assert len((await again.keyword(["okapi"], Filter(), 10)).keys) == 1
+    finally:
+        await again.close()
+
+
+async def test_without_what_seals_it_nothing_is_written(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from runtime.search.errors import IndexFailed
+
+    monkeypatch.setattr(sqlcipher, "sqlcipher", None)
+    with pytest.raises(IndexFailed, match="sqlcipher3"):
+        await open_index(None, file, {}, key=KEY)
+    assert stored(file) == b""

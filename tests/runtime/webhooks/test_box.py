@@ -1,0 +1,27 @@
+"""Box signs some bodies as they are and some escaped once more; one of ASCII alone is what it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import prepare
+from tests.clocks import START
+
+SECRET = "0123456789abcdef"
+
+
+def test_a_body_of_ascii_has_no_second_form_under_the_same_signature() -> None:
+    sent = json.dumps({"id": "1", "trigger": "FILE.UPLOADED", "source": {"name": "a\\b"}}).encode()
+    shorter = sent.replace(b"\\\\", b"\\")
+    assert json.loads(shorter) != json.loads(sent)
+    headers = Headers(sign("box", SECRET, sent, now=START, delivery_id="1"))
+    verifier = prepare("box", [SECRET])
+    verifier.check(Request(headers, sent), START)
+    with pytest.raises(Refused, match="signature_mismatch"):
+        verifier.check(Request(headers, shorter), START)
