@@ -22,7 +22,7 @@ help: ## list the commands
 	@$(INSTALL) --editable '.[dev]'
 	@touch $@
 
-run: .venv/installed ## start the daemon on examples/
+run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTEN=HOST:PORT, SYMBIONT_ADMIN_LISTEN)
 	$(BIN)/symbi up examples
 
 test: .venv/installed-dev ## run the tests, those that TESTS names or all
@@ -35,12 +35,15 @@ check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, push, MCP and indexes beside what is bare
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, MCP and indexes beside what is bare
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.search
+	$(BIN)/python -m bench.backlog
+	$(BIN)/python -m bench.listing
 	$(BIN)/python -m bench.push
+	$(BIN)/python -m bench.restart
 	$(BIN)/python -m bench.mcp
 	$(BIN)/python -m bench.indexes
 
@@ -49,7 +52,7 @@ catalog: .venv/installed ## write dslc/catalog.json from the models and the runt
 
 grammar: .venv/installed ## write what is generated from both grammars (needs the tree-sitter command, 0.26)
 	$(BIN)/python -m grammar.parser
-	cd grammar && tree-sitter generate
+	cd grammar && tree-sitter generate --abi 14
 	$(PYTHON) -m grammar.generated
 
 docs: .venv/installed ## write docs/reference, and what MCP lists, from the tables

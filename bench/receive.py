@@ -11,13 +11,14 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from bench.program import BODY_BYTES, PATH, body, program
 
 CONNECTIONS = 64
 MANY = 10_000
+KEEP_MB = 16
+"""What the daemon keeps of handled deliveries in `sustained`: two thousand of them."""
 NOTHING_MORE: Mapping[str, str] = {}
 
 
@@ -38,6 +41,7 @@ class Server:
 
     port: int
     pid: int
+    folder: Path
 
     def settle(self) -> None:
         """Wait until it does nothing any more, at most two minutes: runs of the last round are not the next one's
@@ -91,7 +95,7 @@ def _process(port: int, *command: str, folder: Path, environment: Mapping[str, s
         )
     try:
         _wait_for(port, process)
-        yield Server(port, process.pid)
+        yield Server(port, process.pid, folder)
     except RuntimeError:
         sys.stderr.write((folder / "log").read_text())
         raise
@@ -203,8 +207,42 @@ def measure(requests: int) -> dict[str, Any]:
         "body_bytes": BODY_BYTES,
         "requests_per_round": requests,
         "rows": rows,
+        "sustained": sustained(requests),
         "ratios": [*_ratios(rows), *parts.measure()],
     }
+
+
+def sustained(requests: int) -> dict[str, float]:
+    """What goes on for hours: as many bodies are kept as may be, so that each delivery drops one, and all are run by a
+    recorder. Deliveries a second that are accepted, and that are accepted and done; and microseconds of processor for
+    each until it is done."""
+    environment = {"SYMBIONT_KEEP_MB": str(KEEP_MB)}
+    request = github_request(PATH, body())
+    with daemon(program(1), environment=environment) as server:
+
+        def send(total: int, tag: str) -> Sample:
+            given = load("127.0.0.1", server.port, request, total=total, connections=CONNECTIONS, tag=tag)
+            sample = asyncio.run(given)
+            _wait_until_done(server)
+            return sample
+
+        send(2 * KEEP_MB * 1024 * 1024 // BODY_BYTES, "before")
+        server.settle()
+        began, before = time.monotonic(), processor_seconds([server.pid])
+        accepted = send(requests, "then").rate
+        return {
+            "accepted_per_second": round(accepted, 1),
+            "done_per_second": round(requests / (time.monotonic() - began), 1),
+            "processor_us": round((processor_seconds([server.pid]) - before) / requests * 1e6, 1),
+        }
+
+
+def _wait_until_done(server: Server) -> None:
+    """Return when nothing waits or runs any more."""
+    query = "SELECT 1 FROM deliveries WHERE state IN ('queued', 'running') LIMIT 1"
+    with closing(sqlite3.connect(f"file:{server.folder}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
+        while database.execute(query).fetchone():
+            time.sleep(0.05)
 
 
 def _ratios(rows: dict[str, dict[str, float]]) -> list[Ratio]:
@@ -230,6 +268,10 @@ def table(result: dict[str, Any]) -> str:
         lines.append(f"| {name} | {row['requests_per_second']:,.0f} | {row['p50_ms']} | {row['p99_ms']} |")
     if "adnanh/webhook" not in result["rows"]:
         lines.append("\nadnanh/webhook was left out: there is no `webhook` here (apt-get install webhook)")
+    kept = result["sustained"]
+    kept = result["sustained"]
+    lines += ["", "| sustained, with as much kept as may be | |", "|---|---:|"]
+    lines += [f"| {name.replace('_', ' ')} | {value:,.0f} |" for name, value in kept.items()]
     lines += ["", "| ratio | | aim |", "|---|---:|---|"]
     lines += [f"| {ratio.name} | **{ratio.value:.2f}** | {ratio.aim} |" for ratio in result["ratios"]]
     return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""`python -m bench.backlog [--json] [--texts N]`: searches while texts are embedded, beside searches while none are.
+
+A Markdown memory with the embedding `local`, kept in step in the background as a daemon does it. Rounds alternate, in
+one run: QUESTIONS searches while nothing waits, one after the other; then N texts of about 1,000 characters are added,
+and the same questions are asked as long as some of those wait for their vectors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from bench.parts import Ratio
+from bench.push import generated
+from bench.search import Texts, timed
+from dslc.blocks import Choice, Memory
+from runtime.clock import SYSTEM, utc
+from runtime.memory import open_store, path_of
+from runtime.memory.index_file import open_indexer
+from runtime.memory.item import Item
+from runtime.memory.opened import OpenMemory
+from runtime.search.embedding import open_embedding
+
+TEXTS = 48
+QUESTIONS = 20
+ROUNDS = 4
+_PAUSE = 0.02  # seconds between two searches
+
+
+async def measure(texts: int, embedding: str = "local", rounds: int = ROUNDS) -> dict[str, Any]:
+    """Milliseconds of every search, and the ratio of the medians."""
+    embedder = await open_embedding(Choice(name=embedding), {})
+    block = Memory(name="bench", store=Choice(name="markdown"))
+    idle, during = list[float](), list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        indexer = await open_indexer(await open_store(block, root), None, root / "index", SYSTEM)
+        memory = OpenMemory(block, indexer, embedder, folder=path_of(block, root))
+        await memory.activate(lambda name, work: asyncio.create_task(work, name=name))
+        said, asked = generated(texts * (rounds + 1)), Texts(2)
+        questions = [asked.text(5, 12) for _ in range(QUESTIONS)]
+        await _add(memory, [next(said) for _ in range(texts)])
+        while await _waiting(memory):
+            await asyncio.sleep(_PAUSE)
+        await _search(memory, questions[0])  # warms it up
+        for _ in range(rounds):
+            idle += [await _search(memory, question) for question in questions]
+            await _add(memory, [next(said) for _ in range(texts)])
+            for question in cycle(questions):
+                during.append(await _search(memory, question))
+                if not await _waiting(memory):
+                    break
+        await memory.close()
+    ratio = Ratio("p50 during a backlog / idle", statistics.median(during) / statistics.median(idle), "at most 2")
+    return {"texts": texts, "rows_ms": {"idle": _row(idle), "during": _row(during)}, "ratios": [ratio]}
+
+
+async def _add(memory: OpenMemory, texts: list[str]) -> None:
+    now = utc(SYSTEM.now())
+    items = [Item(agent_id="agent", memory_type="semantic", timestamp=now, text=text) for text in texts]
+    await memory.store.append(items)
+    await memory.sync()
+
+
+async def _waiting(memory: OpenMemory) -> bool:
+    stats = await memory.index_stats()
+    return stats.embedded < stats.entries
+
+
+async def _search(memory: OpenMemory, text: str) -> float:
+    await asyncio.sleep(_PAUSE)
+    return await timed(memory.search(memory.question(text, now=utc(SYSTEM.now()))))
+
+
+def _row(times: list[float]) -> dict[str, float]:
+    last = sorted(times)[min(int(0.95 * len(times)), len(times) - 1)]
+    row = {"p50": statistics.median(times), "p95": last, "max": max(times)}
+    return {"searches": len(times)} | {name: round(value, 2) for name, value in row.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.backlog", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--texts", type=int, default=TEXTS, help=f"added in each round (default {TEXTS})")
+    options = parser.parse_args()
+    result = asyncio.run(measure(options.texts))
+    if options.json:
+        print(json.dumps(result, indent=2, default=vars))
+        return
+    for name, row in result["rows_ms"].items():
+        print(f"{name}: {row['searches']} searches, p50 {row['p50']} ms, p95 {row['p95']} ms, max {row['max']} ms")
+    (ratio,) = result["ratios"]
+    print(f"{ratio.name}: {ratio.value:.2f} ({ratio.aim})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`python -m bench.listing [--json] [--items N]`: the newest ten of N items by the index, beside reading the store.
+
+N generated entries stand in the logs of ten agents, so many days back that a log has a hundred, and in the index over
+them. *Newest* asks for the last ten of all agents, *by a tag* for what has a tag that nobody gave. Each is asked as
+`symbi memory list` asks, hand edits looked for first, and once more with the index away, when the store is read from
+today back; *a scan* reads all of it and keeps the ten. Sides take turns, and medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from heapq import nlargest
+from pathlib import Path
+
+from bench.parts import Ratio
+from bench.search import Texts
+from dslc.blocks import Memory
+from runtime.clock import SYSTEM
+from runtime.memory import Item, Scan, open_store
+from runtime.memory.index_file import open_indexer
+from runtime.memory.newest import from_store, key_of, newest
+from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Store
+from runtime.search.entry import Filter
+
+ITEMS = 60_000
+ROUNDS = 5
+LISTED = 10
+AGENTS = 10
+_OF_A_LOG = 100
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_NOBODYS = Filter(tags_all=frozenset({"nobody-has-it"}))
+
+Result = dict[str, dict[str, float]]
+"""Milliseconds of each side, by what is asked."""
+
+
+async def measure(items: int = ITEMS) -> Result:
+    """Fill a memory, then ask."""
+    with tempfile.TemporaryDirectory() as name:
+        block = Memory(name="notes", path="notes")
+        store = await open_store(block, Path(name))
+        await _fill(store, items)
+        indexer = await open_indexer(store, block.index, Path(name) / "index", SYSTEM)
+        memory = OpenMemory(block, indexer, None, folder=None)
+        await memory.sync()
+        try:
+            return {"newest": await _asked(memory, Filter()), "by a tag": await _asked(memory, _NOBODYS)}
+        finally:
+            await memory.close()
+
+
+async def _fill(store: Store, items: int) -> None:
+    texts = Texts()
+    for begin in range(0, items, _OF_A_LOG):
+        agent, day = f"agent-{begin // _OF_A_LOG % AGENTS}", _NOW - timedelta(days=begin // _OF_A_LOG // AGENTS + 1)
+        await store.append(
+            Item(
+                agent_id=agent,
+                memory_type="episodic",
+                timestamp=day + timedelta(seconds=number),
+                tags=("some",),
+                text=texts.text(),
+            )
+            for number in range(min(_OF_A_LOG, items - begin))
+        )
+
+
+async def _asked(memory: OpenMemory, wanted: Filter) -> dict[str, float]:
+    async def by_index() -> list[Item]:
+        return await newest(memory, wanted, LISTED, _NOW)
+
+    async def without() -> list[Item]:
+        return await from_store(memory, wanted, LISTED, _NOW)
+
+    async def scanned() -> list[Item]:
+        scan = Scan(tags=wanted.tags_all)
+        return nlargest(LISTED, [item async for item in memory.store.scan(scan)], key=key_of)
+
+    sides = {"index": by_index, "store": without, "scan": scanned}
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        answers = []
+        for name, ask in sides.items():
+            took, found = await _timed(ask)
+            times[name].append(took)
+            answers.append([item.memory_id for item in found])
+        assert answers[0] == answers[1] == answers[2]
+    return {name: round(statistics.median(each), 2) for name, each in times.items()}
+
+
+async def _timed(ask: Callable[[], Awaitable[list[Item]]]) -> tuple[float, list[Item]]:
+    begun = time.perf_counter()
+    found = await ask()
+    return (time.perf_counter() - begun) * 1000, found
+
+
+def ratios(result: Result) -> list[Ratio]:
+    """How many times as long as by the index the other sides take."""
+    return [
+        Ratio(f"{what}: {side} / index", round(times[side] / times["index"], 1), "more than 1")
+        for what, times in result.items()
+        for side in ("store", "scan")
+    ]
+
+
+def table(result: Result) -> str:
+    """What was measured, as text."""
+    lines = [f"{'list 10':<12}{'index':>12}{'store':>12}{'scan':>12}"]
+    for what, times in result.items():
+        lines.append(f"{what:<12}" + "".join(f"{times[side]:>9.1f} ms" for side in ("index", "store", "scan")))
+    return "\n".join([*lines, "", *(f"{each.name:<24}{each.value:>8.1f}   ({each.aim})" for each in ratios(result))])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.listing", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--items", type=int, default=ITEMS, help=f"how many there are (default {ITEMS:,})")
+    options = parser.parse_args()
+    result = asyncio.run(measure(options.items))
+    print(
+        json.dumps({"ms": result, "ratios": ratios(result)}, indent=2, default=vars) if options.json else table(result)
+    )
+
+
+if __name__ == "__main__":
+    main()
