@@ -28,7 +28,7 @@ async function start() {
   } catch (error) {
     client = undefined;
     const answer = await vscode.window.showErrorMessage(
-      `\`${[run.command, ...run.args].join(" ")}\` does not start: pip install 'symbiont[lsp]', or name the command in the settings.`,
+      `\`${[run.command, ...run.args].join(" ")}\` does not start: install Symbiont with its extra lsp, or name the command in the settings.`,
       "Open settings",
     );
     if (answer) {
