@@ -22,7 +22,8 @@ class Change:
     """One setting that says something else.
 
     `path`: `search.vector_weight`, `provider.header`, `filter[0].equals`. `old`, `new`: as `dslc compile` prints them,
-    None where nothing is said; of two secrets that are written in the files both read `[literal]`.
+    None where nothing is said; of two secrets that are written in the files both read `[literal]`,
+    and of two URLs that differ in the password both read the same.
     """
 
     path: str

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
+from dslc.passwords import without_passwords
 from dslc.source import Span, Text
 
 _CROWD = 200
@@ -54,9 +55,16 @@ class Findings:
         fix: Fix | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Note a problem at `place`, with its code's usual severity unless another is given."""
+        """Note a problem at `place`, with its code's usual severity unless another is given.
+
+        What it quotes of the text loses the passwords of URLs, and a fix that would write one is left out.
+        """
         span = self._offsets.span(place.start_pos or 0, place.end_pos or 0)
-        self.found.append(Diagnostic(code, severity or CODES[code][0], message, "", span, tuple(labels), hint, fix))
+        severity, message = severity or CODES[code][0], without_passwords(message)
+        hint = without_passwords(hint) if hint else hint
+        if fix is not None and any(without_passwords(edit.text) != edit.text for edit in fix.edits):
+            fix = None
+        self.found.append(Diagnostic(code, severity, message, "", span, tuple(labels), hint, fix))
 
     def label(self, message: str, place: Placed) -> Label:
         """A label on a place in this piece."""

@@ -53,9 +53,16 @@ def valid_url(url: str) -> str:
         raise Invalid("this character cannot stand in a URL", part=bad.span())
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
     except ValueError as error:
-        raise Invalid(f"not a URL: {str(error)[:80]}", hint="such as `https://example.org/hooks`") from error
+        raise Invalid("not a URL", hint="such as `https://example.org/hooks`") from error
+    try:
+        _ = parts.port
+    except ValueError as error:
+        # The port is not quoted: it is a password where the rest of the URL is missing.
+        raise Invalid(
+            "the port of a URL is a number up to 65535", hint="such as `https://example.org/hooks`"
+        ) from error
     if parts.scheme not in {"http", "https"} or not host:
         raise Invalid("not an http or https URL", hint="such as `https://example.org/hooks`")
     if parts.username is not None or parts.password is not None:

@@ -12,6 +12,7 @@ from dslc.blocks.size import UNITS
 from dslc.example import example
 from dslc.findings import Place
 from dslc.nearest import nearest
+from dslc.passwords import without_passwords
 from dslc.recovery.mender import VALUES, Mender, words
 from dslc.recovery.strings import TEXTS, may_end
 from dslc.setting import Setting
@@ -198,7 +199,7 @@ def _add_text(mender: Mender, setting: Setting | None, place: Place, *, one: boo
         )
         add("T401", message, place, hint=hint)
     elif setting is not None and setting.many and not setting.single and kind != "group":
-        items = re.findall(r"[A-Za-z0-9_.-]+", shown)
+        items = re.findall(r"[A-Za-z0-9_.-]+", without_passwords(shown))
         add("T401", f"`{setting.name}` takes a list", place, hint=f"`{setting.name} [{', '.join(items[:8])}]`")
     elif re.fullmatch(r"[\w-]+(?:[ \t]+[\w-]+)+", shown) and kind in {"reference", "name"}:
         add("S109", "this name has a blank in it", place, hint="join its words by `-`")

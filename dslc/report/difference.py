@@ -64,9 +64,12 @@ class _Prose:
         if change.setting.type == "group" and isinstance(change.old, list):
             return f"{change.path}: the same in another order"
         if isinstance(change.old, str) and isinstance(change.new, str) and change.setting.type in _TEXTS:
-            old, new = _excerpts(change.old, change.new)
-            return f"{change.path} {written(old, change.setting)} → {written(new, change.setting)}"
-        return f"{change.path} {self.value(change.old, change.setting)} → {self.value(change.new, change.setting)}"
+            old, new = (written(text, change.setting) for text in _excerpts(change.old, change.new))
+        else:
+            old, new = self.value(change.old, change.setting), self.value(change.new, change.setting)
+        if old == new:
+            return f"{change.path}: a password in it changed"
+        return f"{change.path} {old} → {new}"
 
     def value(self, value: Any, setting: Setting) -> str:
         """A value as a program would say it; `unset` where it says nothing, with the default if there is one."""

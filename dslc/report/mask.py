@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from dslc.blocks import KINDS
 from dslc.catalog import Catalog
 from dslc.nearest import nearest
+from dslc.passwords import passwords
 from dslc.setting import Setting
 
 _PIECE = re.compile(
@@ -44,7 +45,6 @@ _KEY = re.compile(
     r"|(?:^|[_-])(?:key|pass|pwd|auth|hmac)$|(?:api|private|signing)[_-]?key",
     re.IGNORECASE,
 )
-_RUN = re.compile(r"""[^\s"']++""")
 _CONTINUED = re.compile(r"\\[ \t\r]*\Z")
 _HEADS = [[kind] for kind in KINDS]  # of a block that is called so, as `webhook secret { … }`
 _LOOKED_BACK = 60  # words in front of a key, among which the row is looked for whose option it is
@@ -92,7 +92,7 @@ def _names_row(key: str, word: str) -> bool | None:
 
 def hidden(text: str) -> list[Stretch]:
     """The stretches of `text` that may be secrets, in order."""
-    return _merged([*_values(text), *_passwords(text)])
+    return _merged([*_values(text), *passwords(text)])
 
 
 def _merged(stretches: Iterable[Stretch]) -> list[Stretch]:
@@ -103,16 +103,6 @@ def _merged(stretches: Iterable[Stretch]) -> list[Stretch]:
         else:
             found.append((start, end))
     return found
-
-
-def _passwords(text: str) -> Iterator[Stretch]:
-    """User and password of every URL that has them."""
-    if "://" not in text:
-        return
-    for run in _RUN.finditer(text):
-        start, end = run.group().find("://"), run.group().rfind("@")
-        if 0 <= start < end and ":" in run.group()[start + 3 : end]:
-            yield run.start() + start + 3, run.start() + end
 
 
 def _values(text: str) -> list[Stretch]:

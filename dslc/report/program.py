@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from dslc.blocks import Choice, Setting, is_reference
 from dslc.blocks.duration import write_duration
 from dslc.blocks.setting import setting_name
+from dslc.passwords import without_passwords
 from dslc.program import HOMES, Program
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
@@ -37,7 +38,8 @@ def _plain(group: BaseModel | Mapping[str, Any], settings: Settings, vocabulary:
 
 
 def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
-    """The value that a block gives to `setting`, as plain JSON; a secret that is written in the file is `LITERAL`."""
+    """The value that a block gives to `setting`, as plain JSON; a secret that is written in the file is `LITERAL`, and
+    a URL is without user and password."""
     if isinstance(value, tuple | list):
         return [plain(item, setting, vocabulary) for item in value]
     if isinstance(value, Choice):
@@ -49,4 +51,4 @@ def plain(value: Any, setting: Setting | None, vocabulary: Vocabulary) -> Any:
         return write_duration(value)
     if setting is not None and setting.type == "secret" and isinstance(value, str) and not is_reference(value):
         return LITERAL
-    return value
+    return without_passwords(value) if isinstance(value, str) else value

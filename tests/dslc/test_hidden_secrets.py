@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks import Choice, SecretReference, Webhook
+from dslc.blocks import KINDS, Choice, SecretReference, Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
+from dslc.difference import difference
 from dslc.program import Program
 from dslc.report import FORMATS
+from dslc.report.difference import render as render_difference
+from dslc.report.difference import render_json
 from dslc.report.mask import masked
 from dslc.report.program import render
 from dslc.setting import Setting
@@ -87,11 +91,11 @@ _LINES = (
 )
 
 
-def _reports(text: str) -> str:
-    done = analyse([Source("a.symbiont", text)], CATALOG)
+def _reports(text: str, catalog: Catalog = CATALOG) -> str:
+    done = analyse([Source("a.symbiont", text)], catalog)
     shown = [form.render(done, colour=colour) for form in FORMATS.values() for colour in (False, True)]
     return "\n".join(
-        [*shown, repr(done), repr(done.program), repr(done.diagnostics), render(done.program, Vocabulary(CATALOG))]
+        [*shown, repr(done), repr(done.program), repr(done.diagnostics), render(done.program, Vocabulary(catalog))]
     )
 
 
@@ -134,6 +138,66 @@ def test_what_a_warning_calls_a_secret_is_shown_in_no_report_and_no_diff(line: s
     shown = [form.render(done, colour=False) for form in FORMATS.values()]
     formatted_ = Source("a.symbiont", source.data.replace(b"   ", b" "))
     assert _SECRET not in "\n".join([*shown, unified(source, formatted_.data, colour=False)])
+
+
+_URL = f"https://user:{_SECRET}@x.example/a"
+
+
+def _with_url(settings: Iterable[Setting]) -> Iterator[str]:
+    """Bodies that give the URL to each of these settings, and to those within, in ways that are right and wrong."""
+    for setting in settings:
+        yield from (f'{setting.name} "{_URL}"', f"{setting.name} {_URL}", f'{setting.name} ["{_URL}" "{_URL}"]')
+        rows = Catalog.installed().families.get(setting.family or "", ()) if setting.type == "variant" else ()
+        yield from (f"{setting.name} {{ {body} }}" for body in _with_url(_of_one_level(setting)))
+        yield from (f"{setting.name} {row.name} {{ {body} }}" for row in rows for body in _with_url(row.options))
+
+
+def _of_one_level(setting: Setting) -> list[Setting]:
+    """What stands in a group; a filter holds filters without end."""
+    return [inner for inner in setting.settings if inner.name not in {"any", "not"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_report_shows_the_password_of_a_url_whatever_setting_it_is_given_to(kind: str) -> None:
+    vocabulary = Vocabulary(Catalog.installed())
+    settings = vocabulary.kinds[kind].values()
+    shown = {body: _reports(f"{kind} n {{ {body} }}\n", Catalog.installed()) for body in _with_url(settings)}
+    assert [body for body, reports in shown.items() if _SECRET in reports] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'memory "{_URL}" {{ }}',
+        f'"{_URL}" x {{ }}',
+        f'memory n {{ "{_URL}" "x" }}',
+        f"memory n {{ path '{_URL}' }}",
+        f"memory {_URL} {{ }}",
+        f"# dslc: allow {_URL}",
+        f'memory n {{ path "a\\q{_URL}" }}',
+        f'memory n {{ path "{_URL} \n}}',
+        f'agent a {{ instruction "https://u:a\\"{_SECRET}@h" }}',
+        f'agent a {{ instruction "https://u:a\'{_SECRET}@h" }}',
+        f'memory n {{ store "https://u:{_SECRET}{"x" * 70}@h" }}',
+        f'memory n {{ index qdrant {{ url "https://u:{_SECRET}" }} }}',
+    ],
+)
+def test_no_report_shows_the_password_of_a_url_wherever_it_stands(text: str) -> None:
+    assert _SECRET not in _reports(f"{text}\n", Catalog.installed())
+
+
+def test_a_difference_tells_that_a_password_changed_and_shows_neither() -> None:
+    catalog = Catalog.installed()
+    text = 'agent a {{ memory m instruction "see https://u:{}@h/" }}\nmemory m {{ path "m" }}\n'
+    old, new = (
+        analyse([Source("a.symbiont", text.format(password))], catalog).program
+        for password in (_SECRET, _SECRET.upper())
+    )
+    vocabulary = Vocabulary(catalog)
+    found = difference(old, new, vocabulary)
+    shown = render_difference(found, vocabulary, colour=False)
+    assert "agent a: instruction: a password in it changed" in shown
+    assert _SECRET.upper() not in f"{shown}{render_json(found)}".upper()
 
 
 def test_a_secret_of_an_unknown_kind_is_hidden_where_a_warning_names_it() -> None:

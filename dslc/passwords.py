@@ -1,0 +1,38 @@
+"""User names and passwords in URLs: nothing that is printed shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_IN_SOURCE = re.compile(r"""(?>(?:[^\s"\\]|\\[^\n])+)""")
+_IN_PROSE = re.compile(r"\S++")
+# What a message quotes may be cut off before the `@`: then this is no host and port.
+_CUT_OFF = re.compile(r"[^/?#:@\[]+:(?![0-9]*(?:[^0-9A-Za-z]|\Z))")
+
+
+def passwords(source: str) -> Iterator[tuple[int, int]]:
+    """The stretches of a program's text that are user and password of a URL, in order."""
+    return _found(source, _IN_SOURCE)
+
+
+def without_passwords(prose: str) -> str:
+    """A value, or what is said about one, with three asterisks for user and password of every URL."""
+    pieces, at = [], 0
+    for start, end in _found(prose, _IN_PROSE):
+        pieces += [prose[at:start], "***"]
+        at = end
+    return "".join([*pieces, prose[at:]])
+
+
+def _found(text: str, run: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    if "://" not in text:
+        return
+    for match in run.finditer(text):
+        before, mark, url = match.group().partition("://")
+        end = url.rfind("@")
+        if end < 0 and _CUT_OFF.match(url):
+            end = len(url)
+        if mark and ":" in url[: max(end, 0)]:
+            start = match.start() + len(before) + len(mark)
+            yield start, start + end
