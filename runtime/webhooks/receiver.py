@@ -59,8 +59,8 @@ class _Arrival:
     """A request and what became known of it so far: what the audit will say."""
 
     __slots__ = (
-        *("began", "body", "event", "headers", "id", "incoming", "origin", "payload", "route", "secret_index"),
-        "verified",
+        *("began", "body", "event", "headers", "id", "incoming", "key_url", "origin", "payload", "route"),
+        *("secret_index", "verified"),
     )
 
     def __init__(self, incoming: http.Request, began: float) -> None:
@@ -75,6 +75,7 @@ class _Arrival:
         self.origin = Origin(incoming.peer, False)
         self.verified = False
         self.secret_index: int | None = None
+        self.key_url: str | None = None
         self.event: str | None = None
         self.id: str | None = None
 
@@ -119,6 +120,7 @@ class Receiver:
         addresses: AddressLimit | None = None,
         metrics: Metrics | None = None,
     ) -> None:
+        """`prove` is told the URL of the key that a verified request named."""
         self._table = table
         self._admission = admission
         self._audit = audit
@@ -236,6 +238,8 @@ class Receiver:
         finally:
             if arrival.verified:
                 self._addresses.verified(arrival.origin, route)
+            if arrival.key_url is not None:
+                self._prove(arrival.key_url)
 
 
 def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Judged:
@@ -250,7 +254,7 @@ def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Ju
         raise Refused("not_a_handshake")
     match = verifier.check(request, now)
     if route.verified:
-        arrival.verified, arrival.secret_index = True, match.secret_index
+        arrival.verified, arrival.secret_index, arrival.key_url = True, match.secret_index, match.key_url
     greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
     if greeting is not None:
         return greeting
