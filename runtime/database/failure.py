@@ -50,7 +50,7 @@ def unavailable(error: BaseException, location: Location) -> Unavailable | None:
     lost = isinstance(error, (OperationalError, InterfaceError, PoolTimeout)) or (
         isinstance(error, DBAPIError) and error.connection_invalidated
     )
-    if lost or isinstance(cause, OSError) or state[:2] in _SERVER_STATES:
+    if lost or isinstance(cause, OSError) or state[:2] in _SERVER_STATES or state == _READ_ONLY:
         return Unavailable(f"{location.shown}: {_first_line(cause)}")
     return None
 
@@ -127,6 +127,9 @@ def _is_asyncpg(error: object) -> bool:
 
 _SERVER_STATES = {"08", "53", "57"}
 """PostgreSQL's classes for a lost connection, lacking resources and an operator's intervention."""
+
+_READ_ONLY = "25006"
+"""What a standby answers to a write, and so does a server that took its primary's place until it is promoted."""
 
 
 def _state(error: object) -> str:

@@ -71,6 +71,11 @@ class Outage:
         except Unavailable as error:
             self.begin(error)
             return error.fatal
+        except Exception:
+            # Nobody else would look again while all are refused.
+            if self.problem is None:
+                raise
+            return False
         if self.problem is not None:
             self.problem = None
             self.on_change(None)
