@@ -220,8 +220,10 @@ class Checkpoints:
             self._emptying = loop.call_later(seconds, self._begin_to_empty, loop)
 
     def _begin_to_empty(self, loop: asyncio.AbstractEventLoop) -> None:
+        # What is asked for from now on is done once more: it may be written behind this.
+        self._emptying = None
+
         def done(emptying: asyncio.Future[bool]) -> None:
-            self._emptying = None
             if emptying.cancelled():
                 return
             if emptying.exception() is not None:
@@ -255,11 +257,12 @@ class Checkpoints:
         self._closed = True
         if self._emptying is not None:
             self._emptying.cancel()
-        if self._running is not None:
-            await asyncio.wait({self._running})
-        if self._connection is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
         self._thread.shutdown()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
 
 def async_engine(path: Path, *, readers: int) -> AsyncEngine:

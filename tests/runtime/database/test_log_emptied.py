@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from sqlite3 import connect
+from threading import Event
 
 import pytest
 from sqlalchemy import Connection, insert
@@ -53,4 +54,31 @@ async def test_the_log_is_emptied_when_its_last_reader_has_gone_and_writes_go_on
             assert b"qwertzuiop" in log.read_bytes()
         await until(lambda: log.stat().st_size == 0)
     finally:
+        await database.close()
+
+
+async def test_what_is_asked_for_while_the_log_is_emptied_is_done_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "symbiont.db"
+    log = Path(f"{path}-wal")
+    emptied, go_on = Event(), Event()
+    empty = sqlite.Checkpoints._empty
+
+    def slowly(checkpoints: sqlite.Checkpoints) -> bool:
+        done = empty(checkpoints)
+        emptied.set()
+        go_on.wait(60)
+        return done
+
+    monkeypatch.setattr(sqlite.Checkpoints, "_empty", slowly)
+    database = await Database.open(path, MasterKey(b"m" * 32))
+    try:
+        await until(emptied.is_set)  # what the opening wrote
+        await put(database, "qwertzuiop")
+        database.empty_log()
+        go_on.set()
+        await until(lambda: log.stat().st_size == 0)
+    finally:
+        go_on.set()
         await database.close()
