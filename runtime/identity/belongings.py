@@ -32,6 +32,8 @@ async def delete_rows(database: Database, user_id: str) -> tuple[dict[str, int],
             counts[table.name] = counts.get(table.name, 0) + count
             if count < CHUNK:
                 break
+    if counts:
+        database.empty_log()
     query = select(deliveries.c.id).where(deliveries.c.user_id == user_id).limit(1)
     async with database.read() as connection:
         return counts, (await connection.execute(query)).first() is not None

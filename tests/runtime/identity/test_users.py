@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from runtime.crypto import SealedBytes
-from runtime.database import Database, migrate
+from runtime.database import Database, migrate, sqlite
 from runtime.database import schema as tables
 from runtime.errors import UsageError
 from runtime.identity import Tokens, belongings, users
-from tests.clocks import ManualClock
+from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 
 
@@ -88,6 +88,25 @@ async def test_every_row_of_a_user_goes_and_nobody_elses(database: Database) -> 
             found = await connection.scalars(select(table.c.user_id))
             assert found.all() == ["bob"], table.name
     assert await belongings.delete_rows(database, "ada") == ({}, False)
+
+
+async def test_what_stood_in_the_clear_of_a_user_is_gone_from_the_log_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "EMPTY_SECONDS", 0.05)
+    path = tmp_path / "symbiont.db"
+    log = Path(f"{path}-wal")
+    database = await Database.open(path, KEY)
+    try:
+        await until(lambda: log.stat().st_size == 0)  # what the opening wrote
+        row = {column.name: _value(column, 1) for column in tables.webhooks.c if not column.nullable}
+        added = insert(tables.webhooks).values(**row | {"user_id": "ada", "title": "okapiquux"})
+        await database.transact(lambda connection: connection.execute(added))
+        assert b"okapiquux" in log.read_bytes()
+        await belongings.delete_rows(database, "ada")
+        await until(lambda: b"okapiquux" not in log.read_bytes() + path.read_bytes())
+    finally:
+        await database.close()
 
 
 def _value(column: Any, number: int) -> Any:
