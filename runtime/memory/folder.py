@@ -160,21 +160,21 @@ class Folder:
         between the last look and the rename: POSIX has no rename that compares. So the old file is looked at once more
         afterwards, and put back if it has changed.
         """
-        path = self.path / name
-        with self.opened(name) as old:
-            partial = self._staged(name, data)
-            try:
+        path, partial = self.path / name, self._staged(name, data)
+        try:
+            # Not before the new one is on disk, which takes a while: an editor's save may give the name to another file.
+            with self.opened(name) as old:
                 if _content(old, path) != known:
                     self.unlink(partial)
                     return False
                 self._publish(partial, name)
-            except BaseException:
-                with contextlib.suppress(StoreError):
-                    self.unlink(partial)
-                raise
-            since = _content(old, path)
-            if since is not None and since != known:
-                self._publish(self._staged(name, since), name)
+                since = _content(old, path)
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                self.unlink(partial)
+            raise
+        if since is not None and since != known:
+            self._publish(self._staged(name, since), name)
         sync(self.descriptor, self.path)
         return since == known
 

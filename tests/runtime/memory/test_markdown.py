@@ -150,6 +150,28 @@ async def test_a_write_without_a_lock_that_comes_with_the_rename_is_kept(
     assert sorted(file.name for file in folder.iterdir()) == [".lock", "memory.md"]
 
 
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_save_by_rename_while_ours_is_written_to_the_disk_is_kept(
+    store: MarkdownStore, folder: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    folder.mkdir(parents=True)
+    memory, fsync = folder / "memory.md", os.fsync
+    if there:
+        memory.write_text("## Facts\n- mine\n")
+    saves = iter(["## Facts\n- saved\n"])
+
+    def saved_meanwhile(descriptor: int) -> None:
+        for text in saves:
+            other = memory.with_suffix(".swap")
+            other.write_text(text)
+            other.rename(memory)
+        fsync(descriptor)
+
+    monkeypatch.setattr("runtime.memory.folder.os.fsync", saved_meanwhile)
+    await store.append([fact("ours")])
+    assert [one.text for one in await everything(store)] == ["saved", "ours"]
+
+
 async def test_an_edit_and_a_deletion_hide_no_other_item(store: MarkdownStore, folder: Path) -> None:
     folder.mkdir(parents=True)
     text = "## Facts\n<!-- TODO: tidy up\n- alpha <!-- check this\n- beta\n- gamma -->\n- delta\n"
