@@ -159,7 +159,7 @@ class Archive:
         return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
 
     def stats(self, agent_id: str | None) -> StoreStats:
-        """Agents, files, bytes and days; and what cannot be opened, is no text or no item. A file is read again only$
+        """Agents, files, bytes and days; and what cannot be opened, is no text or no item. A file is read again only
         when it has changed.
         """
         if len(self._checked) > _CHECKED:
