@@ -162,7 +162,7 @@ class Folder:
         """
         path, partial = self.path / name, self._staged(name, data)
         try:
-            # Not before the new one is on disk, which takes a while: an editor's save may give the name to another file.
+            # Not before ours is on disk, which takes a while: an editor may give the name to another file.
             with self.opened(name) as old:
                 if _content(old, path) != known:
                     self.unlink(partial)
