@@ -95,8 +95,8 @@ def _set_levels(least: int) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # A line for every call to a Qdrant.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    # A line for each session of `/mcp`, with its id.
-    logging.getLogger("mcp").setLevel(logging.WARNING)
+    # A line for each session of `/mcp`, with its id, and a warning for each message that its client is told is wrong.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
     # A line for each change would feed itself where the log is written into a watched folder.
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
