@@ -61,7 +61,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     import uvloop
 
     from runtime.daemon import log, server
-    from runtime.daemon.root import is_new, make
+    from runtime.daemon.root import is_new, make, named
     from runtime.daemon.settings import Settings
 
     settings = Settings.read(flags)
@@ -70,6 +70,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     new = is_new(here, os.environ, root)
     if new:
         _refuse_nothing(given)
+        _refuse_useless(settings, named(os.environ, root) or here)
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format, settings.log_level)
@@ -97,6 +98,21 @@ def _refuse_nothing(given: Sequence[Path]) -> None:
     if not files.find([path.absolute() for path in given]):
         where = ", ".join(map(str, given))
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
+
+
+def _refuse_useless(settings: Settings, folder: Path) -> None:
+    """Raise UsageError for a key that is not there and a database of no kind, before a root is made in `folder`.
+
+    What only opening the database can tell leaves a root behind: a key that was made may have sealed something.
+    """
+    from runtime.daemon import master_key
+    from runtime.daemon.root import Root
+    from runtime.database.url import locate
+
+    if settings.master_key:
+        master_key.load(Root(folder), settings.master_key, os.environ)
+    if settings.database:
+        locate(settings.database)
 
 
 def _announce(house: House, known: Mapping[str, str]) -> None:

@@ -4,7 +4,8 @@ A root holds its identity, and the user's own state folder an entry of the same 
 What a clone, an archive or a copy brings along may hold any identity and any path; entries do not come with it.
 
 Numbers of devices and inodes are not compared: a remount changes them, and a backup that is restored to its place is
-the same root.
+the same root. For the same reason no entry is ever removed: a folder that is gone may be on a disk that is not mounted
+now, and the entry of one that was deleted vouches for nothing, as what comes to its place has another identity.
 """
 
 from __future__ import annotations

@@ -47,6 +47,24 @@ def test_a_port_that_is_taken_leaves_no_root_behind_and_names_the_variable(tmp_p
     assert [each.name for each in tmp_path.iterdir()] == ["program"]
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"SYMBIONT_MASTER_KEY": "secret://env/NOT_THERE"},
+        {"SYMBIONT_MASTER_KEY": "secret://file/not-there"},
+        {"SYMBIONT_MASTER_KEY": "no reference"},
+        {"SYMBIONT_DATABASE": "mysql://db/x"},
+    ],
+)
+def test_a_key_that_is_not_there_leaves_no_root_behind(tmp_path: Path, setting: dict[str, str]) -> None:
+    write_program(tmp_path)
+    ports = {"SYMBIONT_LISTEN": "127.0.0.1:0", "SYMBIONT_ADMIN_LISTEN": "127.0.0.1:0"}
+    done = symbi("up", "program", root=tmp_path, **ports, **setting)
+    assert done.returncode == 2
+    assert done.stderr.count("symbi: ") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["program"]
+
+
 def test_a_daemon_waits_for_a_command_that_has_the_root(tmp_path: Path) -> None:
     write_program(tmp_path)
     root = make(tmp_path, os.environ, tmp_path)
