@@ -55,6 +55,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     tags: tuple[str, ...] = ()
     source: str | None = None
+    other_sources: tuple[str, ...] = ()
     project: str | None = None
     user: str | None = None
     sources: tuple[str, ...] = ()
@@ -87,6 +88,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
         at=at,
         tags=tags,
         source=item.source_uri,
+        other_sources=item.other_sources,
         project=item.project_id,
         user=item.user_id if item.user_id != OWNER else None,
         sources=item.source_memory_ids,

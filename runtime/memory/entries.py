@@ -34,6 +34,7 @@ def _entry(part: Part, item: Item, place: Place | None, order: int) -> Entry:
         part=part.name,
         line=None if place is None else place.line,
         rest=_rest(item, place),
+        other_sources=item.other_sources,
     )
 
 
@@ -61,6 +62,7 @@ def item_of(entry: Entry) -> Item:
         memory_type=entry.type,  # type: ignore[arg-type]  # it was one when it was put
         timestamp=entry.time,
         source_uri=entry.source,
+        other_sources=entry.other_sources,
         tags=entry.tags,
         text=entry.text,
         **more,
@@ -76,8 +78,6 @@ def place_of(entry: Entry) -> Place | None:
 def _rest(item: Item, place: Place | None) -> str:
     rest: dict[str, Any] = {}
     more: dict[str, Any] = {}
-    if item.other_sources:
-        more["other_sources"] = item.other_sources
     if item.source_memory_ids:
         more["source_memory_ids"] = item.source_memory_ids
     if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:

@@ -84,7 +84,7 @@ class Item(BaseModel):
     `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
     and checked when given (ValidationError). `timestamp` is kept in UTC; `tags` are kept sorted, each once.
     `source_uri` says where it is from; one made by `delivery_uri` also makes a second append of it a no-op.
-    `other_sources` say the same: a collection keeps them, other stores do not.
+    `other_sources` say the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

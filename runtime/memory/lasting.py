@@ -112,6 +112,7 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> Lasting:
         chunk_hash="",
         tags=(*(tag for tag in (*entry.tags, *note.tags) if tag != PATTERN), *section.tags),
         source_uri=note.source or entry.source_uri or file,
+        other_sources=note.other_sources if note.source else entry.other_sources,
         project_id=note.project or entry.project_id,
         user_id=note.user or entry.user_id,
         source_memory_ids=note.sources or entry.source_memory_ids,

@@ -52,6 +52,7 @@ def _item(
         text=text,
         tags=tags,
         source_uri=note.source,
+        other_sources=note.other_sources,
         project_id=note.project,
         user_id=OWNER if note.user is None else note.user,
         source_memory_ids=note.sources,

@@ -123,7 +123,7 @@ async def test_an_entry_comes_back_exactly(index: Index) -> None:
     one = entry(
         "id-1", "Zwei 日本\n\n\tlines\0", agent="a", user="bob", project="p", type="semantic", source="file:///x?y#1",
         time=datetime(2023, 5, 8, 13, 56, 1, 123457, UTC), tags=("b", "a", "ü,\""), author="Zoë", group="g", order=-7,
-        part="facts", line=12, rest='{"confidence": 0.5}',
+        part="facts", line=12, rest='{"confidence": 0.5}', other_sources=("file:///ü?#\"{2}", "x" * 4000),
     )  # fmt: skip
     other = entry("id-2", "", part="facts", time=datetime(1, 1, 1, tzinfo=UTC))
     await index.put("facts", "a", "1", [one, other])
@@ -394,7 +394,8 @@ FILTERS = {
     "project": (Filter(project="p"), ["1", "2"]),
     "type": (Filter(type="semantic"), ["2", "3"]),
     "user": (Filter(user="bob"), ["1"]),
-    "source": (Filter(source="s"), ["2"]),
+    "source": (Filter(source="s"), ["1", "2"]),
+    "another source": (Filter(source="s2"), ["1"]),
     "one of the tags": (Filter(tags_any=frozenset({"a", "c", "none"})), ["1", "2", "3"]),
     "all of the tags": (Filter(tags_all=frozenset({"a", "b"})), ["1", "2"]),
     "both kinds of tags": (Filter(tags_all=frozenset({"a"}), tags_any=frozenset({"c"})), ["2"]),
@@ -412,7 +413,7 @@ async def test_a_filter_holds_for_words_vectors_and_authors(index: Index, case: 
     wanted, expected = FILTERS[case]
     entries = [
         entry("0", "word zero", author="A"),
-        entry("1", "word one", author="B", project="p", user="bob", tags=("a", "b")),
+        entry("1", "word one", author="B", project="p", user="bob", tags=("a", "b"), other_sources=("s", "s2")),
         entry("2", "word two", author="C", project="p", type="semantic", source="s", tags=("a", "b", "c")),
         entry("3", "word three", author="D", agent="other", project="q", type="semantic", source="", tags=("c",)),
     ]
@@ -425,6 +426,21 @@ async def test_a_filter_holds_for_words_vectors_and_authors(index: Index, case: 
     assert sorted(await said(index, "word", wanted)) == expected
     assert sorted(await near(index, "word", wanted)) == expected
     assert await index.authors(wanted) == ["ABCD"[int(name)] for name in expected]
+
+
+async def test_a_source_that_an_entry_gains_or_loses_is_found_or_not_from_then_on(index: Index) -> None:
+    one = entry("1", "word", source="a")
+    await index.use_model("m", DIMENSION)
+    for revision, others in enumerate([(), ("b", "c"), ("c",), ("c", "d")]):
+        await index.put("log", "reviewer", str(revision), [replace(one, other_sources=others)])
+        await embed(index)
+        for source in "abcd":
+            expected = ["1"] if source in ("a", *others) else []
+            assert await said(index, "word", Filter(source=source)) == expected
+            assert await near(index, "word", Filter(source=source)) == expected
+            assert [each.id for each in await index.newest(Filter(source=source), 5)] == expected
+    await index.drop(["log"])
+    assert await said(index, "word", Filter(source="d")) == []
 
 
 async def test_the_nearest_are_exactly_those_with_the_highest_cosine(index: Index) -> None:

@@ -64,6 +64,7 @@ def entries() -> list[Entry]:
             type=chance.choice(["episodic", "semantic", "procedural"]),
             time=NOW - timedelta(days=chance.randrange(120), microseconds=number),
             source=chance.choice([None, *(f"file:///notes/{n}.md" for n in range(5))]),
+            other_sources=tuple(f"file:///notes/{n}.md" for n in range(5) if number % (7 + n) == 0),
             tags=tuple(sorted(chance.sample(["red", "green", "blue", "ü,\"'"], chance.randrange(4)))),
             author=chance.choice([None, "Ada", "Zoë Müller"]),
             group=chance.choice(["", "a", "b"]),

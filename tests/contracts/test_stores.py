@@ -148,7 +148,10 @@ async def test_what_is_appended_is_what_a_scan_yields(store: Store) -> None:
         item("Review\n- one", tags=("a", "b"), source_uri="https://example.com/1", project_id="p", user_id="u"),
         fact("User prefers dark mode", source_memory_ids=("x", "y")),
         fact("Asks about metrics", tags=("pattern", "z")),
-        item("Deploy with care", "procedural"),
+        item(
+            "Deploy with care", "procedural", source_uri="file:///a", other_sources=("file:///b", "file:///<c> --> d")
+        ),
+        item("Deployed", source_uri="file:///a", other_sources=("file:///b",)),
     ]
     written = await store.append(given_items)
     assert [plain(one) for one in written] == given_items
@@ -284,7 +287,7 @@ async def test_a_scan_asks_for_every_part_of_the_payload(store: Store) -> None:
     uri = "https://example.com/" + "long/" * 800
     given_items = [
         item("One", user_id="ada", project_id="p", tags=("a", "A b", 'c"')),
-        item("Two", user_id="bob", project_id="p", tags=("b",), source_uri=uri),
+        item("Two", user_id="bob", project_id="p", tags=("b",), source_uri=uri, other_sources=("file:///too",)),
         fact("Three", user_id="ada", project_id="q", tags=("a", "b"), source_uri="https://example.com/3"),
     ]
     ids = {one.text: one.memory_id for one in await store.append(given_items)}
@@ -296,6 +299,7 @@ async def test_a_scan_asks_for_every_part_of_the_payload(store: Store) -> None:
     assert await texts(project_id="p") == {"One", "Two"}
     assert await texts(project_id="p", user_id="ada") == {"One"}
     assert await texts(source_uri=uri) == {"Two"}
+    assert await texts(source_uri="file:///too") == {"Two"}
     assert await texts(memory_ids={ids["One"], ids["Three"], "none"}) == {"One", "Three"}
     assert await texts(memory_ids={ids["One"]}, user_id="bob") == set()
     assert await texts(tags_any={"A", "b"}) == {"Two", "Three"}

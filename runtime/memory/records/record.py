@@ -115,6 +115,8 @@ def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str
         "chunk_hash": item.chunk_hash,
         "source_memory_ids": list(item.source_memory_ids),
     }
+    if item.other_sources:
+        fields["other_sources"] = list(item.other_sources)
     fields["checksum"] = checksum_of(fields)
     return fields
 
@@ -202,6 +204,7 @@ def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
             "memory_type": fields.get("memory_type") or _MEMORY_TYPES[fields["type"]],
             "timestamp": when if when.tzinfo is not None else when.replace(tzinfo=UTC),
             "source_uri": fields.get("source_uri"),
+            "other_sources": fields.get("other_sources") or (),
             "chunk_hash": fields.get("chunk_hash") or "",
             "tags": fields.get("tags") or (),
             "text": fields["summary"],

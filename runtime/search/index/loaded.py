@@ -194,6 +194,9 @@ class Loaded:
     def wanted(self, wanted: Filter) -> NDArray[np.bool_]:
         """Which keys up to the last pass."""
         mask = self.rows.wanted(wanted)
+        if wanted.source is not None:
+            others = self._listed("SELECT group_concat(key) FROM other_sources WHERE source = ?", wanted.source)
+            mask &= (self.rows.source[: self.rows.end] == hash(wanted.source)) | others
         if wanted.tags_any:
             mask &= np.logical_or.reduce([self._tagged(tag) for tag in wanted.tags_any])
         for tag in wanted.tags_all:
@@ -215,18 +218,19 @@ class Loaded:
 
     def _beginning(self, begins: str) -> NDArray[np.bool_]:
         """The keys whose id begins so."""
-        mask = np.zeros(self.rows.end, np.bool_)
         if len(begins) == WHOLE_ID:
+            mask = np.zeros(self.rows.end, np.bool_)
             mask[self.rows.of_ids([begins])] = True
-        else:
-            sql = "SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?"
-            mask[keys_of(self.file.reading.execute(sql, (len(begins), begins)).fetchone()[0])] = True
-        return mask
+            return mask
+        return self._listed("SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?", len(begins), begins)
 
     def _tagged(self, tag: str) -> NDArray[np.bool_]:
+        return self._listed("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
+
+    def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
+        """The keys that the file names in one list."""
         mask = np.zeros(self.rows.end, np.bool_)
-        sql = "SELECT group_concat(key) FROM tags WHERE tag = ?"
-        mask[keys_of(self.file.reading.execute(sql, (tag,)).fetchone()[0])] = True
+        mask[keys_of(self.file.reading.execute(sql, values).fetchone()[0])] = True
         return mask
 
     def _best(self, keys: NDArray[np.int64], found: NDArray[np.float32], limit: int) -> Scored:

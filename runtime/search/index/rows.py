@@ -126,9 +126,9 @@ class Rows:
         self._link(touched)
 
     def wanted(self, filters: Filter) -> Mask:
-        """Which keys up to `end` pass, tags left aside."""
+        """Which keys up to `end` pass, tags and sources left aside."""
         mask = self.alive[: self.end].copy()
-        for name in ("agent", "user", "project", "type", "source"):
+        for name in ("agent", "user", "project", "type"):
             value = getattr(filters, name)
             if value is not None:
                 mask &= getattr(self, name)[: self.end] == hash(value)

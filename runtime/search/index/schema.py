@@ -12,7 +12,7 @@ import msgspec
 
 from runtime.search.entry import Entry
 
-VERSION = 4
+VERSION = 5
 """Kept in the file as `user_version`: a file of another one is made anew."""
 
 TOKENIZE = "porter unicode61"
@@ -27,6 +27,7 @@ CREATE TABLE entries (
     said BLOB NOT NULL, part INTEGER NOT NULL, place BLOB NOT NULL
 );
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
+CREATE TABLE other_sources (source TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (source, key)) WITHOUT ROWID;
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, about, content = 'entries', content_rowid = 'key', tokenize = 'TOKENIZE'
@@ -41,7 +42,18 @@ of ids: which key an id has is known in memory, and an index costs a tenth of wh
 """
 
 NAMES = frozenset(
-    {"meta", "parts", "entries", "tags", "vectors", "words", "words_data", "words_docsize", "occurrences"}
+    {
+        "meta",
+        "parts",
+        "entries",
+        "tags",
+        "other_sources",
+        "vectors",
+        "words",
+        "words_data",
+        "words_docsize",
+        "occurrences",
+    }
 )
 """Tables that every file of this version has."""
 
@@ -59,10 +71,11 @@ Row = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
 
-Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...]]
-"""An entry's agent, user, project, type, time in microseconds, source, author, group and, last, tags. In the file they
-are one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is in it."""
-AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
+Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...]]
+"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources and tags. In the
+file they are one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is
+in it."""
+AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, OTHER_SOURCES, TAGS = range(10)
 Place = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column too."""
 
@@ -91,7 +104,7 @@ def said_by(entry: Entry) -> Said:
     time = microseconds(entry.time)
     return (
         *(entry.agent, entry.user, entry.project, entry.type, time, entry.source, entry.author, entry.group),
-        entry.tags,
+        *(entry.other_sources, entry.tags),
     )
 
 
@@ -103,7 +116,7 @@ def row_of(entry: Entry, said: Said, part: int) -> Row:
 
 def entry_of(row: Sequence[Any], part: str) -> Entry:
     """The entry that a row is, in the part of that name."""
-    agent, user, project, kind, time, source, author, group, tags = said_of(row[SAID])
+    agent, user, project, kind, time, source, author, group, other_sources, tags = said_of(row[SAID])
     line, order, rest = place_of(row[PLACE])
     return Entry(
         id=row[ID],
@@ -122,6 +135,7 @@ def entry_of(row: Sequence[Any], part: str) -> Entry:
         part=part,
         line=line,
         rest=rest,
+        other_sources=other_sources,
     )
 
 

@@ -19,10 +19,12 @@ from runtime.search.index.schema import (
     COLUMNS,
     HASH,
     ID,
+    OTHER_SOURCES,
     PART,
     PLACE,
     SAID,
     SAYING,
+    TAGS,
     TEXT,
     Row,
     Said,
@@ -248,8 +250,12 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[Fresh], 
         return
     which, values = _among(keys)
     connection.execute(f"{_INDEX} {which}", values)
-    tags = [(tag, key) for key, (_, said, _) in zip(keys, fresh, strict=True) if said[-1] for tag in set(said[-1])]
+    tags = [(tag, key) for key, (_, said, _) in zip(keys, fresh, strict=True) if said[TAGS] for tag in set(said[TAGS])]
     connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
+    others = [
+        (source, key) for key, (_, said, _) in zip(keys, fresh, strict=True) for source in set(said[OTHER_SOURCES])
+    ]
+    connection.executemany("INSERT INTO other_sources (source, key) VALUES (?, ?)", sorted(others))
     delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
     delta.rewritten = True
 
@@ -265,8 +271,11 @@ def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, Row]]) -> Non
     if rows:
         forgot(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
-    tags = ((tag, key) for key, row in rows for tag in set(said_of(row[SAID])[-1]))
+    said = [(key, said_of(row[SAID])) for key, row in rows]
+    tags = ((tag, key) for key, one in said for tag in set(one[TAGS]))
     connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)
+    others = ((source, key) for key, one in said for source in set(one[OTHER_SOURCES]))
+    connection.executemany("DELETE FROM other_sources WHERE source = ? AND key = ?", others)
 
 
 def _json(values: Sequence[str] | Sequence[int]) -> str:

@@ -381,10 +381,15 @@ async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
             pushed: dict[str, Any] = await ask("push", text=text, source_uri=f"file:///{source}.md", replace=True)
             return pushed
 
+        async def found(source: str) -> int:
+            answered = await ask("search", query_text="flux capacitor", source_uri=f"file:///{source}.md")
+            return sum(hit["text"] == "The flux capacitor." for hit in answered["hits"])
+
         for source in ("a", "b", "c"):
             (shared,) = (await put(source, "The flux capacitor."))["memory_ids"]
         kept = await ask("get", memory_id=shared)
         assert (kept["source_uri"], kept["other_sources"]) == ("file:///c.md", ["file:///a.md", "file:///b.md"])
+        assert [await found(source) for source in "abcd"] == [1, 1, 1, 0]
         again = await put("c", "The flux capacitor.")
         assert (again["skippedDuplicates"], again["updated"], again["removed"]) == (1, 0, 0)
 
@@ -392,7 +397,9 @@ async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
         assert (await put("c", "Something else."))["removed"] == 1
         kept = await ask("get", memory_id=shared)
         assert (kept["source_uri"], kept["other_sources"]) == ("file:///a.md", ["file:///b.md"])
+        assert [await found(source) for source in "abc"] == [1, 1, 0]
         assert (await put("b", ""))["removed"] == 1
+        assert [await found(source) for source in "abc"] == [1, 0, 0]
         (hit,) = (await ask("search", query_text="flux capacitor", limit=1))["hits"]
         assert (hit["memory_id"], hit["source_uri"], hit["other_sources"]) == (shared, "file:///a.md", [])
         assert (await put("a", "New."))["removed"] == 1

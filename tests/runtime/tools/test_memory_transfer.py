@@ -97,6 +97,7 @@ ITEMS = st.lists(
             "user_id": NAME,
             "project_id": NAME,
             "source_uri": NAME.map(lambda name: f"https://example.com/{name}"),
+            "other_sources": st.lists(NAME.map(lambda name: f"file:///{name}"), max_size=2),
             "tags": st.lists(NAME, max_size=3),
             "source_memory_ids": st.lists(st.uuids().map(str), max_size=2),
             "provenance": PROVENANCE,

@@ -24,10 +24,14 @@ class Where:
     def wanted(self, filters: Filter) -> Where:
         """What passes a filter."""
         self.scope(filters.agent, filters.user)
-        for name in ("project", "type", "source"):
+        for name in ("project", "type"):
             value = getattr(filters, name)
             if value is not None:
                 self.add(f"p.{name} = ?::text", kept(value))
+        if filters.source is not None:
+            self.values.append([code(filters.source)])
+            other = f"p.other_sources @> ${len(self.values)}::bigint[]"
+            self.add(f"(p.source = ?::text OR {other})", kept(filters.source))
         if filters.since is not None:
             self.add("p.time >= ?::bigint", microseconds(filters.since))
         if filters.until is not None:

@@ -21,7 +21,7 @@ _PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY
 _AROUND = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
-    p."order", parts.name, e.line, e.rest
+    p."order", parts.name, e.line, e.rest, e.other_sources
 FROM entries e JOIN places p USING (key) JOIN parts ON parts.key = e.part WHERE e.key = ANY($1::bigint[])"""
 _NEWEST = """
 WITH found AS (
@@ -105,6 +105,7 @@ def _entry(row: Any) -> Entry:
         part,
         line,
         rest,
+        other_sources,
     ) = row
     return Entry(
         id=given(identity),
@@ -123,6 +124,7 @@ def _entry(row: Any) -> Entry:
         part=given(part),
         line=line,
         rest=given(rest),
+        other_sources=tuple(map(given, other_sources)),
     )
 
 

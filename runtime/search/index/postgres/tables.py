@@ -11,7 +11,7 @@ import asyncpg
 from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.stems import code
 
-VERSION = "1"
+VERSION = "2"
 """Kept in `meta`: tables of another one are dropped and made anew."""
 
 _TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals")
@@ -28,13 +28,14 @@ CREATE INDEX parts_of_agent ON parts USING hash (agent);
 CREATE TABLE entries (
     key bigint PRIMARY KEY, id text NOT NULL, hash text NOT NULL, says bytea NOT NULL, stands bytea NOT NULL,
     part bigint NOT NULL, circle bigint, text text NOT NULL, "group" text NOT NULL, line bigint, rest text NOT NULL,
-    tags text[] NOT NULL
+    other_sources text[] NOT NULL, tags text[] NOT NULL
 );
 CREATE INDEX entries_of_id ON entries USING hash (id);
 CREATE INDEX entries_of_part ON entries (part);
 CREATE TABLE places (
     key bigint PRIMARY KEY, agent text NOT NULL, "user" text NOT NULL, project text, type text NOT NULL, source text,
-    author text, time bigint NOT NULL, "order" bigint NOT NULL, tags bigint[] NOT NULL, asks boolean NOT NULL,
+    other_sources bigint[] NOT NULL, author text, time bigint NOT NULL, "order" bigint NOT NULL,
+    tags bigint[] NOT NULL, asks boolean NOT NULL,
     circle bigint, before bigint NOT NULL DEFAULT 0, after bigint NOT NULL DEFAULT 0,
     text_size integer NOT NULL, about_size integer NOT NULL, size integer NOT NULL
 ) WITH (fillfactor = 85);
@@ -43,6 +44,7 @@ CREATE INDEX places_of_agent ON places USING hash (agent);
 CREATE INDEX places_of_user ON places USING hash ("user");
 CREATE INDEX places_of_project ON places USING hash (project);
 CREATE INDEX places_of_source ON places USING hash (source);
+CREATE INDEX places_of_other_source ON places USING gin (other_sources);
 CREATE INDEX places_of_tag ON places USING gin (tags);
 CREATE TABLE words (key bigint PRIMARY KEY, words tsvector NOT NULL, often jsonb NOT NULL);
 CREATE INDEX words_of ON words USING gin (words);
@@ -76,8 +78,9 @@ CREATE TRIGGER removed AFTER DELETE ON places REFERENCING OLD TABLE AS stale
 
 `words` holds each entry's stems without places, and in `often` how often a stem stands there if that is not once, in
 its text: counts of the text times 2^32, plus those of what it is about. `places` is what is filtered by, who stands
-beside whom, and how many words that makes; a `circle` is an agent's group, and `tags` are hashes, so that no length
-matters to an index. `totals` holds what was added and taken away, so that nothing is counted for a search.
+beside whom, and how many words that makes; a `circle` is an agent's group, and `tags` and `other_sources` are hashes,
+so that no length matters to an index. `totals` holds what was added and taken away, so that nothing is counted for a
+search.
 """
 
 CLEAR = f"TRUNCATE {_CONTENT}"

@@ -23,34 +23,39 @@ _AT_ONCE = 1000
 """Rows of a statement."""
 
 _ENTRIES = """
-INSERT INTO entries (key, id, hash, says, stands, part, circle, text, "group", line, rest, tags)
-SELECT key, id, hash, says, stands, $1::bigint, circle, text, "group", line, rest, tags::text[] FROM unnest(
+INSERT INTO entries (key, id, hash, says, stands, part, circle, text, "group", line, rest, other_sources, tags)
+SELECT key, id, hash, says, stands, $1::bigint, circle, text, "group", line, rest, other_sources::text[], tags::text[]
+FROM unnest(
     $2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bytea[], $7::bigint[], $8::text[], $9::text[],
-    $10::bigint[], $11::text[], $12::text[]
-) AS fresh (key, id, hash, says, stands, circle, text, "group", line, rest, tags)
-ON CONFLICT (key) DO UPDATE SET (id, hash, says, stands, part, circle, text, "group", line, rest, tags) = (
+    $10::bigint[], $11::text[], $12::text[], $13::text[]
+) AS fresh (key, id, hash, says, stands, circle, text, "group", line, rest, other_sources, tags)
+ON CONFLICT (key) DO UPDATE SET (
+    id, hash, says, stands, part, circle, text, "group", line, rest, other_sources, tags
+) = (
     excluded.id, excluded.hash, excluded.says, excluded.stands, excluded.part, excluded.circle, excluded.text,
-    excluded."group", excluded.line, excluded.rest, excluded.tags
+    excluded."group", excluded.line, excluded.rest, excluded.other_sources, excluded.tags
 )"""
 _PLACES = """
 INSERT INTO places (
-    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags, size
+    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
+    other_sources, size
 )
 SELECT key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size,
-    tags::bigint[], text_size + about_size
+    tags::bigint[], other_sources::bigint[], text_size + about_size
 FROM unnest(
     $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-    $10::boolean[], $11::bigint[], $12::integer[], $13::integer[], $14::text[]
+    $10::boolean[], $11::bigint[], $12::integer[], $13::integer[], $14::text[], $15::text[]
 ) AS fresh (
-    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags
+    key, agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
+    other_sources
 )
 ON CONFLICT (key) DO UPDATE SET (
-    agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags, size,
-    before, after
+    agent, "user", project, type, source, author, time, "order", asks, circle, text_size, about_size, tags,
+    other_sources, size, before, after
 ) = (
     excluded.agent, excluded."user", excluded.project, excluded.type, excluded.source, excluded.author, excluded.time,
     excluded."order", excluded.asks, excluded.circle, excluded.text_size, excluded.about_size, excluded.tags,
-    excluded.size, 0, 0
+    excluded.other_sources, excluded.size, 0, 0
 )"""
 _WORDS = """
 INSERT INTO words (key, words, often)
@@ -260,6 +265,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, Fresh, S
         [one.says for _, one, _ in keyed], [one.stands for _, one, _ in keyed], circles,
         [kept(entry.text) for entry in entries], [kept(entry.group) for entry in entries],
         [entry.line for entry in entries], [kept(entry.rest) for entry in entries],
+        [array(map(kept, entry.other_sources)) for entry in entries],
         [array(map(kept, entry.tags)) for entry in entries],
     )  # fmt: skip
     await connection.execute(
@@ -269,6 +275,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, Fresh, S
         times, [entry.order for entry in entries], [asks(entry.text) for entry in entries], circles,
         [one.counted.text for _, one, _ in keyed], [one.counted.about for _, one, _ in keyed],
         [array(str(code(tag)) for tag in entry.tags) for entry in entries],
+        [array(str(code(source)) for source in entry.other_sources) for entry in entries],
     )  # fmt: skip
     said = [(key, one) for key, one, found in keyed if found is None or found.says != one.says]
     if said:

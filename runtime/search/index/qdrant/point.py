@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 INDEXED: Final = {
     **dict.fromkeys(("project_id", "memory_type", "tags"), "keyword"),
     "timestamp": "datetime",
-    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri"), "keyword"),
+    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri", "other_sources"), "keyword"),
 }
 """The fields of a payload that are filtered by, each with the kind of payload index that it has."""
 
@@ -43,6 +43,7 @@ def payload_of(entry: Entry) -> dict[str, Any]:
         "memory_type": entry.type,
         "timestamp": _rfc3339(entry.time),
         "source_uri": entry.source,
+        "other_sources": list(entry.other_sources) or None,
         "chunk_hash": entry.hash,
         "tags": list(entry.tags),
         "text": entry.text,
@@ -60,9 +61,10 @@ def filter_of(wanted: Filter) -> models.Filter | None:
         "project_id": wanted.project,
         "memory_type": wanted.type,
         "user_id": wanted.user,
-        "source_uri": wanted.source,
     }
     must: list[models.Condition] = [_is(name, value) for name, value in said.items() if value is not None]
+    if wanted.source is not None:
+        must.append(models.Filter(should=[_is(name, wanted.source) for name in ("source_uri", "other_sources")]))
     must += [_is("tags", tag) for tag in sorted(wanted.tags_all)]
     if wanted.tags_any:
         must.append(models.FieldCondition(key="tags", match=models.MatchAny(any=sorted(wanted.tags_any))))
