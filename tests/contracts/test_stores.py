@@ -570,6 +570,21 @@ async def test_compacting_keeps_what_lasts_once_and_forgets_old_entries(opening:
     await store.close()
 
 
+async def test_what_compacting_puts_where_it_stays_is_from_all_sources_of_its_entry(opening: Opening) -> None:
+    store = await opening()
+    if "compact" not in store.capabilities:
+        await store.close()
+        pytest.skip("the store compacts nothing")
+    entry = item(
+        "Read\n- [fact] in three files", source_uri="file:///a.md", other_sources=("file:///b.md", "file:///c")
+    )
+    await store.append([entry])
+    await store.compact("reviewer", older_than=WHEN.date())
+    (kept,) = [one for one in await everything(store) if one.memory_type == "semantic"]
+    assert (kept.source_uri, kept.other_sources) == (entry.source_uri, entry.other_sources)
+    await store.close()
+
+
 async def test_what_compacting_kept_and_was_then_deleted_does_not_come_back(
     opening: Opening, clock: ManualClock
 ) -> None:

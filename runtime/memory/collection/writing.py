@@ -194,9 +194,10 @@ class Writing:
     def _promote(self, rows: Sequence[Row]) -> int:
         lasting: list[Item] = []
         states: dict[int, list[str]] = defaultdict(list)
+        others = self._others(row.id for row in rows)
         for row in rows:
             try:
-                found, hidden = of_entry(self._codec.item(row))
+                found, hidden = of_entry(self._codec.item(row, others[row.id]))
             except Unsealable:  # It waits for a person, and keeps no other waiting.
                 found, hidden = (), True
             lasting += map(redacted_item, found)

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -75,7 +75,9 @@ Said = tuple[str, str, str | None, str, int, str | None, str | None, str, tuple[
 """An entry's agent, user, project, type, time in microseconds, source, author, group, other sources and tags. In the
 file they are one column in MessagePack: what is filtered by is in memory, and a column costs more to write than what is
 in it."""
-AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP, OTHER_SOURCES, TAGS = range(10)
+AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
+OTHER_SOURCES: Final = 8
+TAGS: Final = 9
 Place = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column too."""
 

@@ -1,0 +1,23 @@
+"""`python -m tests.runtime.memory.collection.compacting URL`: compact the reviewer's collection, keeping no entry."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import date
+
+from runtime.crypto import MasterKey
+from runtime.database import Database
+from runtime.memory.collection.store import open_collection
+from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.collection.pushing import KEY
+
+
+async def main(url: str, key: MasterKey) -> None:
+    database = await Database.open(url, key)
+    store = await open_collection(declared(), database)
+    await store.compact("reviewer", older_than=date.max)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], KEY))
