@@ -209,6 +209,18 @@ def _fit(keys: NDArray[np.int64], found: _Found) -> _Fit:
     return _Fit(*(np.round(each, DIGITS) for each in (fusion.relevance(cosine, share), cosine, share)))
 
 
+def _spoken_for(fit: _Fit, parts: Mapping[str, NDArray[np.float32]]) -> NDArray[np.bool_]:
+    """Which candidates have something in common with the question, or stand where an answer is likely.
+
+    The part `vector` says neither: scaling gives a share to every cosine above the least, also below zero.
+    """
+    spoken: NDArray[np.bool_] = fit.relevance > 0
+    for name, part in parts.items():
+        if name != "vector":
+            spoken |= part > 0
+    return spoken
+
+
 async def _hits(
     index: Index, keys: NDArray[np.int64], parts: Mapping[str, NDArray[np.float32]], fit: _Fit, question: Question
 ) -> tuple[Hit, ...]:
@@ -217,7 +229,8 @@ async def _hits(
     scores = np.sum(list(parts.values()), axis=0)
     told = {name: np.round(part.astype(np.float64), DIGITS) for name, part in parts.items()}
     order = np.lexsort((keys, -scores))
-    order = order[fit.relevance[order] >= question.threshold][: question.limit]
+    wanted = (fit.relevance >= question.threshold) & _spoken_for(fit, parts)
+    order = order[wanted[order]][: question.limit]
     chosen = keys[order].tolist()
     entries = await index.entries(chosen)
     return tuple(

@@ -33,8 +33,8 @@ class Question:
     """A search: its words, how many hits are wanted, of which entries, and how meaning weighs against words.
 
     `now` is aware: what "last week" in the text is measured from. Only the weights' ratio counts. `threshold`: the
-    least relevance of a hit, from 0; none has more than 1. Raises UsageError for a blank text, for weights that are no
-    numbers, negative or both zero, for a limit below one, and for a threshold below 0 or infinite.
+    least relevance of a hit, 0 to 1. Raises UsageError for a blank text, for weights that are no numbers, negative or
+    both zero, for a limit below one, and for a threshold that is not from 0 to 1.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Question:
             raise UsageError("there is nothing to search for", hint="give one or more words")
         if self.limit < 1:
             raise UsageError(f"a search for {self.limit} hits finds nothing", hint="ask for one or more")
-        if not (isfinite(self.threshold) and self.threshold >= 0):
+        if not 0 <= self.threshold <= 1:
             raise UsageError(f"a threshold of {self.threshold:g} is none", hint="give a relevance, from 0 to 1")
         vector, keyword = self.vector_weight, self.keyword_weight
         if not (isfinite(vector) and isfinite(keyword)) or min(vector, keyword) < 0 or not vector + keyword > 0:

@@ -63,7 +63,7 @@ _Long = Annotated[str, Field(min_length=1, max_length=2000)]
 Project = Annotated[_Short | None, Field(description="The project's id.")]
 Source = Annotated[_Long | None, Field(description="Where it is from, an address or a path.")]
 Threshold = Annotated[
-    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Annotated[float, Field(ge=0, le=1)] | None,
     Field(
         description=f"Only hits whose `relevance` is this or more; {RECOMMENDED_THRESHOLD} leaves out what only looks "
         "like an answer.",

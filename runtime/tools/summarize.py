@@ -71,7 +71,7 @@ Words = Annotated[
     Field(description="Words of the summary at most; 250, or what the memory says, without it.", examples=[150]),
 ]
 Threshold = Annotated[
-    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Annotated[float, Field(ge=0, le=1)] | None,
     Field(description="Taken and echoed: without a question nothing has a score, so it leaves nothing out."),
     Also(("scoreThreshold",)),
 ]

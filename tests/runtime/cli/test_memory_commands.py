@@ -183,7 +183,9 @@ def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
     assert all(each in explained for each in shown)
     search = ("memory", "search", "reviewer", "bluebird", "-k", "3", "--threshold")
     assert "Bluebird" in good(daemon.symbi(*search, "0.5"))
-    assert good(daemon.symbi(*search, "1.1")).startswith("Nothing was found.\n")
+    refused(daemon.symbi(*search, "1.1"), 2, "symbi: --threshold: ")
+    unlike = daemon.symbi("memory", "search", "reviewer", "purple giraffes", "--threshold", "0.5")
+    assert good(unlike) == "Nothing was found.\n"
     assert isinstance(answer["notes"], list)
     for wanted in (("--tag", "fly", "--tag", "other"), ("--all-tags", "fly"), ("--since", "7d"), ("--type", "fact")):
         assert "Bluebird" in good(daemon.symbi("memory", "search", "reviewer", "bluebird", *wanted)), wanted

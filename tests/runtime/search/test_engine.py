@@ -180,6 +180,21 @@ async def test_only_what_is_as_relevant_as_the_threshold_is_found(index: Index, 
     assert first.relevance == best
 
 
+async def test_what_has_nothing_in_common_with_a_question_is_no_hit() -> None:
+    index = await open_index(None, None, {})
+    await index.use_model(Concepts.model, 2)
+    vectors = {"like": (1.0, 0.0), "beside": (-1.0, 0.0), "other": (-0.6, 0.8)}
+    said = [entry(at, name, None, name, 0, group="" if name == "other" else "talk") for at, name in enumerate(vectors)]
+    await index.put("log", "keeper", "1", said)
+    waiting = await index.pending(10)
+    await index.embedded([(each, np.array(vectors[each.text], np.float32)) for each in waiting])
+    hits = {hit.entry.id: hit for hit in (await search(index, Concepts(size=2), question("vessel"))).hits}
+    # One of them has nothing in common with it either, but stands beside what answers.
+    assert list(hits) == ["like", "beside"]
+    assert hits["beside"].relevance == 0 < hits["beside"].parts["neighbours"]
+    await index.close()
+
+
 async def test_a_hit_without_a_vector_is_as_relevant_as_its_words(index: Index) -> None:
     (hit,) = (await search(index, None, question("broken"))).hits[:1]
     assert hit.cosine is None
@@ -192,8 +207,8 @@ async def test_numbers_are_told_without_the_noise_of_float32(index: Index) -> No
             assert number == round(number, 6)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, float("nan"), float("inf")])
-def test_a_threshold_that_nothing_can_be_compared_with_is_refused(threshold: float) -> None:
+@pytest.mark.parametrize("threshold", [-0.1, 1.01, float("nan"), float("inf")])
+def test_a_threshold_that_no_relevance_can_have_is_refused(threshold: float) -> None:
     with pytest.raises(UsageError, match="threshold"):
         question("boat", threshold=threshold)
 

@@ -552,6 +552,7 @@ async def test_a_summary_that_was_forgotten_is_made_again(house: House) -> None:
         ({"tags": [" "]}, "tags.0", "blank"),
         ({"memory_type": "mood"}, "memory_type", "episodic"),
         ({"score_threshold": -1}, "score_threshold", "greater"),
+        ({"score_threshold": 2}, "score_threshold", "less"),
         ({"collection": "no such thing"}, "collection", "form"),
     ],
     ids=str,
