@@ -10,7 +10,7 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.collection_options import collection_option, now, time_range, wanted_options
-from runtime.cli.hits import print_hit, threshold_option
+from runtime.cli.hits import explain_option, print_hit, threshold_option
 from runtime.cli.input import text_or_input
 from runtime.cli.output import counted, json_option, local, one_line, print_json, printable, root_option
 from runtime.cli.progress import shown_progress
@@ -29,6 +29,7 @@ from runtime.cli.progress import shown_progress
 @click.option(
     "--context", "as_context", is_flag=True, help="Print the hits as numbered lines, to be put into a prompt."
 )
+@explain_option
 @root_option
 @json_option
 def search(
@@ -39,6 +40,7 @@ def search(
     since: str | None,
     until: str | None,
     as_context: bool,
+    explain: bool,
     root: Path | None,
     as_json: bool,
     **wanted: Any,
@@ -56,18 +58,18 @@ def search(
         click.echo(printable(answer["context"]))
     elif answer["hits"]:
         for rank, hit in enumerate(answer["hits"], 1):
-            _print_hit(rank, hit, query)
+            _print_hit(rank, hit, query, explain=explain)
     else:
         click.echo("Nothing was found.")
     for note in answer["notes"]:
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
+        click.secho(one_line(f"note: {note}"), fg="yellow", err=not explain)
 
 
-def _print_hit(rank: int, hit: Mapping[str, Any], query: str) -> None:
+def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
     head = [f"{rank:>2}", f"{hit['score']:.3f}", local(hit["timestamp"])[:16], hit["memory_type"]]
     head += [f"#{tag}" for tag in hit["tags"]]
     where = [*filter(None, [hit["source_uri"]]), hit["memory_id"]]
-    print_hit(head, where, hit["text"], query)
+    print_hit(head, where, hit["text"], query, explained=hit if explain else None)
 
 
 @click.command(short_help="Keep a summary of what happened in a time.")

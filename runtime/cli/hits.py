@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -27,14 +27,30 @@ def threshold_option(command: F) -> F:
     )(command)
 
 
+def explain_option(command: F) -> F:
+    """`--explain`, the same for both."""
+    return click.option(
+        "--explain",
+        is_flag=True,
+        help="Show what each part of the search added to each score, and how relevant each hit is.",
+    )(command)
+
+
 def print_hit(
-    head: Sequence[str], where: Sequence[str], text: str, query: str, *, explained: str | None = None
+    head: Sequence[str], where: Sequence[str], text: str, query: str, *, explained: Mapping[str, Any] | None = None
 ) -> None:
-    """Its head, where it is from, and the passage that answers; `explained` says how its score came about."""
+    """Its head, where it is from, and the passage that answers; `explained` is the hit, if it is to be told how its
+    score came about."""
     _print_head(one_line("  ".join(head)), list(map(one_line, where)))
     if explained is not None:
-        click.secho(f"    {explained}", dim=True)
+        click.secho(f"    {_made_of(explained)}", dim=True)
     print_passage(text, query)
+
+
+def _made_of(hit: Mapping[str, Any]) -> str:
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()) or "nothing added to its score"
+    cosine = "no vector" if hit["cosine"] is None else f"cosine {hit['cosine']:.3f}"
+    return f"{parts}; relevance {hit['relevance']:.3f}: {cosine}, words {hit['keyword_share']:.3f}"
 
 
 def _print_head(head: str, where: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.hits import print_hit, threshold_option
+from runtime.cli.hits import explain_option, print_hit, threshold_option
 from runtime.cli.memory_items import kind_of, place_of
 from runtime.cli.memory_options import memory_option, tag_options, type_option, user_option
 from runtime.cli.output import json_option, local, one_line, print_json, root_option, zoned
@@ -35,11 +35,7 @@ _BY_TIME = "7"
 @user_option
 @threshold_option
 @memory_option
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Show what each part of the search added to each score, and how relevant each hit is.",
-)
+@explain_option
 @root_option
 @json_option
 def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json: bool, **wanted: Any) -> None:
@@ -70,15 +66,9 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
     head = [f"{rank:>2}", f"{hit['score']:.3f}", local(item["timestamp"])[:16], kind_of(item)]
     head += [f"by {author}" for author in [item["provenance"]["author"]] if author]
     where = [each for each in (_short(item["memory_id"]), place_of(hit)) if each]
-    print_hit(head, where, item["text"], query, explained=_explained(hit) if explain else None)
+    print_hit(head, where, item["text"], query, explained=hit if explain else None)
 
 
 def _short(memory_id: str) -> str:
     """As much of an id as tells it from others, for a person; all of it for a program."""
     return memory_id if not sys.stdout.isatty() or memory_id[14:15] == _BY_TIME else memory_id[:_SHOWN_ID]
-
-
-def _explained(hit: Mapping[str, Any]) -> str:
-    parts = " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()) or "nothing added to its score"
-    cosine = "no vector" if hit["cosine"] is None else f"cosine {hit['cosine']:.3f}"
-    return f"{parts}; relevance {hit['relevance']:.3f}: {cosine}, words {hit['keyword_share']:.3f}"

@@ -90,7 +90,13 @@ def test_a_search_shows_what_was_found_and_takes_every_filter(daemon: Daemon) ->
     assert good(daemon.symbi("collection", "search", "deploy", "--project", "nobody's")) == "Nothing was found.\n"
     context = good(daemon.symbi("collection", "search", "-", "--context", "--tag", "ops", input="deploy\n"))
     assert context.startswith("[1] ")
-    assert found(daemon, "deploy", "--threshold", "1000000") == []
+    assert found(daemon, "deploy giraffes", "--threshold", "1") == []
+    explained = good(daemon.symbi("collection", "search", "deploy", "--tag", "ops", "--explain")).splitlines()
+    (hit,) = found(daemon, "deploy", "--tag", "ops")
+    assert f"keyword {hit['parts']['keyword']:.3f}" in explained[1]
+    assert f"relevance {hit['relevance']:.3f}: " in explained[1]
+    assert f"words {hit['keyword_share']:.3f}" in explained[1]
+    assert not any("relevance" in line for line in shown.splitlines())
 
 
 def test_a_wrong_search_says_which_option_is_wrong(daemon: Daemon) -> None:
@@ -102,6 +108,9 @@ def test_a_wrong_search_says_which_option_is_wrong(daemon: Daemon) -> None:
         (["--since", "2026-02-01", "--until", "2026-01-01"], "symbi: --since: its end is before its start"),
         (["--tag", " "], "symbi: --tag: a tag is blank"),
         (["--threshold", "-1"], "symbi: --threshold: "),
+        (["--threshold", "1.01"], "symbi: --threshold: "),
+        (["--threshold", "55"], "for example --threshold 0.55"),
+        (["--threshold", "nan"], "--threshold"),
         (["--collection", "notse"], "did you mean notes"),
     ):
         done = daemon.symbi(*search, *options)
