@@ -308,8 +308,12 @@ class OpenMemory:
         try:
             count = await self.store.forget_user(user_id, agent_id=agent_id)
         finally:
-            report = await self._indexer.sync(agent_id)
-        return count, report.problems
+            problems = list((await self._indexer.sync(agent_id)).problems)
+        try:
+            await self._indexer.index.tend()
+        except IndexFailed as error:
+            problems.append(error.line())
+        return count, tuple(dict.fromkeys(problems))
 
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
         """As `Store.upsert`; the index follows in the background."""

@@ -304,6 +304,8 @@ def _maybe(text: str | None) -> str | None:
 async def _remove(connection: Any, keys: list[int]) -> None:
     if keys:
         await connection.execute(_REMOVE, keys)
+        # Who is gone, as a user or an author, is not named by counts that cancel out either.
+        await fold(connection)
 
 
 async def _link(connection: Any, circles: set[int | None]) -> None:

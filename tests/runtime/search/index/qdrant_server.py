@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 from pydantic_core import to_json
@@ -25,6 +26,7 @@ from tests.runtime.search.index.qdrant_engine import WANTED, EdgeEngine
 REAL = os.environ.get("QDRANT_URL")
 KEY = os.environ.get("QDRANT_API_KEY")
 
+T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -214,6 +216,38 @@ def answering(status: int, reason: str = "it went wrong") -> Handler:
         return _error(status, reason)
 
     return answer
+
+
+class Served:
+    """A server whose loop runs in a thread, for tests that wait for other processes meanwhile."""
+
+    def __init__(self) -> None:
+        self.server = QdrantServer()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def do(self, what: Coroutine[Any, Any, T]) -> T:
+        """Have the loop do it, and wait for the end."""
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+
+    def payloads(self) -> list[dict[str, Any]]:
+        """Every point's payload, of all collections."""
+        return self.do(self._payloads())
+
+    async def _payloads(self) -> list[dict[str, Any]]:
+        found = [await self.server.points(name) for name in list(self.server.indexed)]
+        return [payload for points in found for payload in points.values()]
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        self.do(self.server.start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.do(self.server.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(60)
+        self._loop.close()
 
 
 @asynccontextmanager
