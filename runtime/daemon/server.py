@@ -303,18 +303,16 @@ class Daemon:
 
     async def _watch(self) -> None:
         house = self._house
-        status = self._status()
 
         def ignored() -> list[Path]:
             return [house.root.state, *(house.generation.folders if house.generation else ())]
 
         async for _ in changes(house.paths, ignored):
             await house.reload()
-            if status != (status := self._status()):
-                self._notifier.status(status)
 
     async def _guard(self) -> None:
-        """Stop when the database is not ours any more, and try a reload again that something outside prevented."""
+        """Stop when the database is not ours any more, try a reload again that something outside prevented, and keep
+        the service manager's status line true."""
         house = self._house
         while True:
             await house.clock.sleep(GUARD_SECONDS)
@@ -328,6 +326,7 @@ class Daemon:
                     await house.follow_secrets()
             if house.problem is not None and house.problem.file is None:
                 await house.reload()
+            self._notifier.status(self._status())
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -17,6 +17,7 @@ class Notifier:
         # A leading @ stands for the abstract namespace's zero byte.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._watchdog = _watchdog_seconds(environ)
+        self._status = ""
 
     def _send(self, *lines: str) -> None:
         if not self._address:
@@ -30,10 +31,14 @@ class Notifier:
                 return
 
     def ready(self, status: str) -> None:
+        self._status = status
         self._send("READY=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
-        self._send(f"STATUS={status}")
+        """Send the status line when it is not the one that was sent last."""
+        if status != self._status:
+            self._status = status
+            self._send(f"STATUS={status}")
 
     def reloading(self) -> None:
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
