@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 
 import click
 
@@ -33,25 +33,45 @@ def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
     """The text in lines that fit; of a long one those that have most words of the query among them."""
     width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
     lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
-    begin = _densest(lines, wanted)
-    if begin:
-        yield "…"
-    yield from lines[begin : begin + _LINES]
-    if begin + _LINES < len(lines):
+    end = 0
+    for passage in _passages(lines, wanted):
+        if passage.start > end:
+            yield "…"
+        end = passage.stop
+        yield from lines[passage.start : end]
+    if end < len(lines):
         yield "…"
 
 
-def _densest(lines: Sequence[str], wanted: Collection[str]) -> int:
-    """Where as many lines as are shown begin that have most of the words; of several the first, and of those that have
-    the same words in the same lines the one with one line more before them."""
+def _passages(lines: Sequence[str], wanted: Collection[str]) -> Sequence[range]:
+    """Where the text has most of the words: in one place, or in two when one of them has not all that the text has."""
     said = [{each for word in _WORD.findall(line) for each in wanted if _alike(word, (each,))} for line in lines]
-    counts = [len(set().union(*said[at : at + _LINES])) for at in range(max(1, len(lines) - _LINES + 1))]
-    if not any(counts):
-        return 0
+    whole = _densest(said, _LINES)
+    missing = set().union(*said) - _within(said, whole)
+    if not missing:
+        return [whole]
+    first = _densest(said, _LINES // 2)
+    missing = set().union(*said) - _within(said, first)
+    second = _densest([words & missing for words in said], _LINES // 2)
+    first, second = sorted((first, second), key=lambda each: each.start)
+    if second.start <= first.stop:
+        return [range(first.start, second.stop)]
+    return [first, second]
+
+
+def _within(said: Sequence[Set[str]], lines: range) -> set[str]:
+    return set().union(*said[lines.start : lines.stop])
+
+
+def _densest(said: Sequence[Set[str]], size: int) -> range:
+    """The `size` lines that have most of the words; of several the first, and of those that have the same words in the
+    same lines the one with one line more before them. `said`: the words that each line has."""
+    counts = [len(_within(said, range(at, at + size))) for at in range(max(1, len(said)))]
     first = last = counts.index(max(counts))
-    while last + 1 < len(counts) and counts[last + 1] == counts[first]:
+    while any(counts) and last + 1 < len(counts) and counts[last + 1] == counts[first]:
         last += 1
-    return max(first, last - 1)
+    begin = min(max(first, last - 1), max(0, len(said) - size))
+    return range(begin, min(begin + size, len(said)))
 
 
 def _words(query: str) -> Collection[str]:

@@ -25,7 +25,7 @@ def shown(capsys: pytest.CaptureFixture[str], text: str, query: str, columns: in
 
 
 def test_the_lines_that_have_most_words_of_the_question_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = ["# What answers mean", *(f"Paragraph {n} is of something else." for n in range(20))]
+    lines = ["# Answers", *(f"Paragraph {n} is of something else." for n in range(20))]
     lines += ["The status 429 says that there were too many.", *(f"After that {n}." for n in range(20))]
     passage = shown(capsys, "\n".join(lines), "what does a status 429 mean")[1:]
     assert "    The status 429 says that there were too many." in passage
@@ -33,6 +33,21 @@ def test_the_lines_that_have_most_words_of_the_question_are_shown(capsys: pytest
     # One line before it, the rest after it.
     assert passage[1].strip() == "Paragraph 19 is of something else."
     assert passage[-3].strip() == "After that 3."
+
+
+def test_a_text_that_has_the_words_in_two_places_shows_both(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"| {status} | something else |" for status in (202, 400, 401, 404, 408, 413, 429, 503)]
+    text = "\n".join(["## What the answers mean", "| status | meaning |", "|---|---|", *rows])
+    assert shown(capsys, text, "what does a status 429 mean")[1:] == [
+        "    ## What the answers mean",
+        "    | status | meaning |",
+        "    |---|---|",
+        "    …",
+        "    | 413 | something else |",
+        "    | 429 | something else |",
+        "    | 503 | something else |",
+        "",
+    ]
 
 
 def test_of_passages_with_as_many_words_the_first_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
