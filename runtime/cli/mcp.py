@@ -59,11 +59,6 @@ def _root(explicit: Path | None) -> Root:
         return root
     # Configuration files are read by no shell.
     folder = _at_home(explicit or Path(os.environ.get("SYMBIONT_ROOT") or folder)).absolute()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        what = (error.strerror or "cannot be made").lower()
-        raise UsageError(f"--root {folder}: {what}", hint="choose another with --root") from None
     return make(folder, os.environ, folder)
 
 

@@ -205,7 +205,11 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, 
 
 
 def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Path | None) -> Root:
-    """A new root, which appears with its identity or not at all. Raises OSError, UsageError."""
+    """A new root, which appears with its identity or not at all. Its folder is made where there is none.
+
+    Raises OSError, UsageError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     root = Root(folder)
     systemds = _is_systemds(root, environ)
     with nullcontext() if systemds else registry.alone(environ):

@@ -65,6 +65,23 @@ def test_a_key_that_is_not_there_leaves_no_root_behind(tmp_path: Path, setting: 
     assert [each.name for each in tmp_path.iterdir()] == ["program"]
 
 
+def test_a_folder_that_is_named_as_the_root_is_made_by_a_start_that_succeeds(tmp_path: Path) -> None:
+    file, folder = write_program(tmp_path), tmp_path / "new/root"
+    good = file.read_text()
+    file.write_text("agent {")
+    ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+    assert symbi("up", "program", *ports, "--root", "new/root", root=tmp_path).returncode == 1
+    assert not folder.parent.exists()
+    done = symbi("webhook", "logs", "--root", "new/root", root=tmp_path)
+    assert done.returncode == 2
+    assert f"`symbi up --root {folder}` makes one there" in done.stderr
+    file.write_text(good)
+    with running(tmp_path, "program", "--root", "new/root", wait=False) as daemon:
+        until(lambda: (folder / ".symbi/daemon.json").exists() or daemon.process.poll() is not None)
+        assert daemon.process.poll() is None, daemon.log.read_text()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_daemon_waits_for_a_command_that_has_the_root(tmp_path: Path) -> None:
     write_program(tmp_path)
     root = make(tmp_path, os.environ, tmp_path)
