@@ -105,13 +105,26 @@ def replace(path: str | os.PathLike[str], data: bytes, *, was: bytes | None = No
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        if was is not None and read(target) != was:
-            raise OSError(errno.ESTALE, "the file has changed in the meantime", os.fspath(path))
+        if was is not None:
+            _refuse_changed(target, was)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def remove(path: str | os.PathLike[str], *, was: bytes) -> None:
+    """Remove a file; of a link the file that it leads to. Raises OSError, also when it holds other bytes by now."""
+    target = Path(os.path.realpath(path))
+    _refuse_changed(target, was)
+    target.unlink()
+    _sync_folder(target.parent)
+
+
+def _refuse_changed(target: Path, was: bytes) -> None:
+    if read(target) != was:
+        raise OSError(errno.ESTALE, "the file has changed in the meantime", os.fspath(target))
 
 
 def _what_is_there(target: Path) -> os.stat_result | None:

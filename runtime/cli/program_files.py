@@ -70,13 +70,13 @@ class ProgramFiles:
         return _compiled(self.sources)
 
     def change(self, path: Path, edit: Edit) -> Change:
-        """Write an edit of a file, unless it makes an error that was not there.
+        """Write an edit of a file, unless it makes an error that was not there; a file that would be empty is removed.
 
         Raises SymbiontError, after a report of the errors, when nothing was written.
         """
+        from dslc import files
         from dslc.diagnostic import Severity, is_error
         from dslc.edit import apply
-        from dslc.files import replace
         from dslc.source import Source
 
         old = self.sources.get(path)
@@ -87,9 +87,30 @@ class ProgramFiles:
         if errors:
             _report(after._replace(diagnostics=errors))
             raise SymbiontError("nothing was written: the program would have an error that it does not have now")
-        replace(path, data, was=old.data if old else None)
+        self._refuse_nothing(path, data, after)
+        if old and not data.strip():
+            files.remove(path, was=old.data)
+        else:
+            files.replace(path, data, was=old.data if old else None)
         warnings = tuple(found.message for found in new if found.severity is Severity.WARNING)
         return Change(warnings, sum(map(is_error, after.diagnostics)))
+
+    def _refuse_nothing(self, path: Path, data: bytes, after: Compilation) -> None:
+        """Raise SymbiontError for a change that a daemon would take for a mistake, and so not take up."""
+        from dslc.program import HOMES
+
+        if self.root is None:
+            return
+        if after.program is not None and not any(getattr(after.program, home) for home in HOMES):
+            raise SymbiontError(
+                "nothing was written: the program would declare nothing, and no daemon takes such a program",
+                hint="stop the daemon instead, or declare something else first",
+            )
+        if not data.strip() and any(path == named.resolve() for named in self.paths):
+            raise SymbiontError(
+                f"nothing was written: {shown(path)} would be empty, and the daemon was started on that file",
+                hint="start it without the file instead, or declare something else there first",
+            )
 
     def has_daemon(self) -> bool:
         """Whether a daemon runs this program now."""

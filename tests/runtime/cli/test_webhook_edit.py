@@ -158,7 +158,7 @@ def test_of_two_files_that_declare_it_one_must_be_named(tmp_path: Path, run: Run
     assert (done.returncode, "a.symbiont, b.symbiont" in done.stderr) == (2, True)
     assert run("remove", "github-events", "--file", "b.symbiont").returncode == 0
     assert (tmp_path / "a.symbiont").read_text() == GITHUB
-    assert (tmp_path / "b.symbiont").read_text() == ""
+    assert not (tmp_path / "b.symbiont").exists()
 
 
 def test_a_file_with_a_syntax_error_is_not_edited(tmp_path: Path, run: Run) -> None:
@@ -200,6 +200,33 @@ def test_a_running_daemon_mounts_what_is_added_and_unmounts_what_is_removed(tmp_
         assert daemon.symbi("webhook", "remove", "shop").returncode == 0
         until(lambda: mounted() == {"github-events": True}, what="its end")
         assert daemon.github(b"{}", "d-2", path="/shop").status == 404
+
+
+def test_a_file_that_a_removal_leaves_empty_goes_with_it(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    file = tmp_path / "program/shop.symbiont"
+    with running(tmp_path, "program") as daemon:
+        assert daemon.symbi("webhook", "add", "shop", "--path", "/shop", *_ENV, "--file", str(file)).returncode == 0
+        until(lambda: daemon.github(b"{}", "d-1", path="/shop").status != 404, what="the new webhook")
+        assert daemon.symbi("webhook", "remove", "shop").returncode == 0
+        assert not file.exists()
+        until(lambda: daemon.github(b"{}", "d-2", path="/shop").status == 404, what="its end")
+        assert daemon.readyz().json()["last_error"] is None
+
+
+def test_nothing_is_removed_that_no_daemon_would_follow(tmp_path: Path) -> None:
+    alone = GITHUB[: GITHUB.index("agent reviewer")].replace("    agent    reviewer\n", "")
+    files = [write_program(tmp_path, alone), write_program(tmp_path, "memory m {}\n", "memories.symbiont")]
+    named = [f"program/{file.name}" for file in files]
+    with running(tmp_path, *named) as daemon:
+        done = daemon.symbi("webhook", "remove", "github-events")
+    assert (done.returncode, files[0].read_text()) == (1, alone)
+    assert "program/hooks.symbiont would be empty, and the daemon was started on that file" in done.stderr
+    files[1].unlink()
+    with running(tmp_path, "program") as daemon:
+        done = daemon.symbi("webhook", "remove", "github-events")
+    assert (done.returncode, files[0].read_text()) == (1, alone)
+    assert "the program would declare nothing" in done.stderr
 
 
 def test_the_program_is_the_one_that_the_daemon_was_last_started_on(tmp_path: Path) -> None:

@@ -83,12 +83,12 @@ def test_the_daemon_tells_its_whole_life(tmp_path: Path) -> None:
 
 def test_the_status_line_follows_webhooks_that_are_made_while_it_runs(tmp_path: Path) -> None:
     write_program(tmp_path)
-    with manager(str(tmp_path / "notify")) as listener:
-        with running(tmp_path, "program", NOTIFY_SOCKET=str(tmp_path / "notify")) as daemon:
-            assert "STATUS=1 webhooks on" in listener.recv(1024).decode()
-            for number in (2, 3, 4):
-                assert daemon.symbi("webhook", "create", f"number {number}", "--agent", "reviewer").returncode == 0
-                assert listener.recv(1024).decode().startswith(f"STATUS={number} webhooks on")
+    address = str(tmp_path / "notify")
+    with manager(address) as listener, running(tmp_path, "program", NOTIFY_SOCKET=address) as daemon:
+        assert "STATUS=1 webhooks on" in listener.recv(1024).decode()
+        for number in (2, 3, 4):
+            assert daemon.symbi("webhook", "create", f"number {number}", "--agent", "reviewer").returncode == 0
+            assert listener.recv(1024).decode().startswith(f"STATUS={number} webhooks on")
 
 
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
