@@ -44,20 +44,22 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     found = find_root(root)
     count, problems, cursor = 0, list[dict[str, str]](), None
     on_terminal = output == "-" and sys.stdout.isatty()
-    # The file is begun when the first page is there: who mistypes a name leaves none behind.
-    with Reach(found) as reach, nullcontext(unwatched) if on_terminal else shown_progress("exporting") as progress:
-        answer = reach.ask("memory_export", asked, progress=unwatched)
-        with _written(output) as file:
-            while True:
-                for item in answer["items"]:
-                    file.write(_line(item, ascii_only=on_terminal))
-                count += len(answer["items"])
-                problems += answer["problems"]
-                progress("", count, answer["total"] or 0)
-                cursor = answer["next_cursor"]
-                if cursor is None:
-                    break
-                answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
+    with (
+        nullcontext(unwatched) if on_terminal else shown_progress("exporting") as progress,
+        # Before the root is reached: as the superuser, whose file it is, works on a service's with other rights.
+        _written(output) as file,
+        Reach(found) as reach,
+    ):
+        while True:
+            answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
+            for item in answer["items"]:
+                file.write(_line(item, ascii_only=on_terminal))
+            count += len(answer["items"])
+            problems += answer["problems"]
+            progress("", count, answer["total"] or 0)
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                break
     click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(told, problems)):
         click.secho(one_line(f"left out: {line}"), fg="red", err=True)

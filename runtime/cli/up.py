@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runtime.cli.output import WEBHOOKS, print_table, root_option
-from runtime.errors import UsageError
+from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
     """
+    import structlog
     import uvloop
 
     from runtime.daemon import log, server
@@ -67,23 +68,29 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     settings = Settings.read(flags)
     given = paths or (Path(),)
     here = Path.cwd()
-    new = is_new(here, os.environ, root)
-    if new:
-        _refuse_nothing(given)
-        _refuse_useless(settings, named(os.environ, root) or here)
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
     log.configure(settings.log_format, settings.log_level)
-    stopped_well = uvloop.run(
-        server.serve(
-            lambda: make(here, os.environ, root, adopt=True),
-            settings,
-            given,
-            is_new=new,
-            announce=_announce,
-            refuse=partial(_refuse, settings),
+    try:
+        new = is_new(here, os.environ, root)
+        if new:
+            _refuse_nothing(given)
+            _refuse_useless(settings, named(os.environ, root) or here)
+        stopped_well = uvloop.run(
+            server.serve(
+                lambda: make(here, os.environ, root, adopt=True),
+                settings,
+                given,
+                is_new=new,
+                announce=_announce,
+                refuse=partial(_refuse, settings),
+            )
         )
-    )
+    except SymbiontError as error:
+        if settings.log_format != "json":
+            raise
+        structlog.get_logger("symbiont.daemon").error("the daemon cannot start", reason=str(error), help=error.hint)
+        sys.exit(error.exit_code)
     if not stopped_well:
         sys.exit(1)
 

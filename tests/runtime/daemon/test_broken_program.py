@@ -9,6 +9,7 @@ import pty
 import select
 import signal
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -232,3 +233,26 @@ def test_journald_is_told_how_severe_a_line_is_and_gets_nothing_but_json(tmp_pat
     assert "warning" in {entry["level"] for entry in entries}
     (listening,) = [entry for entry in entries if entry["event"] == "listening"]
     assert {each["path"] for each in listening["webhooks"]} == {"/hooks/github", "/hooks/second"}
+
+
+def test_why_a_daemon_does_not_start_is_json_too_and_severe(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    log = tmp_path / "log"
+    log.touch()
+    stream = f"{log.stat().st_dev}:{log.stat().st_ino}"
+    with socket.create_server(("127.0.0.1", 0)) as taken, log.open("wb") as output:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [BIN / "symbi", "up", "program", "--listen", address, "--log-format", "json"],
+            cwd=tmp_path,
+            env=environment(JOURNAL_STREAM=stream),
+            stdout=output,
+            stderr=output,
+            check=False,
+        )
+    assert done.returncode == 2
+    (line,) = log.read_text().splitlines()
+    entry = json.loads(line.removeprefix("<3>"))
+    assert line.startswith("<3>")
+    assert entry["reason"] == f"--listen {address}: the port is in use"
+    assert "SYMBIONT_LISTEN" in entry["help"]

@@ -171,6 +171,13 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     pushed = machine.symbi("push", str(UNIT.parents[1] / "LICENSE"), **machine.with_key)
     assert pushed.returncode == 0, pushed.stderr
     assert machine.owners() == {NOBODY}
+
+    # What a command writes elsewhere is root's, also where nobody else may write.
+    kept = machine.folder / "kept"
+    kept.mkdir(0o700)
+    exported = machine.symbi("memory", "export", "--output", str(kept / "items"), **machine.with_key)
+    assert exported.returncode == 0, exported.stderr
+    assert (kept / "items").stat().st_uid == 0
     with machine.service():
         listed = machine.symbi("memory", "list", "--agent", "code-review-agent", "--json")
         texts = {item["text"] for item in json.loads(listed.stdout)["items"]}
