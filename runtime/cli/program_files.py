@@ -97,11 +97,13 @@ class ProgramFiles:
 
     def _refuse_nothing(self, path: Path, data: bytes, after: Compilation) -> None:
         """Raise SymbiontError for a change that a daemon would take for a mistake, and so not take up."""
+        from dslc.diagnostic import is_error
         from dslc.program import HOMES
 
         if self.root is None:
             return
-        if after.program is not None and not any(getattr(after.program, home) for home in HOMES):
+        right = not any(map(is_error, after.diagnostics))
+        if right and not any(getattr(after.program, home) for home in HOMES):
             raise SymbiontError(
                 "nothing was written: the program would declare nothing, and no daemon takes such a program",
                 hint="stop the daemon instead, or declare something else first",
