@@ -10,6 +10,7 @@ from typing import Any
 
 import re2
 
+from runtime.memory.redaction.disguise import undisguised
 from runtime.memory.redaction.forms import FORMS
 from runtime.memory.redaction.pattern import DONE, Found, Pattern
 from runtime.memory.redaction.settings import SETTINGS
@@ -37,9 +38,17 @@ _ANY_OF_THEM = _compile(b"|".join(rb"(?:" + pattern.regex + rb")" for pattern in
 def redact(text: str) -> str:
     """`text` with every secret that `PATTERNS` knows replaced by `[REDACTED:type]`.
 
-    Deterministic, and redacting twice changes nothing more: it ends only when another pass finds nothing. It does end,
-    for every pass that changes something leaves fewer characters outside markers.
+    Deterministic, and redacting twice changes nothing more. A text that holds a disguised secret is kept undisguised.
     """
+    clean = _redacted(text)
+    plain = undisguised(clean)
+    found = clean if plain == clean else _redacted(plain)
+    return clean if found == plain else found
+
+
+def _redacted(text: str) -> str:
+    """`text` without the secrets that stand in it as they are. It ends only when another pass finds nothing. It does
+    end, for every pass that changes something leaves fewer characters outside markers."""
     given = data = text.encode("utf-8", "surrogatepass")
     while _ANY_OF_THEM.search(data) is not None:
         before = data

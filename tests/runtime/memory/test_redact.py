@@ -133,6 +133,31 @@ def test_a_secret_is_replaced_and_nothing_round_it_is(text: str, clean: str) -> 
     assert redact(text) == clean
 
 
+DISGUISED = [
+    ("ｐａｓｓｗｏｒｄ: hunter2x", "password: [REDACTED:password]"),
+    ("パスワード password：hunter2x です", "パスワード password:[REDACTED:password] です"),
+    ("DB_PASSWORD＝hunter2x", "DB_PASSWORD=[REDACTED:password]"),
+    ("\u0440\u0430ssword: hunter2x", "password: [REDACTED:password]"),
+    ("пароль p\u0430ssw\u043erd=hunter2x", "пароль password=[REDACTED:password]"),
+    (f"{_GITHUB[:9]}\u200b{_GITHUB[9:]}", "[REDACTED:github_token]"),
+    ("pass\u200bword\u2060: hunter2x", "password: [REDACTED:password]"),
+    ("👨\u200d👩\u200d👧 api\ufeff_key=abcdef12", "👨\u200d👩\u200d👧 api_key=[REDACTED:key]"),
+]
+
+
+@pytest.mark.parametrize(("text", "clean"), DISGUISED)
+def test_a_secret_that_only_looks_different_is_replaced_too(text: str, clean: str) -> None:
+    assert redact(text) == clean
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize(
+    "text", ["ＡＢＣ：１２３", "Wi-Fi и Xром, сор", "a\u200bb", "👨\u200d👩\u200d👧", "\ufeffx", "ﬁ é ß"]
+)
+def test_a_text_without_a_secret_stays_to_the_letter(text: str) -> None:
+    assert redact(text) == text
+
+
 @pytest.mark.parametrize("text", LOOK_ALIKES)
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) == text
@@ -209,6 +234,10 @@ def test_redaction_is_the_same_in_every_process() -> None:
 
 _PIECES = [
     *(text for text, _ in SECRETS),
+    *(text for text, _ in DISGUISED),
+    "\u200b",
+    "\u0430",
+    "＝",
     *LOOK_ALIKES,
     *TEXTS,
     *STAY,
@@ -240,6 +269,7 @@ _SLOW = [
     "-----BEGIN PRIVATE KEY-----\nA: b\n", "_KEY=", "authorization:", "hooks.slack.com/services/", "ghp_", "[REDACTED:",
     "curl -u ", "?sv=&sig=", "PuTTY-User-Key-File-2:\nPrivate-Lines: 1\n", "aToken", "x: str = ", "glpat-a_", "v1.0-",
     "<secret>", "--token ", "1/", "token=KEY_", "password=a.b", "password=(", "{",
+    "a\u0430", "a\u200b", "x\u200b\u200b", "＝",
 ]  # fmt: skip
 _OFTEN = ['token="', "password='\\", "password: a ", "password: {", "https://a:b@", "curl -u a:b ", "token=a;"]
 
