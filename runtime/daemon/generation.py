@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,12 +49,14 @@ class Generation:
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
 
-    async def collection(self, opening: Opening) -> OpenMemory:
-        """The collection that is there without a block, opened unless it is. Raises UsageError where a block of its
-        name declares something else; whatever opening a memory raises."""
+    async def collection(self, opening: Opening, activate: Callable[[OpenMemory], Awaitable[None]]) -> OpenMemory:
+        """The collection that is there without a block, opened and activated unless it is one of `memories`. Raises
+        UsageError where a block of its name declares something else; whatever opening a memory raises."""
         found = self.memories.get(COLLECTION.name)
         if found is None:
             found = await opening.memory(COLLECTION, self.resolution, self._held)
+            # A caller that is cancelled in between leaves nothing that others would take for a memory in use.
+            await activate(found)
             self.memories = MappingProxyType({**self.memories, found.name: found})
         elif found.block.store.name != COLLECTION.store.name:
             raise UsageError(

@@ -150,11 +150,7 @@ class House:
         `memories`. Raises SymbiontError."""
         async with self._loading:
             assert self.generation is not None
-            known = self.generation.memories
-            found = await self.generation.collection(self._opening())
-            if self.generation.memories is not known:
-                await self._activate_one(found)
-            return found
+            return await self.generation.collection(self._opening(), self._activate_one)
 
     @property
     def state(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from runtime.daemon.house import House
 from runtime.daemon.root import Root, make
 from runtime.daemon.settings import Settings
 from runtime.errors import UsageError
+from runtime.memory.indexer import Start
+from runtime.memory.opened import OpenMemory
 from tests.runtime.memory.texts import fact
 
 RECORDER = 'agent reviewer {}\nwebhook w {\n    path "/w"\n    secret "s"\n    agent reviewer\n}\n'
@@ -41,6 +44,32 @@ async def test_a_program_without_a_collection_has_none_until_it_is_asked_for(hou
     assert set(house.memories) == {"default", "collection"}
     assert house.memory_of("reviewer") == "default"
     assert await house.collection_memory() is memory
+
+
+async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, activate = asyncio.Event(), OpenMemory.activate
+
+    async def held_up(memory: OpenMemory, start: Start | None = None) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(OpenMemory, "activate", held_up)
+    asking = asyncio.create_task(house.collection_memory())
+    await begun.wait()
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert set(house.memories) == {"default"}
+    activated: list[str] = []
+
+    async def noted(memory: OpenMemory, start: Start | None = None) -> None:
+        await activate(memory, start)
+        activated.append(memory.name)
+
+    monkeypatch.setattr(OpenMemory, "activate", noted)
+    assert (await house.collection_memory()).name == "collection"
+    assert activated == ["collection"]
 
 
 async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(house: House, tmp_path: Path) -> None:
