@@ -31,8 +31,13 @@ def replacing(file: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_folder(file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when the names in it are on disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

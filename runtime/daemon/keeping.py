@@ -19,7 +19,7 @@ from runtime.daemon.admin import admin
 from runtime.daemon.house import House
 from runtime.daemon.listeners import admin_socket_path, listen_unix, remove_stale_socket
 from runtime.daemon.removal import Removal
-from runtime.daemon.root import DAEMON_FILE, PROGRAM_FILE, Root, own
+from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
 from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.watch import changes
@@ -30,7 +30,6 @@ from runtime.secrets import BACKENDS
 
 log = structlog.get_logger("symbiont.daemon")
 
-COMPACTED_FILE: Final = "compacted.json"
 DRAIN_SECONDS: Final = 2
 """How long an end waits for what others have asked."""
 GUARD_SECONDS: Final = 1

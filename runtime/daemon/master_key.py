@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.crypto import KEY_BYTES, MasterKey
+from runtime.daemon.atomic import sync_folder
 from runtime.daemon.owner import as_invoker
 from runtime.daemon.root import DATABASE_FILE, PROGRAM_FILE, Root
 from runtime.errors import UsageError
@@ -113,8 +114,4 @@ def _create(file: Path) -> None:
         return
     finally:
         temporary.unlink()
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(file.parent)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.daemon import registry
-from runtime.daemon.atomic import write_atomically
+from runtime.daemon.atomic import sync_folder, write_atomically
 from runtime.daemon.owner import as_owner, placed_by_superuser
 from runtime.errors import UsageError
 
@@ -28,6 +28,8 @@ DAEMON_FILE = "daemon.json"
 """Who owns the root: `pid`, the admin `socket`, and `command` where it is not `symbi up`."""
 PROGRAM_FILE = "program.json"
 """What a daemon was last started on: `paths`, `database`, and what `master_key` refers to."""
+COMPACTED_FILE = "compacted.json"
+"""When each memory was compacted last, in Unix seconds, by what its store physically is."""
 INDEXES = "index"
 """The folder of the state folder that holds what memories are searched by: derived, and made again when it is gone."""
 LOCK = "lock"
@@ -226,6 +228,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
         except BaseException:
             shutil.rmtree(state, ignore_errors=True)
             raise
+        sync_folder(folder)
     return root
 
 

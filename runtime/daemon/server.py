@@ -35,7 +35,7 @@ from runtime.daemon.listeners import (
 from runtime.daemon.open_files import room_for
 from runtime.daemon.reload import Compiled, compile_paths
 from runtime.daemon.removal import Removal
-from runtime.daemon.root import DAEMON_FILE, Root, own
+from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, Root, own
 from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
@@ -65,8 +65,6 @@ log = structlog.get_logger("symbiont.daemon")
 
 Announce = Callable[[House, Mapping[str, str]], None]
 
-COMPACTED_FILE = "compacted.json"
-"""When each memory was compacted last, in Unix seconds, by what its store physically is."""
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
