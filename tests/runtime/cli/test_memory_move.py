@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,7 @@ def test_a_move_that_is_killed_is_finished_by_the_same_command(tmp_path: Path) -
     good(symbi("memory", "import", "-", "--memory", "notes", root=tmp_path, input=lines))
 
     def copied() -> int:
-        with sqlite3.connect(f"file:{tmp_path}/.symbi/symbiont.db?mode=ro", uri=True) as database:
+        with closing(sqlite3.connect(f"file:{tmp_path}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
             return int(database.execute("SELECT count(*) FROM items WHERE memory = 'archive'").fetchone()[0])
 
     process = forked.start(["memory", "move", "notes", "archive"], cwd=tmp_path, env=environment())

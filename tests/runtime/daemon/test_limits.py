@@ -6,6 +6,7 @@ import re
 import socket
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from runtime.clock import SYSTEM
@@ -101,7 +102,7 @@ def test_bodies_beyond_the_size_to_keep_are_dropped_and_their_deliveries_stay(tm
     write_program(tmp_path)
 
     def count(table: str) -> int:
-        with sqlite3.connect(tmp_path / ".symbi/symbiont.db") as connection:
+        with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db")) as connection:
             return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
     with running(tmp_path, "program", "--keep-mb", "1") as daemon:

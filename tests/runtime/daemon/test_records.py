@@ -128,7 +128,7 @@ def test_records_of_a_daemon_that_was_killed_reach_a_remote_that_was_away(tmp_pa
     ):
         until(lambda: all(record["remote_store_error"] is None for record in kept(tmp_path)), what="all sent")
         assert sorted(record["key"] for record in taken) == sorted(record["id"] for record in kept(tmp_path))
-        assert memory_check(daemon)["status"] == "GREEN"
+        until(lambda: memory_check(daemon)["status"] == "GREEN", what="the end of the sending")
         assert daemon.symbi("memory", "verify").returncode == 0
         assert KEY not in daemon.log.read_text()
     assert not list((tmp_path / "data/records/reviewer/outbox").glob("*.json"))

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -289,7 +290,7 @@ def test_what_a_rotation_leaves_in_the_database_is_sealed(tmp_path: Path) -> Non
         old = daemon.symbi("secret", "show", "hook").stdout.strip()
         daemon.symbi("webhook", "rotate", "github-events")
         new = daemon.symbi("secret", "show", "hook").stdout.strip()
-    with sqlite3.connect(tmp_path / ".symbi/symbiont.db") as connection:
+    with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db")) as connection:
         ((previous,),) = connection.execute("SELECT previous FROM secrets").fetchall()
     assert previous
     kept = b"".join(file.read_bytes() for file in (tmp_path / ".symbi").glob("symbiont.db*"))

@@ -75,11 +75,11 @@ async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -
 async def test_a_work_longer_than_the_clients_patience_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 2)
     monkeypatch.setattr(streamed, "BEAT_SECONDS", 0.1)
 
     async def work(_: Progress) -> dict[str, Any]:
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(3)
         return {"done": True}
 
     async with served(tmp_path, work) as path:

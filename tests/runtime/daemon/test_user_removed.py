@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -198,7 +198,7 @@ def test_a_removal_that_was_killed_goes_on_at_the_next_start(tmp_path: Path) -> 
         until(lambda: get(daemon, admin, "/v1/memory/export")["items"] == [], what="the end of the removal")
 
         def gone() -> bool:
-            with sqlite3.connect(tmp_path / ".symbi/symbiont.db") as state:
+            with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db")) as state:
                 left = state.execute("SELECT count(*) FROM deliveries WHERE user_id = ?", (user_id,)).fetchone()[0]
                 return bool(left == 0 and not state.execute("SELECT * FROM users").fetchall())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -247,33 +249,38 @@ def test_it_stops_when_asked_to_also_while_its_client_reads_nothing(tmp_path: Pa
     assert not (root / ".symbi" / "daemon.json").exists()
 
 
-def test_the_handshake_and_the_lists_are_answered_before_the_root_is_open(tmp_path: Path) -> None:
-    # A root that another process holds and never answers for: what needs no root is answered all the same.
-    root = tmp_path / "root"
+@contextmanager
+def held(root: Path) -> Iterator[None]:
+    """A new root that another process holds and never answers for."""
     root.mkdir()
     make(root, os.environ, root)
-    held = os.open(root / ".symbi" / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-    import fcntl
+    with (root / ".symbi" / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
-    fcntl.flock(held, fcntl.LOCK_EX)
-    try:
-        with lines(root) as started:
-            assert started.ask("initialize", HANDSHAKE)["result"]["serverInfo"]["name"] == "symbiont"
-            assert {tool["name"] for tool in started.ask("tools/list")["result"]["tools"]} == TOOLS.keys()
-            assert started.ask("resources/list")["result"]["resources"]
-            assert started.ask("resources/templates/list")["result"]["resourceTemplates"]
-            assert started.ask("tools/call", {"name": "no-such-tool"})["error"]["code"] == -32602
-            assert started.ask("ping")["result"] == {}
-            assert started.end() == 0
-    finally:
-        os.close(held)
+
+def test_the_handshake_and_the_lists_are_answered_before_the_root_is_open(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with held(root), lines(root) as started:
+        assert started.ask("initialize", HANDSHAKE)["result"]["serverInfo"]["name"] == "symbiont"
+        assert {tool["name"] for tool in started.ask("tools/list")["result"]["tools"]} == TOOLS.keys()
+        assert started.ask("resources/list")["result"]["resources"]
+        assert started.ask("resources/templates/list")["result"]["resourceTemplates"]
+        assert started.ask("tools/call", {"name": "no-such-tool"})["error"]["code"] == -32602
+        assert started.ask("ping")["result"] == {}
+        assert started.end() == 0
 
 
 def test_the_tools_are_listed_while_a_call_waits_for_the_root(tmp_path: Path) -> None:
-    with lines(tmp_path / "root") as started:
-        started.begin()
-        call = {"name": "get-collections", "arguments": {}}
-        started.send({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": call})
-        started.send({"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": {}})
-        assert [started.read()["id"], started.read()["id"]] == ["list", "call"]
-        assert started.end() == 0
+    root = tmp_path / "root"
+    with ExitStack() as holding:
+        holding.enter_context(held(root))
+        with lines(root) as started:
+            started.begin()
+            call = {"name": "get-collections", "arguments": {}}
+            started.send({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": call})
+            started.send({"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": {}})
+            assert started.read()["id"] == "list"
+            holding.close()
+            assert started.read()["id"] == "call"
+            assert started.end() == 0
