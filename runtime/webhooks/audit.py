@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -67,6 +68,7 @@ class Audit:
         self._since_balance = kept_in_all
         self._failing = False
         self._not_audited = 0
+        self._writing = asyncio.Lock()
 
     def put(self, attempt: Attempt) -> None:
         """Note `attempt`; it is written a moment later. Never waits and never fails."""
@@ -83,10 +85,17 @@ class Audit:
         await self.flush()
 
     async def flush(self) -> None:
-        """Write what was noted so far. What a failing database does not take is dropped: this is no inbox."""
-        new, more = self._noted.take()
-        if not new and not more:
-            return
+        """Write what was noted so far, with what another call is writing. What a failing database does not take is
+        dropped: this is no inbox. A cancelled caller does not stop it."""
+        await asyncio.shield(asyncio.create_task(self._flush(), name="audit"))
+
+    async def _flush(self) -> None:
+        async with self._writing:
+            new, more = self._noted.take()
+            if new or more:
+                await self._store(new, more)
+
+    async def _store(self, new: Mapping[str, Row], more: Mapping[str, tuple[int, int]]) -> None:
         try:
             surplus = self._surplus(new.values())
             self._since_balance += len(new)

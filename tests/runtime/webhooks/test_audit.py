@@ -207,6 +207,29 @@ async def test_it_writes_by_itself(audit: Audit, database: Database, clock: Manu
     await asyncio.wait({task})
 
 
+async def test_what_is_being_written_is_waited_for(audit: Audit, database: Database) -> None:
+    audit.put(attempt())
+    async with database.write():
+        first = asyncio.create_task(audit.flush())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(audit.flush())
+        await asyncio.wait({second}, timeout=0.05)
+    await second
+    assert len(await rows(database, attempts)) == 1
+    await first
+
+
+async def test_a_stop_in_the_middle_of_a_write_loses_nothing(audit: Audit, database: Database) -> None:
+    audit.put(attempt())
+    writing = asyncio.create_task(audit.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    writing.cancel()
+    await asyncio.wait({writing})
+    await audit.close()
+    assert len(await rows(database, attempts)) == 1
+
+
 async def test_a_failing_database_does_not_end_it(
     audit: Audit, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
