@@ -20,6 +20,7 @@ from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.settings import Settings
 from runtime.database import Database
 from runtime.errors import UsageError
+from runtime.memory.opened import OpenMemory
 from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch
@@ -260,7 +261,7 @@ async def test_the_built_in_collection_goes_by_them_too(opening: Opening) -> Non
     environ = {"EMBEDDING_PROVIDER": "openai", "SUMMARIZATION_PROVIDER": "openai", "OPENAI_API_KEY": KEY}
     running = await built(opening, environ, "")
     given = Opening(opening.root, opening.index_folder, opening.context, opening.pools, Environment.read(environ))
-    found = await running.collection(given)
+    found = await running.collection(given, OpenMemory.activate)
 
     assert found.name == COLLECTION.name
     assert found.embedding == "openai"
