@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -113,6 +113,37 @@ class ProgramFiles:
                 f"nothing was written: {shown(path)} would be empty, and the daemon was started on that file",
                 hint="start it without the file instead, or declare something else there first",
             )
+
+    def webhooks(self) -> list[dict[str, Any]]:
+        """Every webhook that the files declare, as the operation `webhooks.list` says it of one that is not mounted.
+
+        Raises SymbiontError, after a report of the errors, when there are any.
+        """
+        from dslc.diagnostic import is_error
+        from runtime.database.schema import OWNER
+        from runtime.secrets import origin_of
+        from runtime.webhooks.route import secret_from
+
+        program, diagnostics = self._compilation.program, self._compilation.diagnostics
+        if any(map(is_error, diagnostics)):
+            _report(self._compilation._replace(diagnostics=tuple(filter(is_error, diagnostics))))
+            raise SymbiontError("the program has errors, so its webhooks are not listed")
+        return [
+            {
+                "name": name,
+                "title": None,
+                "user": OWNER,
+                "path": webhook.path,
+                "provider": webhook.provider.name,
+                "agent": webhook.wakes,
+                "declared": program.origins[("webhook", name)],
+                "mounted": False,
+                "problem": None,
+                "secret": secret_from(map(origin_of, webhook.secret), verified=not webhook.insecure_allow_unverified),
+                "url": None,
+            }
+            for name, webhook in sorted(program.webhooks.items())
+        ]
 
     def has_daemon(self) -> bool:
         """Whether a daemon runs this program now."""

@@ -7,12 +7,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import WEBHOOKS, json_option, print_json, print_table, root_option
 from runtime.cli.post import post
+from runtime.cli.program_files import program_files
 from runtime.cli.webhook_deliveries import deliveries, replay, show
 from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
@@ -21,6 +23,7 @@ from runtime.cli.webhook_made import create, delete, update
 from runtime.cli.webhook_providers import providers
 from runtime.cli.webhook_rotate import rotate
 from runtime.cli.webhook_trigger import trigger
+from runtime.daemon.root import locate, named
 from runtime.errors import UsageError
 
 
@@ -37,8 +40,11 @@ for _command in (add, remove, create, update, delete, rotate, trigger, logs, del
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """Every webhook, of the program and made at run time: where its secret is from, and whether it is mounted."""
-    answer = call(find_root(root), "webhooks.list")
+    """Every webhook, of the program and made at run time: where its secret is from, and whether it is mounted.
+
+    Without a root, those that the files of the current folder declare.
+    """
+    answer = _listed(root)
     if as_json:
         print_json(answer)
         return
@@ -54,6 +60,14 @@ def list_(root: Path | None, as_json: bool) -> None:
         for row in answer["webhooks"]
     ]
     print_table(WEBHOOKS, rows, empty="There are no webhooks.")
+
+
+def _listed(explicit_root: Path | None) -> dict[str, Any]:
+    if locate(Path.cwd(), os.environ, explicit_root) is None and named(os.environ, explicit_root) is None:
+        with program_files(None, None) as files:
+            if files.sources:
+                return {"webhooks": files.webhooks()}
+    return call(find_root(explicit_root), "webhooks.list")
 
 
 @webhook.command(short_help="Sign a body of your own, post it, and show the answer.")

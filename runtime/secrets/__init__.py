@@ -21,6 +21,14 @@ SCHEME = "secret://"
 BACKENDS = by_name("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, KEYRING, VAULT))
 
 
+def origin_of(text: str) -> str:
+    """Where the secret that `text` refers to is from, or that it is a literal; safe to show."""
+    if not text.startswith(SCHEME):
+        return "written in the program"
+    name, _, path = text.removeprefix(SCHEME).partition("/")
+    return f"{name} {path}"
+
+
 async def resolve(text: str, context: Context) -> Secret:
     """The secret that `text` refers to, or `text` itself when it is a literal.
 
@@ -28,14 +36,14 @@ async def resolve(text: str, context: Context) -> Secret:
     that is empty or blank. A reference is never taken for its own value.
     """
     if not text.startswith(SCHEME):
-        return _present(text.encode(), "written in the program")
+        return _present(text.encode(), origin_of(text))
     name, _, path = text.removeprefix(SCHEME).partition("/")
     backend = BACKENDS.get(name)
     if backend is None:
         raise Unresolved(f"there is no secret backend {name!r}; there are {', '.join(BACKENDS)}")
     if not path:
         raise Unresolved(f"{text} names nothing in {name}")
-    origin = f"{name} {path}"
+    origin = origin_of(text)
     found = await backend.read(path, context)
     if not isinstance(found, Rotated):
         return _present(found, origin)

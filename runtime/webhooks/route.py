@@ -94,10 +94,13 @@ class Mount:
     @property
     def secret_from(self) -> str:
         """Where its secrets are from, or why it has none."""
-        if self.secret_origins:
-            return ", ".join(self.secret_origins)
-        keyless = self.route is not None and self.route.verified
-        return "none: the sender's keys are fetched" if keyless else "none: unverified requests are accepted"
+        return secret_from(self.secret_origins, verified=self.route is not None and self.route.verified)
+
+
+def secret_from(origins: Iterable[str], *, verified: bool) -> str:
+    """Where a webhook's secrets are from, or why it has none: `verified` says whether its requests are."""
+    none = "none: the sender's keys are fetched" if verified else "none: unverified requests are accepted"
+    return ", ".join(origins) or none
 
 
 def mount(

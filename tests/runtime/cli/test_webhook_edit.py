@@ -39,6 +39,29 @@ def test_a_webhook_is_added_to_the_only_file_in_canonical_form(tmp_path: Path, r
     )
 
 
+def test_without_a_root_the_webhooks_that_the_folder_declares_are_listed(tmp_path: Path, run: Run) -> None:
+    nothing = run("list")
+    assert (nothing.returncode, "no root here" in nothing.stderr) == (2, True)
+    file = tmp_path / "hooks.symbiont"
+    literal = 'webhook own { path "/own" provider custom secret "s3cret-of-mine" }\n'
+    file.write_text(f'{GITHUB}{literal}webhook open {{ path "/open" insecure_allow_unverified true }}\n')
+    done = run("list")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split("  ") for line in done.stdout.splitlines()[2:]]
+    rows = [[each.strip() for each in line if each.strip()] for line in lines]
+    assert rows == [
+        ["github-events", "/hooks/github", "github", "reviewer", "no daemon", "env GITHUB_SECRET"],
+        ["open", "/open", "custom", "-", "no daemon", "none: unverified requests are accepted"],
+        ["own", "/own", "custom", "-", "no daemon", "written in the program"],
+    ]
+    (first, *_) = json.loads(run("list", "--json").stdout)["webhooks"]
+    assert (first["declared"], first["mounted"], first["url"]) == ("hooks.symbiont:1", False, None)
+    assert not (tmp_path / ".symbi").exists()
+    file.write_text(GITHUB.replace("secret  ", "sceret  "))
+    wrong = run("list")
+    assert (wrong.returncode, "N202" in wrong.stderr) == (1, True)
+
+
 def test_a_removed_webhook_leaves_the_file_as_it_was(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "hooks.symbiont"
     text = GITHUB.replace("\n", "\r\n").removesuffix("\r\n")
