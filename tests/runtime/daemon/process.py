@@ -35,6 +35,14 @@ agent reviewer {
     instruction "Remember."
 }
 """
+SECOND = """\
+webhook second {
+    path     "/hooks/second"
+    provider github
+    secret   "secret://env/GITHUB_SECRET"
+    agent    reviewer
+}
+"""
 
 
 def environment(**extra: str) -> dict[str, str]:

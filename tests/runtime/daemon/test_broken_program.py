@@ -20,16 +20,8 @@ from runtime.daemon import last_program
 from runtime.daemon.house import House
 from runtime.daemon.root import Root
 from runtime.daemon.settings import Settings
-from tests.runtime.daemon.process import BIN, GITHUB, Daemon, environment, running, symbi, until, write_program
+from tests.runtime.daemon.process import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
 
-SECOND = """\
-webhook second {
-    path     "/hooks/second"
-    provider github
-    secret   "secret://env/GITHUB_SECRET"
-    agent    reviewer
-}
-"""
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 
 

@@ -13,16 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.daemon.process import GITHUB, Daemon, running, until, write_program
-
-SECOND = """\
-webhook second {
-    path     "/hooks/second"
-    provider github
-    secret   "secret://env/GITHUB_SECRET"
-    agent    reviewer
-}
-"""
+from tests.runtime.daemon.process import GITHUB, SECOND, Daemon, running, until, write_program
 
 
 def mounted(daemon: Daemon, path: str = "/hooks/second") -> bool:
