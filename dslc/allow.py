@@ -27,20 +27,30 @@ class _Allow(NamedTuple):
 
 
 def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """What remains of the diagnostics of a file, and a P505 for every code that silences nothing."""
+    """What remains of the diagnostics of a file, and a P505 for every code that silences nothing.
+
+    In a file with an error that is not said of a code that could silence something: the error may hide what it is for.
+    """
     source = file.source
     given = list(_allows(file))
     if not given:
         return list(found)
     wanted = {(allow.code, allow.line) for allow in given}
-    kept, silenced = [], set()
+    kept, silenced, wrong = [], set(), False
     for diagnostic in found:
+        wrong = wrong or diagnostic.severity is Severity.ERROR
         key = (diagnostic.code, source.position(diagnostic.span.start).line)
         if key in wanted and diagnostic.severity is not Severity.ERROR:
             silenced.add(key)
         else:
             kept.append(diagnostic)
-    return kept + [_idle(source.name, allow) for allow in given if (allow.code, allow.line) not in silenced]
+    idle = [allow for allow in given if (allow.code, allow.line) not in silenced]
+    return kept + [_idle(source.name, allow) for allow in idle if not wrong or not _silences(allow.code)]
+
+
+def _silences(code: str) -> bool:
+    """Whether a comment can silence that code."""
+    return code in CODES and CODES[code][0] is not Severity.ERROR
 
 
 def _idle(file: str, allow: _Allow) -> Diagnostic:

@@ -195,7 +195,7 @@ def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
         return {"enum": list(setting.choices or ())}
     if setting.type == "name":
         rows = vocabulary.rows(setting.family or "")
-        return {"enum": list(rows)} if rows and not setting.open else {"$ref": "#/$defs/name"}
+        return {"enum": list(rows)} if rows else {"$ref": "#/$defs/name"}
     if setting.type == "tool":
         pattern = {"type": "string", "pattern": rf"^(?=.*\*){TOOL}$"}
         return {"anyOf": [{"enum": list(vocabulary.rows(setting.family or ""))}, pattern]}
@@ -216,17 +216,14 @@ def _bounds(setting: Setting) -> Schema:
 
 
 def _variant(setting: Setting, vocabulary: Vocabulary) -> Schema:
-    """One of the rows, each with its own options; any name where the family is open, which then has none."""
+    """One of the rows, each with its own options."""
     rows = vocabulary.rows(setting.family or "")
     branches = [
         _choice({"const": name}, _written(row.options, vocabulary)) | ({"description": row.doc} if row.doc else {})
         for name, row in rows.items()
     ]
     nothing = _written((), vocabulary)
-    if setting.open:
-        others = {"$ref": "#/$defs/name", "not": {"enum": list(rows)}} if rows else {"$ref": "#/$defs/name"}
-        branches.append(_choice(others, nothing))
-    elif setting.default is not None and setting.default not in rows:
+    if setting.default is not None and setting.default not in rows:
         branches.append(_choice({"const": setting.default}, nothing))
     return {"oneOf": branches} if branches else {"not": {}}
 

@@ -47,7 +47,6 @@ class Setting(NamedTuple):
     single: bool = False
     block: str | None = None
     family: str | None = None
-    open: bool = False
     needs: tuple[str, ...] = ()
     needs_one: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()

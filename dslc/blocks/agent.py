@@ -48,7 +48,7 @@ class Agent(Block):
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
         default=None, description="The memory it uses; the only or default one when absent.", examples=["agent-memory"]
     )
-    model: Annotated[Choice | None, As("variant", family="model", open=True)] = Field(
+    model: Annotated[Choice | None, As("variant", family="model")] = Field(
         default=None,
         description="The language model, with its own options. Without effect until something runs a model: every "
         "agent is a recorder.",

@@ -86,7 +86,7 @@ def _one(annotation: Any, metadata: tuple[Any, ...]) -> dict[str, Any]:
     found: dict[str, Any]
     if ways:
         way = ways[-1]  # the outermost: `Annotated[Name, As("reference", …)]`
-        found = {"type": way.written, "block": way.block, "family": way.family, "open": way.open}
+        found = {"type": way.written, "block": way.block, "family": way.family}
         found |= {"choices": way.choices} if way.choices else {}
     elif get_origin(annotation) is Literal:
         found = {"type": "word", "choices": get_args(annotation)}

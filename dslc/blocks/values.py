@@ -35,13 +35,12 @@ class As:
     """How a field is written in a program.
 
     `block`: the kind of block a reference names. `family`: the catalogue's family a variant's or name's rows come from.
-    `open`: a name the family does not list is taken as it is. `choices`: the parts of a template.
+    `choices`: the parts of a template.
     """
 
     written: Written
     block: str | None = None
     family: str | None = None
-    open: bool = False
     choices: tuple[str, ...] | None = None
 
 

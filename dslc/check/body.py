@@ -196,12 +196,8 @@ def _group(context: Context, setting: Setting, entry: Entry) -> Any | Missing:
 
 
 def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Chosen | Missing:
-    row = context.vocabulary.rows(setting.family or "").get(name)
-    if row is None and entry.body is not None and entry.body.entries:
-        key = entry.body.entries[0].key
-        context.findings.add("N202", f"nothing is known of options for `{name}`", key, hint="remove the braces")
-        return MISSING
-    given = read_body(context, row.options if row else (), entry.body, Head(entry.key, f"{setting.name} {name}"))
+    row = context.vocabulary.rows(setting.family or "")[name]
+    given = read_body(context, row.options, entry.body, Head(entry.key, f"{setting.name} {name}"))
     return Chosen(name, given.values) if given.good else MISSING
 
 

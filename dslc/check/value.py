@@ -218,7 +218,7 @@ def _named(token: Token, text: str) -> str:
 def _name(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
     name = _named(token, text)
     rows = context.vocabulary.rows(setting.family) if setting.family else {}
-    if rows and not setting.open and name not in rows:
+    if rows and name not in rows:
         return _no_choice(context, setting, token, name, list(rows))
     return name
 
@@ -264,8 +264,6 @@ def _variant(context: Context, setting: Setting, token: Token, text: str) -> str
         raise Invalid("a name belongs here", hint=suggestion("", rows, what="choices"), fault="type")
     if text in rows:
         return text
-    if setting.open:
-        return valid_name(text)
     return _no_choice(context, setting, token, text, list(rows))
 
 

@@ -128,7 +128,7 @@ def _fills(setting: Setting) -> str:
 
 def _example(setting: Setting, vocabulary: Vocabulary) -> str:
     """Empty for a variant whose family has no rows to be one of."""
-    if setting.type == "variant" and not setting.open and not vocabulary.rows(setting.family or ""):
+    if setting.type == "variant" and not vocabulary.rows(setting.family or ""):
         return ""
     return code(example(setting, vocabulary))
 
@@ -164,8 +164,6 @@ def _rows(setting: Setting, vocabulary: Vocabulary) -> str:
         return ""
     rows = vocabulary.rows(setting.family)
     links = ", ".join(f"[{code(name)}]({family_page(setting.family)}#{anchor(name)})" for name in rows)
-    if setting.open:
-        return f"{links}, or any name" if links else "any name; none is built in yet"
     return links or ("any name; none is built in yet" if setting.type == "name" else "none is built in yet")
 
 

@@ -75,7 +75,7 @@ CATALOG = Catalog(
         ),
         "secret": tuple(Row(name=name) for name in ("credential", "env", "file", "generated", "vault")),
         "embedding": (Row(name="remote", options=settings_of(Remote)),),
-        "model": (Row(name="ollama"),),
+        "model": (Row(name="ollama"), Row(name="openai"), Row(name="none")),
         "tool": (Row(name="search"), Row(name="remember")),
     }
 )

@@ -242,7 +242,7 @@ _CASES: list[tuple[str, int]] = [
     ("agent a {\n    instruction \'\'\'\n        You review.\n        Be kind.\n        \'\'\'\n}\n", 1),
     ("agent a {\n    instruction 'Don't shout.'\n}\n", 1),
     ("agent a {\n    instruction `Be kind.`\n}\n", 1),
-    ("agent a { instruction “be kind and good” model «x» }\n", 2),
+    ("agent a { instruction “be kind and good” model «ollama» }\n", 2),
     (f"{_WEBHOOK}    filter {{ json_path '$.a' equals 'b' }}\n}}\n", 2),
     *((f"memory m {{ path {sign} \"x\" }}\n", 1) for sign in ("->", "=>", ":=", "==", ";", ",,")),
     *((f"memory m {{ path {sign} \"x\" }}\n", 1) for sign in ("-", "—", "is")),

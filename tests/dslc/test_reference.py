@@ -36,7 +36,7 @@ def problems(text: str, vocabulary: Vocabulary = INSTALLED) -> list[str]:
 
 
 def _can_be_given(setting: Setting, vocabulary: Vocabulary) -> bool:
-    return setting.type != "variant" or setting.open or bool(vocabulary.rows(setting.family or ""))
+    return setting.type != "variant" or bool(vocabulary.rows(setting.family or ""))
 
 
 def _lines(settings: tuple[Setting, ...], vocabulary: Vocabulary) -> Iterator[tuple[str, list[Line]]]:

@@ -59,7 +59,7 @@ webhook w {
     keep_body false
 }
 webhook unverified { path "/open" provider github insecure_allow_unverified true }
-agent a { memory m model any-model instruction "Do." tools [search] context { max_tokens 8000 } enabled false }
+agent a { memory m model ollama instruction "Do." tools [search] context { max_tokens 8000 } enabled false }
 """
 
 
@@ -196,7 +196,8 @@ _WRONG: list[tuple[str, Any]] = [
     ("agents.a.max_steps", 0),
     ("agents.a.max_steps", True),
     ("agents.a.tools", ["hammer"]),
-    ("agents.a.model", {"name": "any-model", "options": {"a": 1}}),
+    ("agents.a.model", {"name": "any-model", "options": {}}),
+    ("agents.a.model", {"name": "ollama", "options": {"a": 1}}),
 ]
 
 
