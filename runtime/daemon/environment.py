@@ -13,6 +13,7 @@ from dslc.blocks import Choice, Memory
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.url import valid_url
 from runtime.errors import UsageError
+from runtime.outbound.bearer import OPENAI, is_openai
 
 NONE: Final = "none"
 """The name of the embedding that makes no vectors, and of the model that writes nothing."""
@@ -70,7 +71,10 @@ VARIABLES: Final = {
         Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes them."),
         Variable("SUMMARIZATION_MAX_WORDS", "`250`", "Words of a summary at most.", most=5000),
         Variable(
-            _OPENAI_KEY, "", "The key that is sent to OpenAI, and to nobody else, where a provider above is `openai`."
+            _OPENAI_KEY,
+            "",
+            "The key that is sent to OpenAI, and to nobody else, where a variable above or a program names `openai` "
+            "and no other key.",
         ),
     )
 }
@@ -88,7 +92,6 @@ class Environment:
     summarizer_model: str | None = None
     max_words: int | None = None
     ollama: str | None = None
-    has_openai_key: bool = False
     without_effect: tuple[str, ...] = field(default=())
     """What is set and changes nothing, one line each."""
 
@@ -110,7 +113,6 @@ class Environment:
             summarizer_model=given.get("SUMMARIZATION_MODEL"),
             max_words=_number(given, "SUMMARIZATION_MAX_WORDS"),
             ollama=next(filter(None, urls), None),
-            has_openai_key=_OPENAI_KEY in given,
             without_effect=(
                 *_without_effect(given, embedding, summarizer),
                 *(
@@ -123,7 +125,7 @@ class Environment:
 
     def filled(self, block: Memory) -> Memory:
         """The block with what it leaves open. What it says wins, option by option where its provider is the one that is
-        set; of another provider only Ollama's address is filled in."""
+        set; of another provider only Ollama's address and OpenAI's key are filled in."""
         summarize = block.summarize
         update: dict[str, Any] = {
             "embedding": self._embedding(block.embedding),
@@ -145,7 +147,7 @@ class Environment:
             return self._with(name, options)
         model = self.embedding_model if name in {"ollama", _OPENAI} else None
         dimension = self.dimension if name in {"ollama", _OPENAI, "hashing"} else None
-        return self._with(name, options, model=model, dimension=dimension, key=True)
+        return self._with(name, options, model=model, dimension=dimension)
 
     def _model(self, said: Choice | None) -> Choice | None:
         # Whoever says where Ollama is, or which of its models, means it to be asked.
@@ -155,7 +157,7 @@ class Environment:
             return None
         options = {} if said is None else said.options
         ours = name == (self.summarizer or "ollama") and name != NONE
-        return self._with(name, options, model=self.summarizer_model if ours else None, key=name == self.summarizer)
+        return self._with(name, options, model=self.summarizer_model if ours else None)
 
     def _with(
         self,
@@ -164,11 +166,10 @@ class Environment:
         *,
         model: str | None = None,
         dimension: int | None = None,
-        key: bool = False,
     ) -> Choice:
         """The row with what the program says of it, and what it does not."""
         # The key goes to OpenAI alone: a program that names another address names its key too.
-        to_openai = key and name == _OPENAI and self.has_openai_key and "url" not in said
+        to_openai = name == _OPENAI and is_openai(said.get("url", OPENAI))
         found = {
             "url": self.ollama if name == "ollama" else None,
             "model": model,

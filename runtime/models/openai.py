@@ -19,11 +19,10 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.models.model import ModelRefused, NoSuchModel
 from runtime.models.remote import LOOK_SECONDS, RemoteModel
-from runtime.outbound.bearer import bearer, not_accepted, taken_key
+from runtime.outbound.bearer import OPENAI, bearer, is_openai, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.secrets.secret import Secret
 
-OPENAI = "https://api.openai.com/v1"
 _WHOSE = "the model openai"
 
 
@@ -36,7 +35,8 @@ class OpenAIOptions(Group):
     )
     api_key: SecretReference | None = Field(
         default=None,
-        description="The key that is sent as a bearer token. OpenAI itself needs one.",
+        description="The key that is sent as a bearer token. Without it OpenAI itself is sent "
+        "`secret://env/OPENAI_API_KEY`, and any other service none.",
         examples=["secret://env/OPENAI_API_KEY"],
     )
     model: str = Field(
@@ -74,7 +74,7 @@ class OpenAIModel(RemoteModel):
         self._parts = urlsplit(options.url)
         super().__init__(options.model, self._parts.netloc, caller=caller, clock=clock)
         self._seconds = options.timeout.total_seconds()
-        self._most = "max_completion_tokens" if options.url.rstrip("/") == OPENAI else "max_tokens"
+        self._most = "max_completion_tokens" if is_openai(options.url) else "max_tokens"
         self._key = key
         bearer(key, _WHOSE)
 
@@ -124,6 +124,6 @@ async def open_openai(options: Mapping[str, object]) -> OpenAIModel:
     """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
     given, key = taken_key(options, _WHOSE)
     read = OpenAIOptions.model_validate(given)
-    if read.api_key is None and read.url.rstrip("/") == OPENAI:
+    if read.api_key is None and is_openai(read.url):
         raise UsageError(f"{_WHOSE} needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`')
     return OpenAIModel(read, key)

@@ -1,12 +1,20 @@
-"""The key that a service wants in the header of a call (RFC 6750 section 2.1)."""
+"""The key that a service wants in the header of a call (RFC 6750 section 2.1), and which service cannot do without."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from dslc.blocks.secret import is_reference
 from runtime.errors import UsageError
 from runtime.secrets.secret import Secret
+
+OPENAI: Final = "https://api.openai.com/v1"
+
+
+def is_openai(url: str) -> bool:
+    """Whether this is OpenAI itself, which answers nobody without a key, and not another service with its API."""
+    return url.rstrip("/") == OPENAI
 
 
 def bearer(key: Secret | None, whose: str) -> dict[str, str]:

@@ -68,10 +68,17 @@ async def test_its_options_and_secrets_are_not_in_its_repr(model: Model | None) 
 
 def test_no_option_is_required_so_that_an_agent_may_name_it_alone(row: ModelRow) -> None:
     assert not any(setting.required for setting in settings_of(row.options))
-    text = f"agent reader {{ model {row.name} }}\nagent other {{ model anything-else }}\n"
-    found = analyse([Source("agents", text)], Catalog.installed()).diagnostics
     # That a model has no effect yet is all there is to say.
-    assert {each.code for each in found if each.severity is not Severity.NOTE} <= {"R303"}
+    assert _said_of_an_agent_with(row.name) <= {"R303"}
+
+
+def test_an_agent_names_no_model_that_is_not_in_the_table() -> None:
+    assert _said_of_an_agent_with("anything-else") == {"T403"}
+
+
+def _said_of_an_agent_with(model: str) -> set[str]:
+    found = analyse([Source("agents", f"agent reader {{ model {model} }}\n")], Catalog.installed()).diagnostics
+    return {each.code for each in found if each.severity is not Severity.NOTE}
 
 
 def test_it_is_described(row: ModelRow) -> None:

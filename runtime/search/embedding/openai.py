@@ -21,13 +21,12 @@ from dslc.blocks.block import Group
 from dslc.blocks.values import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
-from runtime.outbound.bearer import bearer, not_accepted, taken_key
+from runtime.outbound.bearer import OPENAI, bearer, is_openai, not_accepted, taken_key
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.search.embedding.remote import RemoteEmbedder, Service
 from runtime.search.errors import EmbeddingMismatch
 from runtime.secrets.secret import Secret
 
-OPENAI = "https://api.openai.com/v1"
 _WHOSE = "the embedding openai"
 
 
@@ -39,7 +38,8 @@ class OpenAIOptions(Group):
     )
     api_key: SecretReference | None = Field(
         default=None,
-        description="The key that is sent as a bearer token. OpenAI itself needs one.",
+        description="The key that is sent as a bearer token. Without it OpenAI itself is sent "
+        "`secret://env/OPENAI_API_KEY`, and any other service none.",
         examples=["secret://env/OPENAI_API_KEY"],
     )
     model: str = Field(
@@ -96,7 +96,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         self._asked: dict[str, Any] = {"model": options.model}
         if options.dimension is not None:
             self._asked["dimensions"] = options.dimension
-        where = "" if options.url.rstrip("/") == OPENAI else f"{parts.netloc}/"
+        where = "" if is_openai(options.url) else f"{parts.netloc}/"
         size = "" if options.dimension is None else f"@{options.dimension}"
         self.model = f"openai/{where}{options.model}{size}"
         self._key = key
@@ -140,7 +140,7 @@ async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:
     """Reaches no network. Raises UsageError when the key is missing, was not resolved, or cannot be a key."""
     given, key = taken_key(options, _WHOSE)
     read = OpenAIOptions.model_validate(given)
-    if read.api_key is None and read.url.rstrip("/") == OPENAI:
+    if read.api_key is None and is_openai(read.url):
         raise UsageError(
             "the embedding openai needs a key for OpenAI", hint='such as `api_key "secret://env/OPENAI_API_KEY"`'
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_a_model_for_summaries_alone_is_ollamas() -> None:
 
     assert summarizer(environ) == ("ollama", {"model": "mistral"})
     assert summarizer(environ, Choice(name="ollama")) == ("ollama", {"model": "mistral"})
-    assert summarizer(environ, Choice(name="openai")) == ("openai", {})
+    assert summarizer(environ, Choice(name="hashing")) == ("hashing", {})
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,9 @@ def test_openais_key_goes_to_openai_alone() -> None:
     assert summarizer(environ, elsewhere) == ("openai", dict(elsewhere.options))
     own = Choice(name="openai", options={"api_key": "secret://env/MINE"})
     assert embedding(environ, own) == ("openai", dict(own.options))
-    assert embedding({"OPENAI_API_KEY": KEY}, Choice(name="openai")) == ("openai", {})
+    for itself in (Choice(name="openai"), Choice(name="openai", options={"url": "https://api.openai.com/v1/"})):
+        expected = ("openai", {**itself.options, **reference})
+        assert embedding({}, itself) == summarizer({}, itself) == expected
     assert KEY not in repr(Environment.read(environ))
 
 
@@ -296,6 +299,27 @@ async def test_a_model_whose_key_is_missing_is_off_and_the_memory_says_why(openi
     assert "summaries are made without one" in notes.summarizer_problem
     assert "NOT_SET" in notes.summarizer_problem
     assert notes.summarizer_problem in " ".join(running.warnings)
+    await running.retire()
+
+
+async def test_openai_without_a_key_in_the_program_asks_with_that_of_the_environment(opening: Opening) -> None:
+    text = "memory notes { embedding openai summarize { model openai } }"
+    running = await built(opening, {}, text)
+    notes = running.memories["notes"]
+
+    assert notes.embedder is not None
+    assert isinstance(notes.summarizer, OpenAIModel)
+    assert notes.problems == ()
+    await running.retire()
+
+
+async def test_openai_without_any_key_is_off_and_says_which_variable_is_not_set(opening: Opening) -> None:
+    keyless = replace(opening, context=replace(opening.context, environ={}))
+    running = await built(keyless, {}, "memory notes { embedding openai summarize { model openai } }")
+    told = running.memories["notes"].not_opened
+
+    assert len(told) == 2
+    assert all("OPENAI_API_KEY" in reason for reason in told)
     await running.retire()
 
 
