@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
@@ -22,6 +22,12 @@ class Search(Group):
     keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="Weight of keyword matches: the question's words, by BM25."
     )
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if self.vector_weight == self.keyword_weight == 0:
+            raise ValueError("`vector_weight` and `keyword_weight` are both 0, so that nothing can be found")
+        return self
 
 
 class Summarize(Group):

@@ -13,7 +13,7 @@ from runtime.daemon.environment import DEFAULT_MODEL, NONE, Environment
 from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory import STORES, Store, folder_of, identity_of, open_store
+from runtime.memory import Store, folder_of, identity_of, open_store
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
 from runtime.memory.opened import OpenMemory, no_embedding, no_model
@@ -90,7 +90,7 @@ class Opening:
         )
 
     async def _store(self, block: Memory, values: Mapping[str, Secret], held: Held) -> Store:
-        if STORES[block.store.name].files and not await self.context.database.claim_alone():
+        if folder_of(block, self.root) is not None and not await self.context.database.claim_alone():
             raise UsageError(
                 f"another daemon uses this database, and the memory {block.name} is files on this machine",
                 hint="one daemon at a time can keep them: stop the other one, or name another --database",
@@ -130,7 +130,7 @@ class Opening:
         """What summarises the memory, or why nothing does that should."""
         choice = block.summarize.model or DEFAULT_MODEL
         missing = resolution.missing(model_secrets(block))
-        if choice.name == NONE:
+        if choice.name == NONE and not choice.options:
             return None, None
         if missing:
             return None, f"the model {choice.name} is off, so summaries are made without one: {missing[0]}"

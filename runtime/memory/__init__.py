@@ -123,10 +123,14 @@ async def open_store(
 
     `options`: those of the store with secrets in place of the references to them (`secret_options.with_secrets`); as
     the program has them when absent. `database`: where a store is that is rows; it outlives the store. The caller
-    closes the store. Raises UsageError for a store that is not in the table, options it does not take, or a database
-    that it lacks.
+    closes the store. Raises UsageError for a store that is not in the table, settings and options it does not take, or
+    a database that it lacks.
     """
     row = _row(memory)
+    for setting, has_it in (("path", row.files), ("retention", row.expires)):
+        if setting in memory.model_fields_set and not has_it:
+            message = f"the memory {memory.name} has a `{setting}`, which means nothing to the store {row.name}"
+            raise UsageError(message, hint="remove it")
     try:
         row.options.model_validate(dict(memory.store.options))
     except ValidationError as error:

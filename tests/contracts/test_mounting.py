@@ -4,7 +4,6 @@ may be got wrong. The values come from the catalogue, so that a row and an optio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,45 +16,16 @@ from dslc.blocks import Choice, Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error
-from dslc.example import needed
-from dslc.literal import quoted
-from dslc.setting import Setting
 from dslc.source import Source
 from runtime.secrets import Secret
 from runtime.webhooks.route import mount
+from tests.contracts.options import URL, Given, example, option_sets
 from tests.contracts.provider_cases import SECRETS
 from tests.runtime.daemon.process import running, write_program
 
 CATALOG = Catalog.installed()
 ROWS = CATALOG.rows("provider")
 EXAMPLES = Path(__file__).parents[2] / "examples"
-URL = "https://hooks.example.org/w"
-_HEADERS = ("X-Own", "", " ", "Bad Header", "X: Y", "X-Ünïcode", "x" * 128, "x" * 129, "X-Signature-256")
-_TEXTS = ("", " ", "x", " v1=", "v1=", "{nope}", "ü", "\x07", "x" * 3000, "pg_x", "a,b", "http://example.org/keys")
-_TEMPLATES = (
-    "", "body", "{body}", "v0:{body}", "{timestamp}.{body}", "{timestamp}{body}", "{body}{timestamp}", "{body}{body}",
-    "{id}.{body}", "{id}{body}", "{body}.{id}", "{body}{id}", "{id}{timestamp}.{body}", "{id}.{timestamp}.{body}",
-    "{body}.{timestamp}{id}", "{timestamp}", "{nope}.{body}", "{url}{body}", "{method}{body}", "{body", "{}{body}",
-)  # fmt: skip
-_DURATIONS = ("0s", "1ms", "999ms", "1s", "5m", "5m1s", "10m", "1d", "1d1s", "2d", "90d")
-_BESIDE = 12  # values of an option that are tried beside every other option
-_URLS = (
-    URL,
-    "http://example.org/keys",
-    "ftp://example.org/",
-    "example.org",
-    "https://user:pw@example.org/",
-    "",
-    "https:",
-)
-
-
-class Given(NamedTuple):
-    """One option as a program writes it, and as a model takes it."""
-
-    name: str
-    written: str
-    value: object
 
 
 class Program(NamedTuple):
@@ -65,83 +35,13 @@ class Program(NamedTuple):
     block: Mapping[str, Any]
 
 
-def _values(option: Setting) -> Iterator[Given]:
-    """Whatever may be written there: values at and beyond each bound, of every form, and the example."""
-    singles = [_single(option, value) for value in _plain(option)]
-    if not option.many:
-        yield from singles
-        return
-    yield Given(option.name, f"{option.name} []", ())
-    for several in [*([one] for one in singles), *map(list, combinations(singles, 2))]:
-        items = " ".join(one.written.partition(" ")[2] for one in several)
-        yield Given(option.name, f"{option.name} [{items}]", tuple(one.value for one in several))
-
-
-def _plain(option: Setting) -> Sequence[Any]:
-    given = option.example if option.example is not None else option.default
-    examples = given if isinstance(given, list) else [] if given is None else [given]
-    match option.type:
-        case "boolean":
-            return (True, False)
-        case "word":
-            return (*(option.choices or ()), "nonsense")
-        case "integer" | "number":
-            bounds = [bound for bound in (option.minimum, option.maximum) if isinstance(bound, int | float)]
-            return (*examples, *bounds, *(bound - 1 for bound in bounds), *(bound + 1 for bound in bounds))
-        case "secret":
-            return ("secret://env/OPTION",)
-        case "variant":
-            return ()
-    own: Mapping[str, Sequence[str]] = {"header_name": _HEADERS, "template": _TEMPLATES, "duration": _DURATIONS}
-    lengths = [
-        "x" * n for bound in (option.min_length, option.max_length) if bound for n in (bound - 1, bound, bound + 1)
-    ]
-    return [*examples, *own.get(option.type, _URLS if option.type == "url" else _TEXTS), *lengths]
-
-
-def _single(option: Setting, value: Any) -> Given:
-    if isinstance(value, bool):
-        written = str(value).lower()
-    elif isinstance(value, int | float) or option.type in {"duration", "word"}:
-        written = str(value)
-    else:
-        written = quoted(value)
-    return Given(option.name, f"{option.name} {written}", value)
-
-
-def _example(option: Setting) -> Given:
-    """Its example: the first value, and of a list all of it."""
-    if not option.many:
-        return next(_values(option))
-    given = option.example or option.default or ["x"]
-    return Given(option.name, f"{option.name} [{' '.join(map(quoted, given))}]", tuple(given))
-
-
-def _option_sets(row: Row) -> Iterator[list[Given]]:
-    """None; each value alone, with what it needs and without; two together; one that is required left out."""
-    always = [option for option in row.options if option.required]
-    yield []
-    yield [_example(option) for option in always]
-    for option in row.options:
-        partners = [each for each in needed(row.options, [option]) if each.name != option.name]
-        others = [each for each in row.options if each.name != option.name]
-        for value in _values(option):
-            yield [value]
-            yield [*map(_example, partners), value]
-            yield [*(_example(each) for each in always if each.name != option.name), value]
-        for other in others:
-            for value in list(_values(other))[:_BESIDE]:
-                beside = [each for each in needed(row.options, [option, other]) if each.name != other.name]
-                yield [*map(_example, beside), value]
-
-
 def _programs(row: Row) -> Iterator[Program]:
     """Webhooks of that provider, with every set of options; and without what a webhook may do without."""
     secret = 'secret "secret://env/S"'
-    for options in _option_sets(row):
+    for options in option_sets(row):
         keyless = row.keyless or any(given.name == row.keyless_by for given in options)
         yield _program(row, options, *([] if keyless else [(secret, {"secret": ("secret://env/S",)})]))
-    first = next(_option_sets(row)) if not any(option.required for option in row.options) else None
+    first = next(option_sets(row)) if not any(option.required for option in row.options) else None
     for more in (
         [(secret, {"secret": ("secret://env/S",)})],
         [("insecure_allow_unverified true", {"insecure_allow_unverified": True})],
@@ -227,7 +127,7 @@ def test_every_webhook_of_the_examples_is_mounted() -> None:
 def test_a_daemon_mounts_a_webhook_of_every_provider_that_a_check_calls_right(tmp_path: Path) -> None:
     blocks = []
     for name, row in ROWS.items():
-        options = [_example(option) for option in row.options if option.required]
+        options = [example(option) for option in row.options if option.required]
         text = _program(row, options, *([] if row.keyless else [('secret "secret://env/S"', {})])).text
         webhook = analyse([Source("w", text)], CATALOG).program.webhooks["w"]
         text = text.replace("webhook w", f"webhook {name}").replace('"/w"', f'"/{name}"')

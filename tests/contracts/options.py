@@ -1,0 +1,113 @@
+"""What may be written for the options of a row, right and wrong.
+
+All of it comes from the catalogue, so that a row and an option that are added are tried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from dslc.catalog import Row
+from dslc.example import needed
+from dslc.literal import quoted
+from dslc.setting import Setting
+
+URL = "https://hooks.example.org/w"
+_HEADERS = ("X-Own", "", " ", "Bad Header", "X: Y", "X-Ünïcode", "x" * 128, "x" * 129, "X-Signature-256")
+_TEXTS = ("", " ", "x", " v1=", "v1=", "{nope}", "ü", "\x07", "x" * 3000, "pg_x", "a,b", "http://example.org/keys")
+_TEMPLATES = (
+    "", "body", "{body}", "v0:{body}", "{timestamp}.{body}", "{timestamp}{body}", "{body}{timestamp}", "{body}{body}",
+    "{id}.{body}", "{id}{body}", "{body}.{id}", "{body}{id}", "{id}{timestamp}.{body}", "{id}.{timestamp}.{body}",
+    "{body}.{timestamp}{id}", "{timestamp}", "{nope}.{body}", "{url}{body}", "{method}{body}", "{body", "{}{body}",
+)  # fmt: skip
+_DURATIONS = ("0s", "1ms", "999ms", "1s", "5m", "5m1s", "10m", "1d", "1d1s", "2d", "90d")
+_BESIDE = 12  # values of an option that are tried beside every other option
+_URLS = (
+    URL,
+    "http://example.org/keys",
+    "ftp://example.org/",
+    "example.org",
+    "https://user:pw@example.org/",
+    "",
+    "https:",
+)
+
+
+class Given(NamedTuple):
+    """One option as a program writes it, and as a model takes it."""
+
+    name: str
+    written: str
+    value: object
+
+
+def values(option: Setting) -> Iterator[Given]:
+    """Whatever may be written there: values at and beyond each bound, of every form, and the example."""
+    singles = [_single(option, value) for value in _plain(option)]
+    if not option.many:
+        yield from singles
+        return
+    yield Given(option.name, f"{option.name} []", ())
+    for several in [*([one] for one in singles), *map(list, combinations(singles, 2))]:
+        items = " ".join(one.written.partition(" ")[2] for one in several)
+        yield Given(option.name, f"{option.name} [{items}]", tuple(one.value for one in several))
+
+
+def _plain(option: Setting) -> Sequence[Any]:
+    given = option.example if option.example is not None else option.default
+    examples = given if isinstance(given, list) else [] if given is None else [given]
+    match option.type:
+        case "boolean":
+            return (True, False)
+        case "word":
+            return (*(option.choices or ()), "nonsense")
+        case "integer" | "number":
+            bounds = [bound for bound in (option.minimum, option.maximum) if isinstance(bound, int | float)]
+            return (*examples, *bounds, *(bound - 1 for bound in bounds), *(bound + 1 for bound in bounds))
+        case "secret":
+            return ("secret://env/OPTION",)
+        case "variant":
+            return ()
+    own: Mapping[str, Sequence[str]] = {"header_name": _HEADERS, "template": _TEMPLATES, "duration": _DURATIONS}
+    lengths = [
+        "x" * n for bound in (option.min_length, option.max_length) if bound for n in (bound - 1, bound, bound + 1)
+    ]
+    return [*examples, *own.get(option.type, _URLS if option.type == "url" else _TEXTS), *lengths]
+
+
+def _single(option: Setting, value: Any) -> Given:
+    if isinstance(value, bool):
+        written = str(value).lower()
+    elif isinstance(value, int | float) or option.type in {"duration", "word"}:
+        written = str(value)
+    else:
+        written = quoted(value)
+    return Given(option.name, f"{option.name} {written}", value)
+
+
+def example(option: Setting) -> Given:
+    """Its example: the first value, and of a list all of it."""
+    if not option.many:
+        return next(values(option))
+    given = option.example or option.default or ["x"]
+    return Given(option.name, f"{option.name} [{' '.join(map(quoted, given))}]", tuple(given))
+
+
+def option_sets(row: Row) -> Iterator[list[Given]]:
+    """None; each value alone, with what it needs and without; two together; one that is required left out."""
+    always = [option for option in row.options if option.required]
+    yield []
+    yield [example(option) for option in always]
+    for option in row.options:
+        partners = [each for each in needed(row.options, [option]) if each.name != option.name]
+        others = [each for each in row.options if each.name != option.name]
+        for value in values(option):
+            yield [value]
+            yield [*map(example, partners), value]
+            yield [*(example(each) for each in always if each.name != option.name), value]
+        for other in others:
+            for value in list(values(other))[:_BESIDE]:
+                beside = [each for each in needed(row.options, [option, other]) if each.name != other.name]
+                yield [*map(example, beside), value]

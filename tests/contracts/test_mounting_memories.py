@@ -1,0 +1,144 @@
+"""`dslc check` is green if and only if the daemon opens the memory as it is declared: of every store, index, embedding,
+model and remote with what is right and what may be got wrong of its options, and of the block itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import ValidationError
+
+from dslc.blocks import Choice, Memory
+from dslc.catalog import Row
+from dslc.compiler import analyse
+from dslc.diagnostic import is_error
+from dslc.literal import quoted
+from dslc.program import Program
+from dslc.setting import Setting
+from dslc.source import Source
+from runtime.clock import SYSTEM
+from runtime.crypto import MasterKey
+from runtime.daemon.environment import Environment
+from runtime.daemon.generation import build
+from runtime.daemon.memories import Opening, Pools
+from runtime.database import Database
+from runtime.errors import SymbiontError
+from runtime.secrets import Context
+from tests.contracts.options import Given, option_sets, values
+from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
+
+# A key, an address and a database: whichever a secret has to be, none of them is asked while a memory is opened.
+_SECRETS = ("a-key", "https://records.example.org/v1", "postgresql://user:password@127.0.0.1:1/search")
+_PATHS = (
+    "data", "a/b", "./a", "a/../b", "a b", "~", "~/x", "a~", ".symbi", "a/.symbi/b", "a/.symbi-b", ".", "", "ü",
+)  # fmt: skip
+
+
+class Written(NamedTuple):
+    """A memory: its text, and the block that its author meant."""
+
+    text: str
+    block: Mapping[str, Any]
+
+
+def _choice(name: str, given: list[Given]) -> tuple[str, Choice]:
+    options = " ".join(each.written for each in given)
+    return f"{name} {{ {options} }}", Choice(name=name, options={each.name: each.value for each in given})
+
+
+def _written(family: str, name: str, given: list[Given]) -> Written:
+    """A memory with that row and those options."""
+    text, value = _choice(name, given)
+    if family == "model":
+        return Written(f"memory m {{ summarize {{ model {text} }} }}\n", {"summarize": {"model": value}})
+    if family == "remote":
+        store = Choice(name="records", options={"remote": value})
+        return Written(f"memory m {{ store records {{ remote {text} }} }}\n", {"store": store})
+    return Written(f"memory m {{ {family} {text} }}\n", {family: value})
+
+
+def _rows() -> Iterator[tuple[str, Row]]:
+    for family in ("store", "remote", "index", "embedding", "model"):
+        for row in CATALOG.rows(family).values():
+            yield family, row
+
+
+@pytest.fixture
+async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
+    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    context = Context({}, tmp_path, database, database.master_key, SYSTEM)
+    # What a block leaves open is none of its matter here, and a model takes its time to load.
+    environment = Environment(embedding="none")
+    yield Opening(tmp_path / "root", tmp_path / "index", context, Pools(), environment)
+    await database.close()
+
+
+async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
+    """Whether the daemon opens it as it is declared, with some secrets: what they hold is not for a check to know."""
+    try:
+        memory = Memory.model_validate({"name": "m", **block})
+    except ValidationError:
+        return False
+    for secret in _SECRETS:
+        environ = {"OPTION": secret, "OPENAI_API_KEY": secret}
+        context = Context(environ, opening.root, opening.context.database, opening.context.key, SYSTEM)
+        given = Opening(opening.root, opening.index_folder, context, opening.pools, opening.environment)
+        try:
+            generation = await build(1, Program(memories={"m": memory}), None, opening=given)
+        except SymbiontError:
+            continue
+        wrong = generation.memories["m"].problems
+        await generation.retire()
+        if not wrong:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
+async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
+    family: str, row: Row, opening: Opening
+) -> None:
+    programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row))}
+    programs |= {each.text: each for each in [_written(family, f"{row.name}x", [])]}
+    programs |= {each.text: each for each in [_written(family, row.name, [Given("nonsense", "nonsense 1", 1)])]}
+    verdicts = {text: (green(text), await _opened(each.block, opening)) for text, each in programs.items()}
+    assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
+    assert (True, True) in verdicts.values()
+    assert (False, False) in verdicts.values()
+
+
+def _settings(settings: Iterable[Setting]) -> Iterator[Given]:
+    """Whatever may be written for the settings of a block but the rows; those of a group alone and all together."""
+    for setting in settings:
+        if setting.name == "path":
+            yield from (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
+        if setting.type != "group":
+            yield from values(setting)
+            continue
+        inner = [[*_settings([each])] for each in setting.settings]
+        for chosen in [*([each] for some in inner for each in some), *map(list, product(*filter(None, inner)))]:
+            written = " ".join(each.written for each in chosen)
+            yield Given(setting.name, f"{setting.name} {{ {written} }}", {each.name: each.value for each in chosen})
+
+
+@pytest.mark.parametrize("store", list(CATALOG.rows("store")))
+async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(store: str, opening: Opening) -> None:
+    verdicts = {}
+    for given in _settings(CATALOG.kinds["memory"]):
+        text = f"memory m {{ store {store} {given.written} }}\n"
+        verdicts[text] = (green(text), await _opened({"store": Choice(name=store), given.name: given.value}, opening))
+    assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
+    assert (True, True) in verdicts.values()
+    assert (False, False) in verdicts.values()
+
+
+async def test_every_memory_of_the_examples_is_opened(opening: Opening) -> None:
+    done = analyse([Source(file.name, file.read_bytes()) for file in sorted(EXAMPLES.glob("*.symbiont"))], CATALOG)
+    assert not any(map(is_error, done.diagnostics))
+    assert done.program.memories
+    generation = await build(1, done.program, None, opening=opening)
+    assert {name: memory.problems for name, memory in generation.memories.items() if memory.problems} == {}
+    await generation.retire()
