@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
+from dslc.invisible import Places
 from dslc.passwords import without_passwords
-from dslc.source import Span, Text
+from dslc.source import Span
 
 _CROWD = 200
 
@@ -37,7 +38,7 @@ class Findings:
     def __init__(self, text: str) -> None:
         self.text = text
         self.found: list[Diagnostic] = []
-        self._offsets = Text(text)
+        self._offsets = Places(text)
 
     @property
     def crowded(self) -> bool:

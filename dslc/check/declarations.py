@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 from dslc.check.context import Checked
 from dslc.check.piece import CheckedPiece
 from dslc.findings import Placed
+from dslc.invisible import Places
 from dslc.source import Span, Text
 
 Subject: TypeAlias = tuple[str, str, str]
@@ -73,7 +74,7 @@ class Contribution:
 
     def add(self, piece: CheckedPiece, offset: int) -> None:
         """Take in one piece, which begins `offset` bytes after the file's beginning."""
-        text = Text(piece.reading.text)
+        text = Places(piece.reading.text)
 
         def site(node: Placed) -> Site:
             return Site(self.file, self.order, offset, text, node)

@@ -102,8 +102,8 @@ def test_what_a_body_needs_comes_first() -> None:
         ),
         ("webhook w { provider custom { encoding | } }", ["hex", "base64"]),
         ("memory m { store | }", ["markdown", "records", "collection"]),
-        ("memory m { summarize { model | } }", ["ollama"]),
-        ("agent a { model | }", ["ollama"]),
+        ("memory m { summarize { model | } }", ["ollama", "openai", "none"]),
+        ("agent a { model | }", ["ollama", "openai", "none"]),
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
         ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
         ("memory m { store records { gates | } }", []),  # the list's bracket comes first

@@ -13,8 +13,9 @@ from dslc.blocks import Choice
 from runtime.errors import Retry, UsageError
 from runtime.models import MODELS, Model, ModelRefused, ModelUnavailable, NoSuchModel, open_model
 from runtime.models.ollama import OllamaModel, OllamaOptions
-from runtime.models.openai import OPENAI, OpenAIModel, OpenAIOptions
+from runtime.models.openai import OpenAIModel, OpenAIOptions
 from runtime.models.remote import REACHABLE_SECONDS
+from runtime.outbound.bearer import OPENAI
 from runtime.secrets import Secret
 from tests.clocks import ManualClock
 from tests.runtime.models.services import PATHS, SAID, Service, never, says, serving, text

@@ -18,11 +18,12 @@ from aiohttp import web
 
 from dslc.blocks import Choice
 from runtime.errors import UsageError
+from runtime.outbound.bearer import OPENAI
 from runtime.outbound.http import HttpCaller
 from runtime.search.embedding import EMBEDDINGS, Embedder, open_embedding
 from runtime.search.embedding import remote as remote_module
 from runtime.search.embedding.ollama import OllamaEmbedder, OllamaOptions
-from runtime.search.embedding.openai import OPENAI, OpenAIEmbedder, OpenAIOptions
+from runtime.search.embedding.openai import OpenAIEmbedder, OpenAIOptions
 from runtime.search.embedding.remote import AWAY_SECONDS
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.secrets import Secret
