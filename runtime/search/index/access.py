@@ -103,7 +103,8 @@ class Access:
         """Wait for what is being done, then let go of the file and the threads."""
         if not self._closed:
             self._closed = True
-            if isinstance(self._scrubbing, asyncio.TimerHandle):
+            if self._scrubbing is not None:
+                # What runs already is waited for below.
                 self._scrubbing.cancel()
             await asyncio.get_running_loop().run_in_executor(self._writer, self._let_go)
             self._writer.shutdown(wait=False)

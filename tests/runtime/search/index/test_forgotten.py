@@ -10,9 +10,11 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import uvloop
 
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import Index, access, open_index, sqlcipher
@@ -81,6 +83,28 @@ def nothing_of(file: Path, words: Sequence[str]) -> Callable[[], bool]:
 
 def said(number: int, *words: str) -> Entry:
     return entry(f"e{number}", " ".join(words), order=number, tags=(f"tag{words[0]}",))
+
+
+def test_an_index_that_is_closed_before_its_words_are_overwritten_is_left_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the daemon's own event loop."""
+    monkeypatch.setattr(access, "SCRUB_SECONDS", 1)
+    wrong: list[dict[str, Any]] = []
+
+    async def closed_at_once() -> None:
+        loop, later = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(lambda _, context: wrong.append(context))
+        index = await open_index(None, file, {})
+        await index.put("a", "reviewer", "1", [said(1, "qwertzuiop")])
+        await index.drop(["a"])
+        await index.close()
+        loop.call_later(1.5 * access.SCRUB_SECONDS, later.set)
+        await later.wait()
+
+    uvloop.run(closed_at_once())
+    assert wrong == []
+    assert left(file, ["qwertzuiop"]) == []
 
 
 async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(index: Index, file: Path) -> None:
