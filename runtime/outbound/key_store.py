@@ -22,6 +22,7 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from runtime.clock import Clock
+from runtime.http.address import network
 from runtime.outbound.address import PublicResolver
 
 log = structlog.get_logger("symbiont.outbound")
@@ -31,12 +32,14 @@ SECONDS = 5.0
 BYTES = 64 * 1024
 """The largest document."""
 PER_HOST = 6
-"""Fetches from one host a minute: of documents that the owner chose or a verified request named, and as many again of
-documents that only unverified requests name."""
+"""Fetches from one host a minute of documents that the owner chose or a verified request named."""
+PER_HOST_NAMED = 30
+"""Of documents that only unverified requests name, as every one is after a start: so many that the few addresses of one
+forger leave room for the sender's."""
 PER_MINUTE = 60
 """Fetches a minute in all, of each of these."""
 PER_ADDRESS = 2
-"""Fetches from one host a minute of what unverified requests from one address name."""
+"""Fetches from one host a minute of what unverified requests name that are from one address, or one /64 of IPv6."""
 STALE_SECONDS = 3600.0
 """How long a proven document serves beyond its age while a new one is fetched, or cannot be."""
 
@@ -157,8 +160,8 @@ class KeyStore:
         else:
             limits = {
                 ("named", "", ""): PER_MINUTE,
-                ("named", host, ""): PER_HOST,
-                ("named", host, named_by): PER_ADDRESS,
+                ("named", host, ""): PER_HOST_NAMED,
+                ("named", host, (network(named_by) or b"-").hex()): PER_ADDRESS,
             }
         for budget, limit in limits.items():
             times = self._fetches.setdefault(budget, deque())

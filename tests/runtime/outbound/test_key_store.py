@@ -269,16 +269,23 @@ async def test_what_unverified_requests_name_leaves_proven_documents_theirs(send
     assert await sender.named(genuine, by="192.0.2.1") == KEYS
     sender.store.prove(sender.url(genuine))
     sender.clock.advance(limits.STALE_SECONDS * 3)
-    for number in range(limits.PER_HOST * 2):
+    for number in range(limits.PER_HOST_NAMED * 2):
         await sender.named(f"/forged-{number}", by=f"198.51.100.{number}")
-    assert sum(path.startswith("/forged") for path in sender.asked) == limits.PER_HOST
+    assert sum(path.startswith("/forged") for path in sender.asked) == limits.PER_HOST_NAMED
     assert await sender.named(genuine, by="192.0.2.1") == KEYS
 
 
-async def test_one_address_cannot_use_up_what_others_may_name(sender: Sender) -> None:
-    for number in range(20):
-        await sender.named(f"/forged-{number}", by="198.51.100.7")
+@pytest.mark.parametrize("address", ["198.51.100.7", "2001:db8::{}", "::ffff:198.51.100.7", ""])
+async def test_one_address_cannot_use_up_what_others_may_name(sender: Sender, address: str) -> None:
+    for number in range(70):
+        await sender.named(f"/forged-{number}", by=address.format(number))
     assert len(sender.asked) == limits.PER_ADDRESS
+    assert await sender.named("/genuine", by="192.0.2.1") == KEYS
+
+
+async def test_some_addresses_cannot_use_up_what_others_may_name(sender: Sender) -> None:
+    for number in range(70):
+        await sender.named(f"/forged-{number}", by=f"198.51.100.{number % 10}")
     assert await sender.named("/genuine", by="192.0.2.1") == KEYS
 
 
