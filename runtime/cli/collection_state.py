@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.collection_options import collection_option
 from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
 from runtime.cli.progress import unwatched
 
@@ -69,7 +68,7 @@ def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> N
 
 
 @click.command(short_help="How much is in them, and what was asked.")
-@collection_option
+@click.option("--collection", metavar="NAME", help="Only this one.  [default: all of them]")
 @root_option
 @json_option
 def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from runtime.daemon.owner import as_invoker
 from runtime.documents import READERS, Document, Unreadable, read
 from runtime.documents.folder import Place, Search
 from runtime.errors import UsageError
@@ -105,7 +106,9 @@ class Sources:
     def _read(self, name: str, source: Place | bytes, uri: str | None) -> Iterator[Source]:
         self.on_read(name)
         try:
-            document = read(source if isinstance(source, bytes) else source.path, self._encoding)
+            # The superuser works on a service's root with other rights, and named files that root may read.
+            with as_invoker():
+                document = read(source if isinstance(source, bytes) else source.path, self._encoding)
         except Unreadable as error:
             self.fail(name, error.line())
         else:

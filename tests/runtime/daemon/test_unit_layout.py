@@ -172,9 +172,14 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     assert pushed.returncode == 0, pushed.stderr
     assert machine.owners() == {NOBODY}
 
-    # What a command writes elsewhere is root's, also where nobody else may write.
+    # What a command reads and writes elsewhere is root's, also where nobody else may.
     kept = machine.folder / "kept"
     kept.mkdir(0o700)
+    for name in ("one", "two", "three"):
+        (kept / f"{name}.txt").write_text(f"{name} more word. " * 20_000)
+    pushed = machine.symbi("push", str(kept), "--json", **machine.with_key)
+    assert pushed.returncode == 0, pushed.stdout
+    assert json.loads(pushed.stdout)["files"] == 3
     exported = machine.symbi("memory", "export", "--output", str(kept / "items"), **machine.with_key)
     assert exported.returncode == 0, exported.stderr
     assert (kept / "items").stat().st_uid == 0
