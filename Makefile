@@ -35,7 +35,7 @@ check: .venv/installed-dev ## format, lint, types, layers, import cycles
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, MCP and indexes beside what is bare
+bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP and indexes beside what is bare
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
@@ -44,6 +44,7 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.listing
 	$(BIN)/python -m bench.push
 	$(BIN)/python -m bench.restart
+	$(BIN)/python -m bench.reload
 	$(BIN)/python -m bench.mcp
 	$(BIN)/python -m bench.indexes
 

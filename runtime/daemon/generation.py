@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,8 +28,11 @@ COLLECTION = Memory(name="collection", store=Choice(name="collection"))
 AT_A_TIME = 8
 """Webhooks that are mounted before requests have their turn: filters take up to a millisecond each to compile."""
 
+ENDED_AT_A_TIME = 32
+"""Objects of a replaced generation that are freed before requests have their turn."""
 
-@dataclass(eq=False, slots=True)
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Generation:
     """One program, ready to serve. Read-only but for the count of those who work on it."""
 
@@ -78,6 +82,9 @@ class Generation:
     async def retire(self) -> None:
         """Let go of the resources as soon as nobody works on this generation any more."""
         self._retired = True
+        # Thousands of routes that were freed at once would hold up the event loop, so they outlive what holds them.
+        parts = [*self.mounts.values(), *self.program.webhooks.values(), *self.resolution.values.values()]
+        weakref.finalize(self, _end, asyncio.get_running_loop(), parts).atexit = False
         await self._drain()
 
     async def _drain(self) -> None:
@@ -103,6 +110,18 @@ class Generation:
         """Which memory a run writes to: the webhook's, else its agent's, else the only or default one. An agent without
         a block has that of the first webhook which wakes it."""
         return _own_memory(self.program, agent, webhook) or self.fallback or DEFAULT_MEMORY
+
+
+def _end(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
+    """Free `parts` a few at a time; called in whichever thread was the last to let go of their generation."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_end_some, loop, parts)
+
+
+def _end_some(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
+    del parts[-ENDED_AT_A_TIME:]
+    if parts:
+        loop.call_soon(_end_some, loop, parts)
 
 
 def _own_memory(program: Program, agent: str, webhook: str | None = None) -> str | None:
@@ -132,6 +151,7 @@ async def build(
     whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
     resolution = await resolve(program, whole, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
+    table, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
     held = Held()
     try:
         memories = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
@@ -142,15 +162,16 @@ async def build(
         number=number,
         program=program,
         mounts=MappingProxyType(mounts),
-        table=RouteTable.of(mounts.values()),
+        table=table,
         memories=MappingProxyType(memories),
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
         resolution=resolution,
         fallback=fallback,
-        concurrency=MappingProxyType(
-            {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
+        concurrency=concurrency,
+        warnings=(
+            *warnings,
+            *(f"memory {each.name}: {reason}" for each in memories.values() for reason in each.not_opened),
         ),
-        warnings=tuple(_warnings(resolution, mounts, memories)),
         _held=held,
     )
 
@@ -176,7 +197,7 @@ async def _memories(
 ) -> tuple[dict[str, Memory], str | None]:
     """The declared memories and the built-in ones, and which of them is the fallback."""
     declared = dict(program.memories)
-    fallback = fallback_of(program, opening.root)
+    fallback = await asyncio.to_thread(fallback_of, program, opening.root)
     if fallback == DEFAULT_MEMORY:
         declared.setdefault(DEFAULT_MEMORY, Memory(name=DEFAULT_MEMORY))
     if COLLECTION.name not in declared:
@@ -202,12 +223,18 @@ def fallback_of(program: Program, root: Path) -> str | None:
     return next((each.name for each in alike if path_of(each, root) == path_of(default, root)), DEFAULT_MEMORY)
 
 
-def _warnings(resolution: Resolution, mounts: Mapping[str, Mount], memories: Mapping[str, OpenMemory]) -> Iterator[str]:
+def _tables(
+    program: Program, resolution: Resolution, mounts: Mapping[str, Mount]
+) -> tuple[RouteTable, Mapping[str, int], list[str]]:
+    """What is told of all webhooks together: their routes, how many deliveries may run at the same time, and what is
+    to be warned of."""
+    concurrency = {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
+    return RouteTable.of(mounts.values()), MappingProxyType(concurrency), list(_warnings(resolution, mounts))
+
+
+def _warnings(resolution: Resolution, mounts: Mapping[str, Mount]) -> Iterator[str]:
     for reason in resolution.kept.values():
         yield f"{reason}; its last value is kept"
-    for memory in memories.values():
-        for reason in memory.not_opened:
-            yield f"memory {memory.name}: {reason}"
     for name, entry in mounts.items():
         if entry.route is not None:
             for reason in entry.missing:

@@ -299,7 +299,9 @@ class House:
         running = self.generation
         if running is None or compiled.program is None:
             return False
-        return any(getattr(running.program, home).keys() - getattr(compiled.program, home).keys() for home in HOMES)
+        return not all(
+            getattr(running.program, home).keys() <= getattr(compiled.program, home).keys() for home in HOMES
+        )
 
     def _refuse_emptied(self, compiled: Compiled) -> None:
         """Raise UsageError for a file that declared something and is blank now: a save that broke off leaves it so."""
@@ -327,8 +329,7 @@ class House:
         """Serve what is declared and what was made at run time; their paths are never the same."""
         declared, made = self.generation.mounts if self.generation else {}, self.made_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
-        self.metrics.deliveries.declare(declared)
-        self.table = RouteTable.of([*made.values(), *declared.values()])
+        self.table = self.made_routes.table.joined(self.generation.table if self.generation else EMPTY_TABLE)
 
     def _report(self, problems: Sequence[Problem], *, again: bool = False) -> None:
         """Say why nothing changed, once; `again`: also when it was said before."""
@@ -342,15 +343,14 @@ class House:
     async def _swap(self, compiled: Compiled, began: float) -> None:
         """`began`: when its files began to be read, in monotonic seconds."""
         assert compiled.program is not None
-        before = self.generation
-        generation = await self._replace(compiled.program)
+        generation, removed = await self._replace(compiled.program)
         self._digest, self.problem, self.resumed = compiled.digest, None, False
         self._filled = compiled.filled
         self.metrics.reloads.add("loaded")
         self.metrics.reload_seconds.observe(self.clock.monotonic() - began)
         for warning in _most([*generation.warnings, *compiled.warnings]):
             log.warning(warning)
-        for entry in _most(_removed(before, generation)):
+        for entry in _most(removed):
             log.warning("webhook was removed", webhook=entry.name, path=entry.path)
         for entry in _most([entry for entry in generation.mounts.values() if entry.problem]):
             log.warning("webhook is not mounted", webhook=entry.name, reason=entry.problem)
@@ -371,22 +371,28 @@ class House:
             # What runs goes on; a restart has the program before it.
             log.error("the program could not be kept for a restart", reason=error.strerror or str(error))
 
-    async def _replace(self, program: Program, again: Callable[[str], bool] = lambda _: True) -> Generation:
-        """Serve `program` from now on. `again`: which of its secrets are read again."""
+    async def _replace(
+        self, program: Program, again: Callable[[str], bool] = lambda _: True
+    ) -> tuple[Generation, Sequence[Mount]]:
+        """Serve `program` from now on. The new generation, and the webhooks that it took away. `again`: which of its
+        secrets are read again."""
         previous = self.generation
         number = previous.number + 1 if previous else 1
         # Before they are read: what is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
         generation = await build(number, program, previous, opening=self._opening(), again=again)
+        removed = _removed(previous, generation)
+        self.metrics.deliveries.declare(generation.mounts)
+        await asyncio.sleep(0)  # each takes milliseconds where there are thousands of webhooks
         self.generation, self._secrets_version = generation, version
         if previous is None or program is not previous.program:
             # At one moment with the routes: who sees that one is gone sees its name.
-            self.removed = tuple(f"{entry.name} ({entry.path})" for entry in _removed(previous, generation))
+            self.removed = tuple(f"{entry.name} ({entry.path})" for entry in removed)
         self._join()
         await self._activate(generation, previous)
         if previous is not None:
             await previous.retire()
-        return generation
+        return generation, removed
 
     def _opening(self) -> Opening:
         index_folder = self.root.state / INDEXES if self._searching else None
@@ -415,7 +421,9 @@ class House:
 
 def _removed(before: Generation | None, after: Generation) -> list[Mount]:
     """The webhooks of `before` that `after` does not mount."""
-    return [] if before is None else [entry for name, entry in before.mounts.items() if name not in after.mounts]
+    if before is None or before.mounts.keys() <= after.mounts.keys():
+        return []
+    return [entry for name, entry in before.mounts.items() if name not in after.mounts]
 
 
 def _most(lines: Sequence[Line]) -> Sequence[Line]:

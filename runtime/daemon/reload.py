@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dslc import Catalog, Diagnostic, Program, Source, files
-from dslc.compiler import Compilation, analyse
+from dslc.compiler import Compilation, result
 from dslc.diagnostic import Severity, is_error
 from dslc.program import HOMES
+from dslc.vocabulary import Vocabulary
+from dslc.workspace import Workspace
 from runtime.errors import UsageError
 
 
@@ -85,7 +87,14 @@ def _compile(paths: Sequence[Path]) -> Compiled:
 
 def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> Compiled:
     """Compile what was read already."""
-    return Compiled(analyse(sources, Catalog.installed()), _digest(sources), tuple(left_out))
+    workspace = Workspace(Vocabulary(Catalog.installed()))
+    for source in sources:
+        workspace.put(source)
+    compilation = result(workspace)
+    # One by one: all threads wait while many objects are freed at once.
+    for name in workspace.names:
+        workspace.drop(name)
+    return Compiled(compilation, _digest(sources), tuple(left_out))
 
 
 async def compile_paths(paths: Sequence[Path]) -> Compiled:

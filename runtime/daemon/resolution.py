@@ -14,6 +14,9 @@ from runtime.memory.secret_options import secrets_of
 from runtime.secrets import Context, Secret, Unresolved
 from runtime.webhooks import PROVIDERS
 
+AT_A_TIME = 64
+"""Secrets that are asked for together: to begin thousands at once would hold up the event loop, and a server."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
@@ -54,24 +57,33 @@ async def resolve(
 ) -> Resolution:
     """Every secret of the webhooks of `program` and of `memories`, each once. Those that are not to be read `again`
     stay as they are in `previous`."""
-    wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
-    wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
+    # Beside the event loop: a program may have thousands of webhooks.
+    wanted = await asyncio.to_thread(_all_wanted, program, tuple(memories))
     asked = [text for text in wanted if again(text) or text not in previous.values]
-    answers = await asyncio.gather(*(secrets.resolve(text, context) for text in asked), return_exceptions=True)
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
     problems: dict[str, str] = {}
-    for text, answer in zip(asked, answers, strict=True):
-        if isinstance(answer, Secret):
-            values[text] = answer
-            kept.pop(text, None)
-        elif not isinstance(answer, Unresolved):
-            raise answer
-        elif text in values:
-            kept[text] = answer.line()
-        else:
-            problems[text] = answer.line()
+    for first in range(0, len(asked), AT_A_TIME):
+        some = asked[first : first + AT_A_TIME]
+        answers = await asyncio.gather(*(secrets.resolve(text, context) for text in some), return_exceptions=True)
+        for text, answer in zip(some, answers, strict=True):
+            if isinstance(answer, Secret):
+                values[text] = answer
+                kept.pop(text, None)
+            elif not isinstance(answer, Unresolved):
+                raise answer
+            elif text in values:
+                kept[text] = answer.line()
+            else:
+                problems[text] = answer.line()
     return Resolution(MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept))
+
+
+def _all_wanted(program: Program, memories: Iterable[Memory]) -> list[str]:
+    """Every reference of the webhooks and memories, each once."""
+    wanted = dict.fromkeys(text for block in program.webhooks.values() for text in _wanted(block))
+    wanted |= dict.fromkeys(text for memory in memories for text in secrets_of(memory))
+    return list(wanted)
 
 
 def _wanted(block: Webhook) -> tuple[str, ...]:

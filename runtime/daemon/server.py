@@ -65,6 +65,9 @@ log = structlog.get_logger("symbiont.daemon")
 
 Announce = Callable[[House, Mapping[str, str]], None]
 
+LOOKS_FOR_CYCLES = (2_500, 4, 5_000)
+"""gc.set_threshold: after how many more objects the interpreter looks for cycles among those, after how many such looks
+among what these left, and after how many of those among all objects."""
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
@@ -102,7 +105,8 @@ async def serve(
             hint="unset AIOHTTP_NO_EXTENSIONS, or install one of its wheels",
         )
     # Requests make and drop thousands of small objects; the default of 700 would look for cycles every few of them.
-    gc.set_threshold(50_000, 20, 50)
+    # And a reload makes millions, and everything waits for a look, so but for the seldom full one each visits few.
+    gc.set_threshold(*LOOKS_FOR_CYCLES)
     with ExitStack() as stack:
         root = None if is_new else _owned(find, stack)
         # The ports before the state: they are the likeliest thing to be wrong, and nothing has been touched yet.

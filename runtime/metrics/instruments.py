@@ -92,8 +92,11 @@ class Deliveries:
 
     def declare(self, webhooks: Iterable[str]) -> None:
         """These are the declared webhooks from now on; the series of others end."""
-        before, first = self._counts, self.verdicts[0]
-        self._counts = {name: before.get(name) or {first: 0} for name in (self.shared, *webhooks)}
+        names, counts = dict.fromkeys((self.shared, *webhooks)), self._counts
+        for name in counts.keys() - names.keys():
+            del counts[name]
+        # Most are there already, and no reload is to wait for thousands of them to be made again.
+        counts.update({name: {self.verdicts[0]: 0} for name in names if name not in counts})
 
     def add(self, webhook: str, verdict: str) -> None:
         """Count a request for `webhook`. One that a reload removed while its request was under way is not counted."""

@@ -18,7 +18,7 @@ from runtime.secrets import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import JsonOnly
 from runtime.webhooks.made import PROVIDER, VERSION, MadeWebhooks
-from runtime.webhooks.route import Mount, Route
+from runtime.webhooks.route import EMPTY_TABLE, Mount, Route, RouteTable
 from runtime.webhooks.verification import prepare, prepare_unverified
 
 log = structlog.get_logger("symbiont.webhooks")
@@ -32,13 +32,15 @@ POLL_SECONDS: Final = 1.0
 
 
 class MadeRoutes:
-    """The mounts of one database's webhooks, by id. `refresh` looks for changes; `run` does so every second."""
+    """The mounts of one database's webhooks, by id, and the `table` of their routes. `refresh` looks for changes; `run`
+    does so every second."""
 
     def __init__(
         self, database: Database, clock: Clock, rows: MadeWebhooks, *, on_change: Callable[[], None] = lambda: None
     ) -> None:
         """`on_change` is called when `mounts` is another mapping than before."""
         self.mounts: Mapping[str, Mount] = {}
+        self.table: RouteTable = EMPTY_TABLE
         self.on_change = on_change
         self._database = database
         self._clock = clock
@@ -59,7 +61,7 @@ class MadeRoutes:
             mounts = {row.id: self._kept(row) or mount_made(row, self._rows) for row in rows}
             self._warn(mounts)
             self._updated = {row.id: row.updated_at for row in rows}
-            self._version, self.mounts = version, mounts
+            self._version, self.mounts, self.table = version, mounts, RouteTable.of(mounts.values())
             self.on_change()
 
     async def run(self) -> None:

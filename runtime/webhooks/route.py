@@ -223,6 +223,10 @@ class RouteTable:
         """The table of all that are mounted."""
         return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
 
+    def joined(self, other: RouteTable) -> RouteTable:
+        """The routes of both; of two with one path that of `other`."""
+        return RouteTable(MappingProxyType({**self.by_path, **other.by_path}))
+
     def __len__(self) -> int:
         return len(self.by_path)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,13 @@ from dslc import Catalog, Source
 from dslc.compiler import analyse
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.generation import AT_A_TIME, Generation, build
+from runtime.daemon import resolution
+from runtime.daemon.generation import AT_A_TIME, ENDED_AT_A_TIME, Generation, build
 from runtime.daemon.memories import Opening, Pools
+from runtime.daemon.resolution import Resolution, resolve
 from runtime.database import Database
 from runtime.secrets import Context
+from runtime.webhooks.route import Mount
 
 MANY = 10 * AT_A_TIME
 
@@ -93,3 +98,45 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
     others.cancel()
     await generation.retire()
     await database.close()
+
+
+async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 10 * resolution.AT_A_TIME
+    for number in range(many):
+        monkeypatch.setenv(f"SECRET_{number}", f"secret {number}")
+    text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://env/SECRET_{n}" }}\n' for n in range(many))
+    program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
+    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    done = list[int]()
+
+    async def requests(resolving: asyncio.Task[Resolution]) -> None:
+        while not resolving.done():
+            # Each that has begun is a task.
+            done.append(len(asyncio.all_tasks()))
+            await asyncio.sleep(0)
+
+    resolving = asyncio.create_task(resolve(program, (), Resolution(), context))
+    await requests(resolving)
+    assert len(resolving.result().values) == many
+    assert max(done) <= resolution.AT_A_TIME + len(asyncio.all_tasks()) + 1
+    await database.close()
+
+
+async def test_requests_have_their_turn_while_a_replaced_generation_is_freed(tmp_path: Path) -> None:
+    text = "".join(f'webhook w{n} {{ path "/freed/{n}" secret "a secret" }}\n' for n in range(MANY))
+    async with built(tmp_path, text) as generation:
+        pass
+    del generation
+
+    def left() -> int:
+        return sum(isinstance(each, Mount) and each.path.startswith("/freed/") for each in gc.get_objects())
+
+    counts = [left()]
+    while counts[-1]:
+        await asyncio.sleep(0)
+        counts.append(left())
+    assert counts[0] == MANY
+    assert max(before - after for before, after in pairwise(counts)) <= ENDED_AT_A_TIME
