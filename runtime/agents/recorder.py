@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from dslc.blocks import Agent
 from runtime.clock import utc
 from runtime.memory import Item, Store, delivery_uri
 from runtime.threads import RunLog
 from runtime.webhooks import describe, find_provider
 from runtime.webhooks.delivery import Work
+from runtime.webhooks.payload import OFF_THE_LOOP
 
 
 async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
@@ -15,7 +18,8 @@ async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
 
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
-    item = entry(agent, work)
+    # It decodes the body.
+    item = entry(agent, work) if len(work.body) <= OFF_THE_LOOP else await asyncio.to_thread(entry, agent, work)
 
     async def remember() -> list[str]:
         return [kept.memory_id for kept in await store.append([item])]

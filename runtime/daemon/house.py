@@ -383,7 +383,6 @@ class House:
         generation = await build(number, program, previous, opening=self._opening(), again=again)
         removed = _removed(previous, generation)
         self.metrics.deliveries.declare(generation.mounts)
-        await asyncio.sleep(0)  # each takes milliseconds where there are thousands of webhooks
         self.generation, self._secrets_version = generation, version
         if previous is None or program is not previous.program:
             # At one moment with the routes: who sees that one is gone sees its name.

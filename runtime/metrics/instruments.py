@@ -7,7 +7,7 @@ changed by the event loop alone, and read by whoever scrapes: what is read in on
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -76,10 +76,11 @@ class Deliveries:
     """Counts by webhook and verdict.
 
     A webhook has series while it is declared; those that were made at run time share `shared`. Until something comes
-    in for a webhook it has the series of the first verdict only: a program may declare thousands.
+    in for a webhook it has the series of the first verdict only, and nothing is kept of it: a program may declare
+    thousands.
     """
 
-    __slots__ = ("_counts", "help", "labels", "name", "shared", "verdicts")
+    __slots__ = ("_counts", "_webhooks", "help", "labels", "name", "shared", "verdicts")
 
     def __init__(self, name: str, help: str, verdicts: tuple[str, ...], shared: str) -> None:  # noqa: A002
         self.name = name
@@ -88,26 +89,26 @@ class Deliveries:
         self.verdicts = verdicts
         self.shared = shared
         self._counts: dict[str, dict[str, int]] = {}
-        self.declare(())
+        self._webhooks: Collection[str] = ()
 
-    def declare(self, webhooks: Iterable[str]) -> None:
-        """These are the declared webhooks from now on; the series of others end."""
-        names, counts = dict.fromkeys((self.shared, *webhooks)), self._counts
-        for name in counts.keys() - names.keys():
-            del counts[name]
-        # Most are there already, and no reload is to wait for thousands of them to be made again.
-        counts.update({name: {self.verdicts[0]: 0} for name in names if name not in counts})
+    def declare(self, webhooks: Collection[str]) -> None:
+        """These are the declared webhooks from now on; the series of others end. They must not change any more."""
+        self._webhooks = webhooks
+        for name in [name for name in self._counts if name != self.shared and name not in webhooks]:
+            del self._counts[name]
 
     def add(self, webhook: str, verdict: str) -> None:
         """Count a request for `webhook`. One that a reload removed while its request was under way is not counted."""
         counts = self._counts.get(webhook)
         if counts is None:
-            return
-        if len(counts) == 1:
-            counts.update({each: 0 for each in self.verdicts if each not in counts})
+            if webhook != self.shared and webhook not in self._webhooks:
+                return
+            counts = self._counts[webhook] = dict.fromkeys(self.verdicts, 0)
         counts[verdict] += 1
 
     def values(self) -> list[tuple[str, str, int]]:
         """Webhook, verdict and count of each series."""
-        counts = [(webhook, dict(each)) for webhook, each in list(self._counts.items())]
-        return [(webhook, verdict, count) for webhook, each in counts for verdict, count in each.items()]
+        counts = {webhook: dict(each) for webhook, each in list(self._counts.items())}
+        nothing = {self.verdicts[0]: 0}
+        webhooks = (self.shared, *self._webhooks)
+        return [(name, verdict, count) for name in webhooks for verdict, count in counts.get(name, nothing).items()]

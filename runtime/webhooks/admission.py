@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from runtime.clock import Clock
+from runtime.crypto import SealedBytes
 from runtime.database import Database, bulk
 from runtime.database.failure import Collision
 from runtime.database.group_commit import Plain, Stage
@@ -23,6 +24,7 @@ from runtime.errors import Retry
 from runtime.webhooks.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
 from runtime.webhooks.entry import COLUMNS, Entry, entry_of
 from runtime.webhooks.kept import pack
+from runtime.webhooks.payload import OFF_THE_LOOP
 from runtime.webhooks.rates import Key, Rates
 from runtime.webhooks.space import Space
 
@@ -91,16 +93,22 @@ class Admission:
 
         Raises `Busy` when too much waits, and `runtime.database.Unavailable` when nothing could be stored.
         """
-        return await self.put(candidate)
+        if len(candidate.body) <= OFF_THE_LOOP:
+            return await self.put(candidate)
+        entry = entry_of(candidate, self._clock, self._space)
+        sealed = await asyncio.to_thread(self._sealed, entry, entry.delivery_id)
+        return await self.put(candidate, entry._replace(sealed=sealed))
 
-    def put(self, candidate: Candidate) -> asyncio.Future[Decision]:
-        """Like `admit`, without waiting: the future is done after the commit. Raises `Busy` here and now."""
+    def put(self, candidate: Candidate, entry: Entry | None = None) -> asyncio.Future[Decision]:
+        """Like `admit`, without waiting: the future is done after the commit. `entry`: that of `candidate`, when it was
+        made already. Raises `Busy` here and now."""
         size = len(candidate.body)
         if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
             raise Busy("too many deliveries wait to be stored")
         if self._space.full:
             raise Full("too many deliveries wait to be handled")
-        answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry_of(candidate, self._clock, self._space))
+        entry = entry or entry_of(candidate, self._clock, self._space)
+        answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry)
         self._bytes += size
         answer.add_done_callback(partial(self._done, size, candidate.agent is not None))
         return answer
@@ -235,10 +243,15 @@ class Admission:
         """Rows of sealed bodies, each with the delivery that it belongs to."""
         rows = []
         for row, entry in of:
-            user = entry.candidate.user_id
-            piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
-            rows.append((row, user, self._seal.close(piece, row=row, user_id=user), headers_size))
+            known = entry.sealed if row == entry.delivery_id else None
+            sealed, headers_size = known or self._sealed(entry, row)
+            rows.append((row, entry.candidate.user_id, sealed, headers_size))
         return rows
+
+    def _sealed(self, entry: Entry, row: str) -> tuple[SealedBytes, int]:
+        """What is kept of the request, sealed for the delivery `row`, and how many bytes of it are headers."""
+        piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
+        return self._seal.close(piece, row=row, user_id=entry.candidate.user_id), headers_size
 
     def _queue_again(self, connection: Connection, again: list[tuple[str, Entry]]) -> None:
         """Queue dead letters that their sender sent again; a body that is gone is taken from the repeat."""

@@ -139,6 +139,7 @@ class Work(Struct, frozen=True, kw_only=True):
     event: str | None
     provider_delivery_id: str | None
     body: bytes
+    """Empty when it was `left_out`."""
     content_type: str | None
     headers: Headers
     source: str | None
@@ -146,3 +147,5 @@ class Work(Struct, frozen=True, kw_only=True):
     """Unix milliseconds."""
     verified: bool
     user_id: str
+    left_out: bool = False
+    """The body is too large to be read by the claim: `Inbox.whole` does that."""

@@ -209,7 +209,7 @@ class Dispatcher:
 
     async def _outcome(self, work: Work, run_log: RunLog) -> Outcome:
         try:
-            await self._run(work, run_log)
+            await self._run(await self.inbox.whole(work), run_log)
         except asyncio.CancelledError:
             if not self._stopping:
                 raise

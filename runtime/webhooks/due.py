@@ -12,7 +12,7 @@ DATABASE_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGI
 
 COLUMNS: Final = (
     "id, user_id, webhook, agent, provider, provider_delivery_id, event, received_at, source, content_type, headers, "
-    "verified, attempt, tries, run_id, state, next_attempt_at"
+    "verified, attempt, tries, run_id, state, next_attempt_at, size"
 )
 """What a claim has to know of a delivery."""
 

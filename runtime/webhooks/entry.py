@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from runtime.clock import Clock, milliseconds, uuid7
+from runtime.crypto import SealedBytes
 from runtime.webhooks.delivery import KEPT, QUEUED, Candidate, Decision, Quota
 from runtime.webhooks.rates import Limit, limits_of
 from runtime.webhooks.space import Space
@@ -38,6 +39,8 @@ class Entry(NamedTuple):
     limits: tuple[Limit, ...]
     forgotten: bool
     """Its replay key would be forgotten by now, so nobody can say that it is new."""
+    sealed: tuple[SealedBytes, int] | None = None
+    """What is kept of the request, see `kept.pack`, sealed for the row `delivery_id`, when that was done beforehand."""
 
     def accepted(self, quotas: tuple[Quota, ...] = ()) -> Decision:
         return Decision("accepted", self.delivery_id, quotas=quotas)

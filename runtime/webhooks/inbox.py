@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import Unsealable
@@ -18,12 +19,14 @@ from runtime.database import Database, bulk
 from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
+from runtime.errors import GiveUp
 from runtime.threads import Superseded, run
 from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
 from runtime.webhooks.entry import storable
 from runtime.webhooks.kept import body_of
+from runtime.webhooks.payload import OFF_THE_LOOP
 
 log = structlog.get_logger("symbiont.dispatcher")
 
@@ -31,6 +34,8 @@ LEASE_SECONDS = 30.0
 """How long a claim on PostgreSQL holds without being renewed."""
 
 _ERROR_LENGTH = 500
+
+NOT_KEPT: Final = "its body is not kept any more"
 
 LINED_UP = 128
 """Deliveries that are put into their lanes at a time."""
@@ -111,6 +116,22 @@ class Inbox:
         claimed: list[Work] = await self._database.commits.store(self._claiming, limit)
         return claimed
 
+    async def whole(self, work: Work) -> Work:
+        """`work` with its body, also when that was left out of the claim. Raises `GiveUp` when it cannot be read any
+        more, and `Unavailable`."""
+        if not work.left_out:
+            return work
+        query = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == work.delivery_id)
+        async with self._database.read() as connection:
+            found = (await connection.execute(query)).one_or_none()
+        if found is None:
+            raise GiveUp(NOT_KEPT)
+        try:
+            body = await asyncio.to_thread(self._body, (found[0], found[1]), work.delivery_id, work.user_id)
+        except Unsealable as error:
+            raise GiveUp(error.line()) from None
+        return msgspec.structs.replace(work, body=body, left_out=False)
+
     async def finish(self, work: Work, outcome: Outcome) -> None:
         """Store how `work` ended. Raises `Superseded` when a newer attempt has begun; then nothing is stored."""
         await self._database.commits.store(self._finishing, Ending(work, outcome, milliseconds(self._clock)))
@@ -131,7 +152,9 @@ class Inbox:
     def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[Work]]:
         now = milliseconds(self._clock)
         rows = self._due(connection, now, sum(limits))
-        found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), [(row.id,) for row in rows])
+        # Large bodies are for `whole`: this holds up the event loop, or all other writers.
+        small = [(row.id,) for row in rows if row.size <= OFF_THE_LOOP]
+        found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), small)
         sealed = {row[0]: (row[1], row[2]) for row in found}
         works: list[Work] = []
         hopeless: list[tuple[Any, str]] = []
@@ -197,10 +220,11 @@ class Inbox:
         """The claimed row as work, or why it never will be."""
         if row.tries >= TRIES:
             return f"the daemon stopped during each of {TRIES} tries"
-        if sealed is None:
-            return "its body is not kept any more"
+        left_out = row.size > OFF_THE_LOOP
+        if sealed is None and not left_out:
+            return NOT_KEPT
         try:
-            body = body_of(self._seal.open(sealed[0], row=row.id, user_id=row.user_id), sealed[1])
+            body = b"" if sealed is None else self._body(sealed, row.id, row.user_id)
             headers = self._headers.decode(row.headers)
         except Unsealable as error:
             return error.line()
@@ -223,7 +247,12 @@ class Inbox:
             received_at=row.received_at,
             verified=bool(row.verified),
             user_id=row.user_id,
+            left_out=left_out,
         )
+
+    def _body(self, sealed: tuple[bytes, int], row: str, user_id: str) -> bytes:
+        """The body of a delivery. Raises Unsealable."""
+        return body_of(self._seal.open(sealed[0], row=row, user_id=user_id), sealed[1])
 
     def _lease_until(self, connection: Connection) -> int | None:
         if not self.shared:

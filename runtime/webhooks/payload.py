@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from runtime.webhooks.refusal import Refused
+
+OFF_THE_LOOP: Final = 256 * 1024
+"""Bodies over so many bytes are verified, decoded, filtered, sealed, opened and recorded in threads: in the event loop
+that would hold up all other requests."""
 
 Decoder = Callable[[bytes, str], object]
 """Takes the body and its content type, lower case and without parameters. Raises `Refused` and nothing else."""

@@ -25,7 +25,7 @@ from runtime.webhooks.audit import Audit, chosen_headers, noted_names
 from runtime.webhooks.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.observation import Observation
-from runtime.webhooks.payload import Payload
+from runtime.webhooks.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Keys, Request, no_keys
 from runtime.webhooks.response import accepted, answered, refused
@@ -36,9 +36,6 @@ from runtime.webhooks.verification import Verified
 log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
-
-OFF_THE_LOOP: Final = 256 * 1024
-"""Bodies over so many bytes are verified, decoded and filtered in a thread: that would hold up all other requests."""
 
 Judged = Answer | tuple[Verified, str | None]
 """What a handshake is answered, or what was verified and who does not want it, see `Filters.refusing`."""

@@ -1,0 +1,125 @@
+"""A large body is sealed, opened and recorded beside the event loop, and is otherwise as any other."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, update
+
+from dslc.blocks import Agent
+from runtime.agents import recorder
+from runtime.crypto import MasterKey, SealedBytes
+from runtime.database import Database
+from runtime.database.schema import bodies, deliveries, steps
+from runtime.memory import Scan
+from runtime.memory.markdown import MarkdownStore
+from runtime.threads import RunLog
+from runtime.webhooks.admission import Admission
+from runtime.webhooks.delivery import Work
+from runtime.webhooks.payload import OFF_THE_LOOP
+from tests.clocks import ManualClock
+from tests.conftest import KEY_BYTES
+from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+from tests.runtime.webhooks.test_dispatcher import dispatching, settled
+
+LARGE = json.dumps({"action": "opened", "filler": "x" * OFF_THE_LOOP}).encode()
+
+
+class Noting(MasterKey):
+    """A key that notes which threads it sealed and opened large data in."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key)
+        self.threads: list[int] = []
+
+    def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
+        self._note(plaintext)
+        return super().seal(plaintext, user_id=user_id, table=table, column=column, row=row)
+
+    def unseal(self, sealed: bytes, *, user_id: str, table: str, column: str, row: str) -> bytes:
+        self._note(sealed)
+        return super().unseal(sealed, user_id=user_id, table=table, column=column, row=row)
+
+    def _note(self, data: bytes) -> None:
+        if len(data) > OFF_THE_LOOP:
+            self.threads.append(threading.get_ident())
+
+
+@pytest.fixture
+async def key() -> Noting:
+    return Noting(KEY_BYTES)
+
+
+@pytest.fixture
+async def noted(database_url: str, key: Noting) -> AsyncIterator[Database]:
+    opened = await Database.open(database_url, key)
+    yield opened
+    await opened.close()
+
+
+async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
+    noted: Database, key: Noting, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MarkdownStore(tmp_path / "agents", clock)
+    plain, threads, made = recorder.entry, key.threads, list[str]()
+
+    def entry(agent: Agent, work: Work) -> object:
+        threads.append(threading.get_ident())
+        made.append(work.delivery_id)
+        return plain(agent, work)
+
+    monkeypatch.setattr(recorder, "entry", entry)
+
+    async def run(work: Work, log: RunLog) -> None:
+        assert work.body == LARGE
+        await recorder.record(Agent(name="reviewer"), work, log, store)
+
+    async with dispatching(noted, clock, run) as dispatcher:
+        await Admission(noted, clock, on_admitted=dispatcher.wake).admit(candidate("1", body=LARGE))
+        await settled(noted, "done")
+    assert [item.text async for item in store.scan(Scan())]
+    assert len(made) == 1
+    assert len(threads) == 3
+    assert threading.get_ident() not in threads
+    await store.close()
+
+
+async def test_a_large_body_and_a_small_one_are_claimed_together_and_run_whole(
+    noted: Database, clock: ManualClock
+) -> None:
+    found: dict[str | None, bytes] = {}
+
+    async def run(work: Work, _log: RunLog) -> None:
+        found[work.provider_delivery_id] = work.body
+
+    admission = Admission(noted, clock)
+    await admission.admit(candidate("large", body=LARGE))
+    await admission.admit(candidate("small"))
+    async with dispatching(noted, clock, run):
+        await settled(noted, "done", "done")
+    assert found == {"large": LARGE, "small": BODY}
+
+
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_large_body_that_cannot_be_read_any_more_makes_a_dead_letter(
+    noted: Database, clock: ManualClock, gone: bool
+) -> None:
+    async def run(_work: Work, _log: RunLog) -> None:
+        raise AssertionError("there is nothing to run on")
+
+    await Admission(noted, clock).admit(candidate("1", body=LARGE))
+    async with noted.write() as connection:
+        if gone:
+            await connection.execute(delete(bodies))
+        else:
+            sealed = noted.master_key.seal(LARGE, user_id="owner", table="bodies", column="body", row="another")
+            await connection.execute(update(bodies).values(body=sealed))
+    async with dispatching(noted, clock, run):
+        await settled(noted, "dead")
+    [row] = await rows(noted, deliveries, "last_error")
+    assert ("not kept any more" if gone else "was changed or moved") in row.last_error
+    assert not await rows(noted, steps)
