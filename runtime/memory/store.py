@@ -109,11 +109,12 @@ class Store(ABC):
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
         """Keep these items, each once for its user, agent, project_id and chunk_hash; on return they are on disk.
 
-        What is there with the same memory_type, tags and source_uri, or came before in `items`, is skipped. What is
-        there with other ones gets them and its provenance as given, but for the fields that `keep` names (of
-        `memory_type`, `tags`, `source_uri`, `provenance`); a source that it had is among its other sources then, and
-        its memory_id and timestamp stay. Many are kept in batches: one that is cut off has kept whole batches, and
-        doing it again skips those. Raises RefusedItem, and then none is kept; Unsupported.
+        What is there with the same memory_type and tags, from the same sources, or came before in `items`, is skipped;
+        what comes twice is from the sources of both. What is there with other ones gets them and its provenance as
+        given, but for the fields that `keep` names (of `memory_type`, `tags`, `source_uri`, `provenance`); a source
+        that it had is among its other sources then, and its memory_id and timestamp stay. Many are kept in batches:
+        one that is cut off has kept whole batches, and doing it again skips those. Raises RefusedItem, and then none
+        is kept; Unsupported.
         """
         self._must_be_able_to("upsert")
         unknown = keep - UPSERT_KEEPS

@@ -91,6 +91,8 @@ class Writing:
         """See `Store.upsert`; no two of these items are the same chunk."""
         taken = self._taken(given)
         there = self._same_chunks(given)
+        found = ((item, there[identity_of(item)]) for item in given if identity_of(item) in there)
+        others = self._others(row.id for item, row in found if _sources(item) != {_source_in(row)})
         new: list[Item] = []
         differing: list[tuple[Row, Item]] = []
         skipped = 0
@@ -98,7 +100,7 @@ class Writing:
             row = there.get(identity_of(item))
             if row is None:
                 new.append(self._identified(item, taken))
-            elif self._says(row, item, keep):
+            elif self._says(row, others.get(row.id, ()), item, keep):
                 skipped += 1
             else:
                 differing.append((row, item))
@@ -317,13 +319,13 @@ class Writing:
             found[item_id].append(source)
         return found
 
-    def _says(self, row: Row, item: Item, keep: frozenset[str]) -> bool:
-        """Whether the row says what the item does, as far as that is not to stay as it is."""
-        source = None if row.source_uri is None else read(row.source_uri)
+    def _says(self, row: Row, others: Sequence[str], item: Item, keep: frozenset[str]) -> bool:
+        """Whether the row, with these other sources, says what the item does, as far as that is not to stay as it
+        is."""
         return (
             ("memory_type" in keep or row.memory_type == item.memory_type)
             and ("tags" in keep or tags_of(row.tags) == item.tags)
-            and ("source_uri" in keep or source == item.source_uri)
+            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *others})
         )
 
     def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
@@ -337,6 +339,8 @@ class Writing:
             fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
             new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
             new = _from_both(old, new)
+            if "source_uri" not in keep:
+                new = _from_both(given, new)
             if new.other_sources != old.other_sources:
                 moved.append(new)
             row = self._codec.row(new, before.part, before.position)
@@ -366,12 +370,14 @@ class Writing:
 
 
 def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
-    """The first of each chunk, and how many came again."""
+    """The first of each chunk, with the sources of those that came again, and how many did."""
     first: dict[Identity, Item] = {}
     count = 0
     for item in given:
         count += 1
-        first.setdefault(identity_of(item), item)
+        same = first.setdefault(identity_of(item), item)
+        if same is not item:
+            first[identity_of(item)] = _from_both(item, same)
     return list(first.values()), count - len(first)
 
 
@@ -380,11 +386,19 @@ def _identity_in(row: Row) -> Identity:
     return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
 
 
+def _source_in(row: Row) -> str | None:
+    return None if row.source_uri is None else read(row.source_uri)
+
+
+def _sources(item: Item) -> set[str | None]:
+    return {item.source_uri, *item.other_sources}
+
+
 def _from_both(old: Item, new: Item) -> Item:
     """The new item with the old one's sources among its others: what another source says is from there too."""
-    if new.source_uri is None or old.source_uri in {None, new.source_uri}:
+    if new.source_uri is None:
         return new
-    others = {*old.other_sources, old.source_uri} - {new.source_uri}
+    others = {*new.other_sources, *old.other_sources, old.source_uri} - {new.source_uri}
     return new.model_copy(update={"other_sources": tuple(sorted(filter(None, others)))})
 
 

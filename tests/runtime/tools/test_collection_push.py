@@ -407,6 +407,35 @@ async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
         assert (await ask("push", text="", source_uri="file:///a.md", replace=True))["removed"] == 1
 
 
+async def test_what_two_items_of_one_push_say_is_from_both(tmp_path: Path, database: Database) -> None:
+    async with asking(tmp_path, collection("notes"), database=database) as ask:
+
+        async def put(**said: str) -> dict[str, Any]:
+            items = [{"text": text, "source_uri": f"file:///{source}.md"} for source, text in said.items()]
+            pushed: dict[str, Any] = await ask("push", items=items, replace=True)
+            return pushed
+
+        first = await put(a="Shared.", b="Shared.", c="Shared.")
+        assert (first["inserted"], first["skippedDuplicates"]) == (1, 2)
+        (shared,) = first["memory_ids"]
+        kept = await ask("get", memory_id=shared)
+        assert (kept["source_uri"], kept["other_sources"]) == ("file:///a.md", ["file:///b.md", "file:///c.md"])
+        again = await put(a="Shared.", b="Shared.", c="Shared.")
+        assert (again["skippedDuplicates"], again["updated"], again["removed"]) == (3, 0, 0)
+        # So is what each of them says alone, whichever was the last to say it.
+        for source in "bca":
+            assert (await put(**{source: "Shared."}))["skippedDuplicates"] == 1
+        # Of what is there, a source that is new is taken down too.
+        more = await put(a="Shared.", d="Shared.")
+        assert (more["updated"], more["removed"]) == (1, 0)
+        for gone, left in (("a", "bcd"), ("c", "bd"), ("d", "b")):
+            assert (await put(**{gone: f"Else {gone}."}))["removed"] == 1
+            kept = await ask("get", memory_id=shared)
+            assert sorted([kept["source_uri"], *kept["other_sources"]]) == [f"file:///{each}.md" for each in left]
+        assert (await put(b="Else b."))["removed"] == 1
+        assert (await ask.failure("get", memory_id=shared)).code == "invalid_params"
+
+
 async def test_other_sources_stay_with_an_item_until_it_is_forgotten_and_come_back_with_an_import(
     tmp_path: Path, database: Database
 ) -> None:
