@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from runtime.cli.wording import error_of
-from runtime.daemon.root import PROGRAM_FILE, ROOT_HEADER, Owned, Root, locate, named, own
+from runtime.daemon.root import ROOT_HEADER, Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def _owning(root: Root, name: str) -> Iterator[Answering]:
 
 async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     from runtime.daemon import log
-    from runtime.daemon.house import House
+    from runtime.daemon.house import House, refuse_another_database
     from runtime.daemon.settings import Settings
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
@@ -271,10 +271,7 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     # That an index was damaged, and is made anew, nobody else tells.
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})
-    last = root.read(PROGRAM_FILE).get("database")
-    if settings.database is None and str(last).startswith("postgresql:"):
-        # Its URL may hold a password and is kept nowhere; the file in the root would answer with other secrets.
-        raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
+    refuse_another_database(root, settings)
     house = await stack.enter_async_context(House.open(root, settings))
     if house.database.upgraded:
         click.echo(f"symbi: {house.database.upgraded}", err=True)

@@ -242,10 +242,7 @@ class House:
             await self.load_nothing()
             return
         compiled = await self.load([Path(path) for path in recorded or [str(self.root.folder)]])
-        if compiled.program is None:
-            raise SymbiontError(
-                f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
-            )
+        compiled.must_be_right()
 
     async def load_nothing(self) -> None:
         """The first generation of a root that has no program; its collection is there all the same."""
@@ -416,6 +413,16 @@ class House:
     async def _activate_one(self, memory: OpenMemory) -> None:
         memory.store.on_fatal = lambda error: self.on_fatal(str(error))
         await memory.activate(self._start)
+
+
+def refuse_another_database(root: Root, settings: Settings) -> None:
+    """Raise UsageError when the state of `root` was last kept in PostgreSQL and `settings` name no database.
+
+    Its URL may hold a password and is kept nowhere, and the file in the root would answer with other secrets.
+    """
+    last = root.read(PROGRAM_FILE).get("database")
+    if settings.database is None and str(last).startswith("postgresql:"):
+        raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
 
 
 def _removed(before: Generation | None, after: Generation) -> list[Mount]:

@@ -16,7 +16,7 @@ from aiohttp import web
 from dslc import files
 from runtime.daemon import log as logs
 from runtime.daemon.admin import admin
-from runtime.daemon.house import House
+from runtime.daemon.house import House, refuse_another_database
 from runtime.daemon.listeners import admin_socket_path, listen_unix, remove_stale_socket
 from runtime.daemon.removal import Removal
 from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
@@ -24,7 +24,6 @@ from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.watch import changes
 from runtime.database import Unavailable
-from runtime.errors import SymbiontError, UsageError
 from runtime.memory.schedule import Compactor
 from runtime.secrets import BACKENDS
 
@@ -47,9 +46,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     settings = Settings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
     logs.configure(settings.log_format, least)
-    last = root.read(PROGRAM_FILE).get("database")
-    if settings.database is None and str(last).startswith("postgresql:"):
-        raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
+    refuse_another_database(root, settings)
     with own(root, seconds=0):
         async with House.open(root, settings) as house:
             tasks = Supervisor()
@@ -67,11 +64,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
 
 async def _load(house: House, paths: Sequence[Path]) -> None:
     if paths:
-        compiled = await house.load(paths)
-        if compiled.program is None:
-            raise SymbiontError(
-                f"the program has errors: {compiled.problems[0].text()}", hint="dslc check shows them all"
-            )
+        (await house.load(paths)).must_be_right()
     elif house.root.read(PROGRAM_FILE).get("paths") or files.find([house.root.folder]):
         await house.load_last_program()
     else:

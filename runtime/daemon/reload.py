@@ -14,7 +14,7 @@ from dslc.diagnostic import Severity, is_error
 from dslc.program import HOMES
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
-from runtime.errors import UsageError
+from runtime.errors import SymbiontError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Compiled:
         """The errors, in the compiler's order."""
         sources = self.compilation.sources
         return [_problem(item, sources) for item in self.compilation.diagnostics if is_error(item)]
+
+    def must_be_right(self) -> None:
+        """Raise SymbiontError, with the first error, unless there is a program."""
+        if self.program is None:
+            raise SymbiontError(f"the program has errors: {self.problems[0].text()}", hint="dslc check shows them all")
 
     @property
     def warnings(self) -> list[str]:
