@@ -271,3 +271,13 @@ def test_a_batch_is_of_bounded_size(tmp_path: Path) -> None:
     batches = list(Sources([str(tmp_path)], None, None).batches(forgetting=True))
     assert sum(len(batch.items) for batch in batches) == sum(batch.ended for batch in batches) == 450
     assert all(len(batch.items) <= 200 and batch.characters < 300_000 for batch in batches)
+
+
+def test_a_search_that_makes_vectors_first_shows_how_far_it_is(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program") as daemon:
+        pass
+    assert symbi("push", "-", root=tmp_path, input="We deploy on Friday.").returncode == 0
+    shown = terminal(daemon, "collection", "search", "deploy")
+    assert "searching: " in shown
+    assert "We deploy on Friday." in shown

@@ -91,6 +91,11 @@ def test_the_status_line_follows_webhooks_that_are_made_while_it_runs(tmp_path: 
             assert listener.recv(1024).decode().startswith(f"STATUS={number} webhooks on")
 
 
+def test_the_unit_hides_no_description_of_the_processor() -> None:
+    """ProcSubset=pid takes /proc/cpuinfo away, and onnxruntime says so at each start, in lines that are no JSON."""
+    assert "ProcSubset" not in UNIT.read_text()
+
+
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 
