@@ -126,6 +126,8 @@ class Receiver:
         self._fetch = fetch
         self._prove = prove
         self._addresses = addresses or AddressLimit(clock)
+        # Decoding one gives no other thread a turn; between two of them the event loop has one.
+        self._large = asyncio.Semaphore()
         self._observation = Observation(metrics or Metrics(), clock)
 
     async def handle(self, incoming: http.Request) -> http.Response:
@@ -229,9 +231,12 @@ class Receiver:
         now = self._clock.now()
         searching = route.wanted is not None and route.wanted.searching
         try:
-            if len(request.body) <= OFF_THE_LOOP and not searching:
-                return _judged(arrival, route, request, now)
-            return await asyncio.to_thread(_judged, arrival, route, request, now)
+            if len(request.body) > OFF_THE_LOOP:
+                async with self._large:
+                    return await asyncio.to_thread(_judged, arrival, route, request, now)
+            if searching:
+                return await asyncio.to_thread(_judged, arrival, route, request, now)
+            return _judged(arrival, route, request, now)
         finally:
             if arrival.verified:
                 self._addresses.verified(arrival.origin, route)

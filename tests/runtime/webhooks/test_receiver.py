@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
+from dataclasses import replace
+
 import aiohttp
 
 from dslc.blocks import Choice, Webhook
@@ -10,7 +15,10 @@ from runtime.daemon.listeners import bind, shown
 from runtime.database import Database
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit
-from runtime.webhooks.receiver import Receiver
+from runtime.webhooks.filter import Filters
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload
+from runtime.webhooks.receiver import OFF_THE_LOOP, Receiver
 from runtime.webhooks.route import RouteTable, mount
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.certificates import NOW
@@ -27,16 +35,25 @@ def table() -> RouteTable:
 
 
 async def post(receiver: Receiver, headers: list[tuple[str, str]]) -> int:
+    return (await posted(receiver, PATH, BODY, headers))[0]
+
+
+async def posted(
+    receiver: Receiver, path: str, body: bytes, headers: list[tuple[str, str]], *, times: int = 1
+) -> list[int]:
+    """The status of the same request sent so often at once."""
     with bind("PORT", "127.0.0.1:0") as listener:
         server = http.Server(receiver.handle)
         await server.start(listener)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"http://{shown(listener)}{PATH}", data=BODY, headers=headers) as answer,
-        ):
-            status = answer.status
+        async with aiohttp.ClientSession() as session:
+
+            async def one() -> int:
+                async with session.post(f"http://{shown(listener)}{path}", data=body, headers=headers) as answer:
+                    return answer.status
+
+            statuses = await asyncio.gather(*(one() for _ in range(times)))
         await server.close(0)
-    return status
+    return statuses
 
 
 async def test_only_a_verified_request_proves_the_certificate_that_it_named(database: Database) -> None:
@@ -48,4 +65,27 @@ async def test_only_a_verified_request_proves_the_certificate_that_it_named(data
     assert proved == []
     assert await post(receiver, sent()) == 202
     assert proved == [URL]
+    await admission.close()
+
+
+async def test_large_bodies_are_decoded_one_at_a_time_so_that_others_get_their_turn(database: Database) -> None:
+    clock, inside, most = ManualClock(NOW), set[int](), list[int]()
+
+    def look(_headers: Headers, _payload: Payload) -> bool:
+        inside.add(threading.get_ident())
+        time.sleep(0.1)
+        most.append(len(inside))
+        inside.discard(threading.get_ident())
+        return False
+
+    webhook = Webhook(name="w", path="/w", insecure_allow_unverified=True, provider=Choice(name="custom"))
+    mounted = mount(webhook, origin="test", secrets=[], problem=None)
+    assert mounted.route is not None, mounted.problem
+    route = replace(mounted.route, wanted=Filters((), None, (look,)), body_limit=OFF_THE_LOOP * 2)
+    routes = RouteTable.of([replace(mounted, route=route)])
+    admission = Admission(database, clock)
+    receiver = Receiver(lambda: routes, admission, Audit(database, clock), clock)
+    body = b"[" + b" " * OFF_THE_LOOP + b"]"
+    assert await posted(receiver, "/w", body, [], times=4) == [200] * 4
+    assert most == [1] * 4
     await admission.close()
