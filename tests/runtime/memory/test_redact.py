@@ -111,6 +111,7 @@ LOOK_ALIKES = [
     "PUBLIC_KEY=abc primary_key=id sort_key=created_at",
     "keyboard=qwerty monkey=1 tokenizer=bpe secretary=Ann",
     "a bearer of bad news",
+    "Bearer authentication, as in Bearer opensesame",
     "Authorization: required",
     "scikit: sk-learn-style-names-are-fine sk-estimator",
     "ghp_short xoxb- whsec_ sk_live_ AKIA eyJ",
