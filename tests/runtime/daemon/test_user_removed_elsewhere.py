@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from tests.runtime.daemon.process import Daemon, running, until, write_program
+from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.test_several import environ
 from tests.runtime.daemon.test_shared_database import two
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
@@ -149,6 +150,30 @@ def test_rows_of_a_removed_user_leave_a_postgresql_with_pgvector(tmp_path: Path,
         _, again = user(daemon, "carl", **given)
         assert found(daemon, again, "librarian") == []
         assert len(found(daemon, bob, "librarian", "zebrafoo")) == 3
+
+
+def test_rows_of_a_user_who_was_removed_while_a_postgresql_was_away_go_when_it_is_back(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    write_program(tmp_path, INDEXED.format(index='index postgres { url "secret://env/SEARCH_URL" timeout 2s }'))
+    with proxied(postgres_url) as proxy, running(tmp_path, "program", wait=True, SEARCH_URL=proxy.url) as daemon:
+        _, carl = user(daemon, "carl")
+        _, bob = user(daemon, "bob")
+        fill(daemon, carl, "carl", WORD)
+        fill(daemon, bob, "bob", "zebrafoo")
+        for agent in ("reviewer", "librarian"):
+            assert len(found(daemon, carl, agent)) == len(found(daemon, bob, agent, "zebrafoo")) == 3
+        proxy.cut()
+        done = daemon.symbi("user", "remove", "carl", "--yes")
+        assert "deleted 3 items in the memory notes" in done.stdout
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "not deleted yet: index of notes: " in done.stderr
+        assert "not deleted yet: index of library: " in done.stderr
+        plain = postgres_url.replace("postgresql+asyncpg:", "postgresql:")
+        assert WORD in str(asyncio.run(_said_in(plain)))
+        proxy.mend()
+        until(lambda: WORD not in str(asyncio.run(_said_in(plain))), what="their deletion")
+        assert "zebrafoo" in str(asyncio.run(_said_in(plain)))
 
 
 def test_a_user_who_is_removed_at_one_daemon_is_gone_from_the_other(tmp_path: Path, postgres_url: str) -> None:
