@@ -89,9 +89,11 @@ class Generation:
 
     async def _drain(self) -> None:
         if self._retired and not self._pins:
-            for memory in self.memories.values():
-                await memory.finish()
-            await self._held.give_back()
+            try:
+                for memory in self.memories.values():
+                    await memory.finish()
+            finally:
+                await self._held.give_back()
 
     def agent(self, name: str) -> Agent | None:
         """The agent `name`: declared, or the recorder that a webhook wakes without a declaration; else None."""

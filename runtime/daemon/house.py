@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -96,17 +96,19 @@ class House:
     async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[House]:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
         key = master_key.load(root, settings.master_key, os.environ)
-        database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
-        if database.upgraded:
-            log.warning(database.upgraded)
-        house = cls(root, settings, database, key, clock)
-        try:
+        async with AsyncExitStack() as stack:
+            database = await Database.open(settings.database or root.state / DATABASE_FILE, key)
+            stack.push_async_callback(database.close)
+            if database.upgraded:
+                log.warning(database.upgraded)
+            house = cls(root, settings, database, key, clock)
+            stack.callback(house.secrets.close)
+            stack.push_async_callback(house._retire)
             yield house
-        finally:
-            if house.generation is not None:
-                await house.generation.retire()
-            house.secrets.close()
-            await database.close()
+
+    async def _retire(self) -> None:
+        if self.generation is not None:
+            await self.generation.retire()
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -66,7 +67,9 @@ class Held:
         return resource
 
     async def give_back(self) -> None:
-        """Let go of everything; nothing when that was done before."""
+        """Let go of everything, also when one of them cannot be closed or this is cancelled meanwhile; nothing when
+        that was done before. Raises what closing raises."""
         taken, self._taken = self._taken, []
-        for pool, identity in reversed(taken):
-            await pool.give_back(identity)
+        async with AsyncExitStack() as stack:
+            for pool, identity in taken:
+                stack.push_async_callback(pool.give_back, identity)
