@@ -316,6 +316,7 @@ class Daemon:
         """Stop when the database is not ours any more, try a reload again that something outside prevented, and keep
         the service manager's status line true."""
         house = self._house
+        mounts, problem = house.mounts, house.problem
         while True:
             await house.clock.sleep(GUARD_SECONDS)
             if not house.database.intact():
@@ -328,7 +329,9 @@ class Daemon:
                     await house.follow_secrets()
             if house.problem is not None and house.problem.file is None:
                 await house.reload()
-            self._notifier.status(self._status())
+            if house.mounts is not mounts or house.problem is not problem:
+                mounts, problem = house.mounts, house.problem
+                self._notifier.status(self._status())
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()
