@@ -52,7 +52,7 @@ def _read_entries(context: Context, known: Settings, body: Body, head: Head, giv
             present = present or {str(other.key) for other in body.entries}
             meant = _unknown(context, entry, known, present, head)
             given.misspelt |= {meant} if meant else set()
-            given.unknown = True
+            given.unknown.append(entry)
             given.good = False
     given.values |= {name: tuple(values) for name, values in repeated.items()}
 
@@ -201,12 +201,20 @@ def _variant(context: Context, setting: Setting, entry: Entry, name: str) -> Cho
     return Chosen(name, given.values) if given.good else MISSING
 
 
+def is_meant(context: Context, setting: Setting, given: Given) -> bool:
+    """Whether an unknown key may stand for this setting, as its value is right there: then that key is the mistake."""
+    if setting.type == "group":
+        return any(entry.value is None for entry in given.unknown)
+    plain = (entry.value for entry in given.unknown if entry.value is not None and entry.body is None)
+    return any(not isinstance(read(context.aside, setting, value), Missing) for value in plain)
+
+
 def _complete(context: Context, settings: Sequence[Setting], given: Given, head: Head) -> None:
     """Required settings are there, and what is given fits together."""
     reported: set[tuple[str, ...]] = set()
     for setting in settings:
         entry = given.entry(setting.name)
-        if setting.required and not given.perhaps(setting.name):
+        if setting.required and not given.perhaps(setting.name) and not is_meant(context, setting, given):
             hint = f"add `{example(setting)}`"
             context.findings.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
             given.good = False

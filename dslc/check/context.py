@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
@@ -36,7 +37,7 @@ class Given:
     """What a body gives: values of the settings that are right, and the entries of all, groups that repeat each.
 
     `good`: it is all right. `damaged`: part of it could not be read. `misspelt`: settings that were probably meant.
-    `unknown`: some key is none that is known, and may be meant for one of those that could have been given.
+    `unknown`: entries whose key is none that is known; each may be meant for one of those that could have been given.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class Given:
         self.entries: dict[str, list[Entry]] = {}
         self.good = True
         self.damaged = False
-        self.unknown = False
+        self.unknown: list[Entry] = []
         self.misspelt: set[str] = set()
 
     def perhaps(self, name: str) -> bool:
@@ -88,6 +89,11 @@ class Context:
         self.uses: list[Use] = []
         self.mentions: set[str] = set()
         self.nameless: set[str] = set()
+
+    @cached_property
+    def aside(self) -> Context:
+        """Another of the same piece, for values that are read only to see whether they are right."""
+        return Context(Findings(self.findings.text), self.vocabulary)
 
     def mention(self, *nodes: Value | Body | None) -> None:
         """Note the words of what was not understood. Their depth is bounded by the parser."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dslc.check.body import is_meant
 from dslc.check.context import Context, Given, Head
 from dslc.check.signed import known_address, known_event, signed_filters
 from dslc.diagnostic import Severity
@@ -77,8 +78,10 @@ def _verified(context: Context, given: Given, head: Head) -> None:
             message = "this sender's keys are fetched: there is no `secret`"
             findings.add("T405", message, secret.key, hint="remove it")
             given.good = False
-    elif not given.perhaps("secret") and (
-        "insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified")
+    elif (
+        not given.perhaps("secret")
+        and ("insecure_allow_unverified" in given.values or not given.perhaps("insecure_allow_unverified"))
+        and not is_meant(context, context.vocabulary.kinds["webhook"]["secret"], given)
     ):
         hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
         findings.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)

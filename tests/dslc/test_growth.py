@@ -28,6 +28,7 @@ _PROGRAMS: dict[str, tuple[str, Callable[[int], str]]] = {
     "webhooks on one path": ("N205", lambda n: f'webhook w{n} {{ path "/p" {_SECRET} }}'),
     "kinds misspelt": ("N201", lambda n: f'memroy m{n} {{ path "p{n}" }}'),
     "settings misspelt": ("N202", lambda n: f'memory m{n} {{ path "p{n}" retenton{n} 9d }}'),
+    "settings for others": ("N202", lambda n: f'webhook w{n} {{ path "/p{n}" token{n} "x" }}'),
     "choices misspelt": ("T403", lambda n: f'memory m{n} {{ path "p{n}" store markdwn{n} }}'),
     "references to nothing": ("R301", lambda n: f'webhook w{n} {{ path "/p{n}" {_SECRET} agent a{n} }}'),
     "references misspelt": (

@@ -83,6 +83,24 @@ def test_a_longer_key_that_has_a_setting_in_it_is_that_setting_misspelt() -> Non
     assert (found.code, found.hint) == ("N202", "did you mean `secret`?")
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('webhook w {\n    path "/w"\n    token "x"\n}\n', "token"),
+        ('webhook w {\n    path "/w"\n    keys ["secret://env/A", "secret://env/B"]\n}\n', "keys"),
+        ('webhook w {\n    url "/w"\n    secret "secret://env/A"\n}\n', "url"),
+    ],
+)
+def test_an_unknown_setting_whose_value_suits_a_missing_one_is_the_only_mistake(text: str, key: str) -> None:
+    [found] = _found(text)
+    assert (found.code, found.message) == ("N202", f"`webhook w` has no setting `{key}`")
+
+
+def test_a_missing_setting_is_reported_beside_an_unknown_one_that_cannot_stand_for_it() -> None:
+    found = _found('webhook w {\n    path "/w"\n    colour 3\n}\n')
+    assert [each.code for each in found] == ["T404", "N202"]
+
+
 def test_a_list_of_settings_is_shown_whole() -> None:
     [found] = [each for each in _found(_WEBHOOK.replace("agent %s", "zzz 1")) if each.code == "N202"]
     assert "more" not in (found.hint or "")
