@@ -43,6 +43,7 @@ def comment(mender: Mender, token: Token) -> bool:
         return False  # it goes before a body or a text, which stands
     message = f"`{text[at : at + 4].split()[0]}` begins no comment"
     mender.findings.add("S114", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
     mender.damage()
     mender.seek(behind)
     return True
@@ -136,10 +137,11 @@ def no_name(mender: Mender, token: Token) -> bool:
     name, (at, behind) = found["name"], found.span("name")
     quoted = is_name(name)
     other = _in_ascii(name)
-    hint = f'write `{scene.head[0]} "{name}" {{`' if quoted else f"such as `{other}`" if other else None
+    hint = f'write `{scene.head[0]} "{name}" {{`' if quoted else None
     fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
     message = "this name needs quotes" if quoted else "not a legal name"
-    hint = hint or f"a name has {NAME_RULE}"
+    if hint is None:
+        hint = f"such as `{scene.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
     mender.findings.add("N206", message, Place(at, behind), hint=hint, fix=fix)
     mender.seek(behind)
     if quoted:

@@ -71,11 +71,25 @@ def test_of_many_names_that_are_missing_none_is_compared_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("name", "example"),
-    [("Ünïcode", "`Unicode`"), ("gedächtnis", "`gedachtnis`"), ("m@x", "`m-x`"), ("Größe", None), ("記憶", None)],
+    [
+        ("Ünïcode", "Unicode"),
+        ("gedächtnis", "gedachtnis"),
+        ("m@x", "m-x"),
+        ("`m`", "m"),
+        ("Größe", None),
+        ("記憶", None),
+    ],
 )
 def test_a_name_with_other_letters_is_shown_without_accents_or_not_at_all(name: str, example: str | None) -> None:
     [found] = [each for each in _found(f"memory {name} {{}}\n") if each.code == "N206"]
-    assert found.hint == (f"such as {example}" if example else "a name has 1 to 64 letters, digits, `_`, `-` or `.`")
+    assert found.hint == (
+        f"such as `memory {example} {{`" if example else "a name has 1 to 64 letters, digits, `_`, `-` or `.`"
+    )
+
+
+def test_what_a_line_names_that_begins_as_a_comment_elsewhere_is_not_said_to_be_unused() -> None:
+    blocks = 'memory m {}\nmemory n { path "n" }\nagent a { memory n }\n'
+    assert [each.code for each in _found(blocks + _WEBHOOK.replace("agent", "\n; memory m\n agent") % "a")] == ["S114"]
 
 
 def test_a_longer_key_that_has_a_setting_in_it_is_that_setting_misspelt() -> None:
