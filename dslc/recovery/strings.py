@@ -30,10 +30,13 @@ def may_end(mender: Mender, at: int) -> bool:
 
 _GOES_ON = {"WORD", "NUMBER", "STRING", "LONG_STRING", "JUNK"}
 """What may go on with a text behind a quote inside of it."""
+_SIGNS = ";,:=(){}[]-"
+"""What does not: it is left over from another way to write settings."""
+_QUOTED = re.compile(r'[^"\n]{1,500}(?<![\s\[,({])"(?=[\s",.;:!?)])')
 _ESCAPE_OR_QUOTE = re.compile(r"\\[^\n]|\"")
 _ESCAPE_OR_QUOTES = re.compile(r'\\[\s\S]|"""')
 _AFTER_TEXT = re.compile(
-    r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|#|//|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)(?=[ \t]*[\"\[{0-9]|[ \t]+[\w-]))"
+    r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|#|//|(?<=[ \t,])(?P<word>[A-Za-z_][A-Za-z0-9_-]*)(?=[ \t]*[\"\[{0-9]|[ \t]+[\w-]))"
 )
 _QUOTE = re.compile(r"\\[^\n]|\"|\n")
 _TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
@@ -73,13 +76,15 @@ def inner_quotes(mender: Mender, token: Token) -> bool:
     setting = scene.setting() if scene.awaits_value else None
     if setting is None or setting.type not in TEXTS or token.type not in {"STRING", "LONG_STRING"}:
         return False
-    if after.start_pos != token.end_pos or after.type not in _GOES_ON or after in scene.legal():
+    if after.start_pos != token.end_pos or after.type not in _GOES_ON:
         return False
-    if after.type == "JUNK" and not after[0].isalnum():
+    if after in scene.legal() and not _is_quoted(mender, after):
         return False
     quote = '"' if token.type == "STRING" else '"""'
     first, start = (token.end_pos or 0) - len(quote), token.start_pos or 0
     behind = _end_of_text(mender, token.end_pos or 0, quote)
+    if after.type == "JUNK" and not after[0].isalnum() and (not behind or after[0] in _SIGNS):
+        return False
     inner = [first, *(at for at in _quotes(mender.text, first + len(quote), behind - len(quote), quote))]
     fix = mender.findings.fix("escape the quotes inside", *((at, at, "\\") for at in inner)) if behind else None
     hint = 'write `\\"` inside of a text, or `"""` around it' if quote == '"' else 'write `\\"""` inside of a text'
@@ -90,6 +95,12 @@ def inner_quotes(mender: Mender, token: Token) -> bool:
     mender.value_is_lost()
     mender.reread(behind)
     return True
+
+
+def _is_quoted(mender: Mender, word: Token) -> bool:
+    """Whether a setting's name is rather the first word of what is in quotes inside of a text: the next quote ends
+    something, and what follows it begins no value."""
+    return _QUOTED.match(mender.text, word.start_pos or 0) is not None
 
 
 def _quotes(text: str, start: int, end: int, quote: str) -> Iterator[int]:

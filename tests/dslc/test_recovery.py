@@ -291,6 +291,10 @@ _CASES: list[tuple[str, int]] = [
     ("agent a {\n    instruction <<EOF\nYou review.\nBe kind.\nEOF\n    max_steps 3\n}\n", 1),
     ("agent a {\n    instruction |\n      You review.\n\n      Be kind.\n    max_steps 3\n}\n", 1),
     (f"{_WEBHOOK}    limits per_minute 60\n    filter $.action == \"opened\"\n}}\n", 2),
+    # Quotes inside of prose, around words and signs that mean something outside of it.
+    *((f"agent a {{\n    instruction \"{prose}\"\n    max_steps 3\n}}\n", 1)
+      for prose in ('Use the "memory" well', 'Look for "$.a" in it', 'Say "max_steps 5" to him',
+                    '"a", "b" or "memory".', 'It is {"model": "x"}', 'See "http://x/y#z" there')),
     # A line that is no setting.
     *((f"{_WEBHOOK}    {line}\n}}\n", 1)
       for line in ("TODO write this", "TODO: write this", "keep body true", "let keep_body true", "x \"a\" \"b\"")),
