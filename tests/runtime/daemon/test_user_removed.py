@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.runtime.daemon import sharing
 from tests.runtime.daemon.process import Daemon, running, symbi, until, write_program
 from tests.runtime.daemon.test_several import environ
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
@@ -203,6 +204,40 @@ def test_a_removal_that_was_killed_goes_on_at_the_next_start(tmp_path: Path) -> 
                 return bool(left == 0 and not state.execute("SELECT * FROM users").fetchall())
 
         until(gone, what="the end of the rows")
+
+
+def test_what_a_run_under_way_leaves_of_a_removed_user_is_deleted_later(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM)
+    command = f"{sharing.__name__}:{sharing.shared.__name__}"
+    state = tmp_path / ".symbi/symbiont.db"
+
+    def rows(query: str) -> list[Any]:
+        with closing(sqlite3.connect(state)) as database:
+            return database.execute(query).fetchall()
+
+    with running(tmp_path, "program", wait=True, command=command, SHARING_RUN="5") as daemon:
+        user_id = shown(daemon, {}, "user", "add", "carl")["id"]
+        made = make_webhook(daemon, make_token(daemon, "--user", "carl", "--scope", "write"))
+        assert made.post(json.dumps({"said": WORD}).encode()).status == 202
+        until(lambda: rows("SELECT state FROM deliveries") == [("running",)], what="the run")
+        removed = shown(daemon, {}, "user", "remove", "carl", "--yes")
+        assert "deliveries" not in removed["rows"]
+        until(lambda: WORD in remembered(tmp_path), what="the run's end")
+    database = sqlite3.connect(state)
+    # When nothing more of the user can come.
+    database.execute("UPDATE users SET removed_at = 1")
+    database.commit()
+    database.close()
+    with started(tmp_path, {}):
+        until(lambda: not rows("SELECT * FROM users"), what="the end of the removal")
+        assert WORD not in remembered(tmp_path)
+        for table in ("deliveries", "runs", "bodies"):
+            assert rows(f"SELECT * FROM {table} WHERE user_id = '{user_id}'") == []
+
+
+def remembered(root: Path) -> str:
+    """What stands in the Markdown memory."""
+    return "".join(file.read_text() for file in (root / "notes").rglob("*.md"))
 
 
 def test_what_cannot_be_deleted_is_said_and_deleted_by_the_same_again(tmp_path: Path) -> None:
