@@ -124,7 +124,7 @@ async def _database(house: House) -> Check:
     try:
         await house.database.probe()
     except SymbiontError as error:
-        return Check("database", "RED", f"{shown}: {error.line()}")
+        return Check("database", "RED", error.line())
     return Check("database", "GREEN", shown)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -47,6 +48,9 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing(small_disk: P
                 assert b"symbiont_storage_up 0.0" in daemon.request("GET", "/metrics", to="admin").body
                 refused += 1
         assert refused
+        checks = json.loads(daemon.symbi("readiness", "--json").stdout)["checks"]
+        (told,) = [row for row in checks if row["check"] == "database"]
+        assert (told["status"], told["text"].count("symbiont.db: ")) == ("RED", 1)
         filler.unlink()
         until(lambda: daemon.readyz().status == 200)
         assert daemon.github(b"{}", "after").status == 202
