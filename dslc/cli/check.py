@@ -61,7 +61,7 @@ def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny
 @_PATHS
 @_DENY
 def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
-    """Print the program in the files at PATH as JSON; secrets written in them are not shown."""
+    """Print the program in the files at PATH as JSON; secrets and passwords of URLs written in them are not shown."""
     from dslc.catalog import Catalog
     from dslc.report.program import render
     from dslc.vocabulary import Vocabulary
