@@ -13,6 +13,7 @@ from aiohttp import web
 
 from runtime.daemon.listeners import Runner, bind, listen
 from runtime.http import Limits
+from tests.clocks import until
 
 SECONDS = 20
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -183,13 +184,11 @@ async def test_a_crowd_makes_room_and_what_is_handled_goes_on() -> None:
         busy, idle = await Peer.to(serving), await Peer.to(serving)
         busy.writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b" 200 " in await idle.ask()
-        while not serving.entered:
-            await asyncio.sleep(0.01)
+        await until(lambda: serving.entered == 1)
         third = await Peer.to(serving)
         third.writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         assert await idle.rest() == b""
-        while serving.entered < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: serving.entered == 2)
         fourth = await Peer.to(serving)
         assert (await fourth.rest()).startswith(b"HTTP/1.1 503 ")
         serving.go_on.set()

@@ -21,6 +21,7 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import link
 from runtime.memory.progress import Progress
 from runtime.tools import TOOLS
+from tests.clocks import until
 
 Told = list[tuple[str, int, int]]
 
@@ -63,8 +64,7 @@ async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -
     async def work(progress: Progress) -> dict[str, Any]:
         progress("reading", 1, 3)
         progress("reading", 2, 3)
-        while not told:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(told))
         return {"done": True, "error": "is a field like any other"}
 
     async with served(tmp_path, work) as path:
@@ -120,8 +120,7 @@ async def test_a_daemon_that_ends_in_the_middle_is_told(tmp_path: Path) -> None:
     async with served(tmp_path, work) as path:
         asked = asyncio.create_task(ask(path, told))
         await begun.wait()
-        while not told:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(told))
     with pytest.raises(client._Lost):
         await asked
     assert ended == [True]
