@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -88,7 +89,8 @@ class Compactor:
             log.info("memory compacted", memory=memory.name, flushed=flushed, deleted=deleted, failed=failed)
         self._last[memory.store.identity] = now
         try:
-            self._write(self._last)
+            # It is synced, which a slow disk takes its time for.
+            await asyncio.to_thread(self._write, dict(self._last))
         except OSError as error:
             # Then it is done once more after the next start, which does no harm.
             log.warning("when memories were compacted is not kept", reason=error.strerror)
