@@ -17,8 +17,8 @@ from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.filter import Filters
 from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import Payload
-from runtime.webhooks.receiver import OFF_THE_LOOP, Receiver
+from runtime.webhooks.payload import OFF_THE_LOOP, Payload
+from runtime.webhooks.receiver import Receiver
 from runtime.webhooks.route import RouteTable, mount
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.certificates import NOW
