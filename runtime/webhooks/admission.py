@@ -93,25 +93,34 @@ class Admission:
 
         Raises `Busy` when too much waits, and `runtime.database.Unavailable` when nothing could be stored.
         """
-        if len(candidate.body) <= OFF_THE_LOOP:
+        size = len(candidate.body)
+        if size <= OFF_THE_LOOP:
             return await self.put(candidate)
+        self._must_have_room(size)
         entry = entry_of(candidate, self._clock, self._space)
-        sealed = await asyncio.to_thread(self._sealed, entry, entry.delivery_id)
+        self._bytes += size
+        try:
+            sealed = await asyncio.to_thread(self._sealed, entry, entry.delivery_id)
+        finally:
+            self._bytes -= size
         return await self.put(candidate, entry._replace(sealed=sealed))
 
     def put(self, candidate: Candidate, entry: Entry | None = None) -> asyncio.Future[Decision]:
         """Like `admit`, without waiting: the future is done after the commit. `entry`: that of `candidate`, when it was
         made already. Raises `Busy` here and now."""
         size = len(candidate.body)
-        if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
-            raise Busy("too many deliveries wait to be stored")
-        if self._space.full:
-            raise Full("too many deliveries wait to be handled")
+        self._must_have_room(size)
         entry = entry or entry_of(candidate, self._clock, self._space)
         answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry)
         self._bytes += size
         answer.add_done_callback(partial(self._done, size, candidate.agent is not None))
         return answer
+
+    def _must_have_room(self, size: int) -> None:
+        if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
+            raise Busy("too many deliveries wait to be stored")
+        if self._space.full:
+            raise Full("too many deliveries wait to be handled")
 
     def _done(self, size: int, waits: bool, answer: asyncio.Future[Decision]) -> None:
         self._bytes -= size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator
@@ -18,7 +19,8 @@ from runtime.database.schema import bodies, deliveries, steps
 from runtime.memory import Scan
 from runtime.memory.markdown import MarkdownStore
 from runtime.threads import RunLog
-from runtime.webhooks.admission import Admission
+from runtime.webhooks import admission
+from runtime.webhooks.admission import Admission, Busy
 from runtime.webhooks.delivery import Work
 from runtime.webhooks.payload import OFF_THE_LOOP
 from tests.clocks import ManualClock
@@ -96,12 +98,25 @@ async def test_a_large_body_and_a_small_one_are_claimed_together_and_run_whole(
     async def run(work: Work, _log: RunLog) -> None:
         found[work.provider_delivery_id] = work.body
 
-    admission = Admission(noted, clock)
-    await admission.admit(candidate("large", body=LARGE))
-    await admission.admit(candidate("small"))
+    door = Admission(noted, clock)
+    await door.admit(candidate("large", body=LARGE))
+    await door.admit(candidate("small"))
     async with dispatching(noted, clock, run):
         await settled(noted, "done", "done")
     assert found == {"large": LARGE, "small": BODY}
+
+
+async def test_what_there_is_no_room_for_is_not_sealed_first(
+    noted: Database, key: Noting, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "CAPACITY_BYTES", 2 * len(LARGE))
+    door = Admission(noted, clock)
+    asked = [door.admit(candidate(str(number), body=LARGE)) for number in range(5)]
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert [isinstance(result, Busy) for result in results] == [False, False, True, True, True]
+    assert len(key.threads) == 2
+    # What was refused takes no room.
+    await door.admit(candidate("later", body=LARGE))
 
 
 @pytest.mark.parametrize("gone", [True, False])
