@@ -236,9 +236,9 @@ def _tool(context: Context, setting: Setting, token: Token, text: str) -> str | 
     if "*" in text:
         message = f"no tool matches `{text}`"
         hint = f"the nearest is `{near}`" if near else hint
-    elif "." in text:
+    if "." in text:
         hint = "a name with a dot is a tool of another server, and no block declares one yet"
-    elif near:
+    elif near and "*" not in text:
         fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
     context.findings.add("N209", message, token, hint=hint, fix=fix)
     return MISSING

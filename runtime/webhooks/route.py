@@ -166,6 +166,8 @@ def _route(webhook: Webhook, bound: Placed, options: Mapping[str, object]) -> Ro
     secrets = bound.secrets
     provider = webhook.provider.name
     if webhook.insecure_allow_unverified:
+        if webhook.secret:
+            raise ValueError("`insecure_allow_unverified` and `secret` exclude each other")
         verifier = prepare_unverified(provider, options)
     else:
         verifier = prepare(provider, secrets, options, bound.places)

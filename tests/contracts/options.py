@@ -5,7 +5,7 @@ All of it comes from the catalogue, so that a row and an option that are added a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ _TEMPLATES = (
 )  # fmt: skip
 _DURATIONS = ("0s", "1ms", "999ms", "1s", "5m", "5m1s", "10m", "1d", "1d1s", "2d", "90d")
 _BESIDE = 12  # values of an option that are tried beside every other option
+_FEW = 3  # values of a setting of a group that are tried beside those of all others
 _URLS = (
     URL,
     "http://example.org/keys",
@@ -111,3 +112,28 @@ def option_sets(row: Row) -> Iterator[list[Given]]:
             for value in list(values(other))[:_BESIDE]:
                 beside = [each for each in needed(row.options, [option, other]) if each.name != other.name]
                 yield [*map(example, beside), value]
+
+
+def settings(of: Iterable[Setting], depth: int = 0) -> Iterator[Given]:
+    """Whatever may be written for each setting of a body but rows and names of blocks; of groups two levels."""
+    for setting in of:
+        if setting.type == "group":
+            yield from _groups(setting, depth) if depth < 2 else ()
+        elif setting.type not in {"variant", "reference"}:
+            yield from values(setting)
+
+
+def _groups(group: Setting, depth: int) -> Iterator[Given]:
+    """A group with nothing in it, with each thing alone, beside the first of what it may need, and in pairs."""
+    inner = list(settings(group.settings, depth + 1))
+    first = {given.name: given for given in reversed(inner)}
+    needed_first = [first[name] for name in ("json_path", "equals") if name in first]
+    few = [given for name in first for given in [each for each in inner if each.name == name][:_FEW]]
+    sets = [[], *([each] for each in inner), *(list(pair) for pair in combinations(few, 2) if depth == 0)]
+    sets += [[*needed_first[:count], each] for count in (1, 2) for each in inner if needed_first]
+    several = {setting.name for setting in group.settings if setting.many and setting.type == "group"}
+    for given in sets:
+        if len({each.name for each in given}) == len(given):
+            written = " ".join(each.written for each in given)
+            value = {each.name: (each.value,) if each.name in several else each.value for each in given}
+            yield Given(group.name, f"{group.name} {{ {written} }}", value)

@@ -19,7 +19,7 @@ from dslc.diagnostic import is_error
 from dslc.source import Source
 from runtime.secrets import Secret
 from runtime.webhooks.route import mount
-from tests.contracts.options import URL, Given, example, option_sets
+from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
 from tests.runtime.daemon.process import running, write_program
 
@@ -112,6 +112,20 @@ def _mounting(webhook: Webhook) -> Iterator[int]:
 def test_what_a_check_calls_right_is_mounted_and_nothing_else(name: str) -> None:
     programs = {program.text: program for program in _programs(ROWS[name])}.values()
     verdicts = {program.text: (green(program.text), mounted(program.block)) for program in programs}
+    assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
+    assert (True, True) in verdicts.values()
+    assert (False, False) in verdicts.values()
+
+
+def test_what_a_check_calls_right_of_a_block_is_mounted_and_nothing_else() -> None:
+    whole = {"path": 'path "/w"', "provider": "provider github", "secret": 'secret "secret://env/S"'}
+    block = {"name": "w", "path": "/w", "provider": {"name": "github"}, "secret": ("secret://env/S",)}
+    several = {setting.name for setting in CATALOG.kinds["webhook"] if setting.many and setting.type == "group"}
+    verdicts = {}
+    for given in settings(setting for setting in CATALOG.kinds["webhook"] if setting.type != "secret"):
+        text = f"webhook w {{ {' '.join({**whole, given.name: given.written}.values())} }}\n"
+        value = (given.value,) if given.name in several else given.value
+        verdicts[text] = (green(text), mounted({**block, given.name: value}))
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
     assert (True, True) in verdicts.values()
     assert (False, False) in verdicts.values()

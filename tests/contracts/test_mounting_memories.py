@@ -3,8 +3,7 @@ model and remote with what is right and what may be got wrong of its options, an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.literal import quoted
 from dslc.program import Program
-from dslc.setting import Setting
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
@@ -27,7 +25,7 @@ from runtime.daemon.memories import Opening, Pools
 from runtime.database import Database
 from runtime.errors import SymbiontError
 from runtime.secrets import Context
-from tests.contracts.options import Given, option_sets, values
+from tests.contracts.options import Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 
 # A key, an address and a database: whichever a secret has to be, none of them is asked while a memory is opened.
@@ -110,24 +108,11 @@ async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_els
     assert (False, False) in verdicts.values()
 
 
-def _settings(settings: Iterable[Setting]) -> Iterator[Given]:
-    """Whatever may be written for the settings of a block but the rows; those of a group alone and all together."""
-    for setting in settings:
-        if setting.name == "path":
-            yield from (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
-        if setting.type != "group":
-            yield from values(setting)
-            continue
-        inner = [[*_settings([each])] for each in setting.settings]
-        for chosen in [*([each] for some in inner for each in some), *map(list, product(*filter(None, inner)))]:
-            written = " ".join(each.written for each in chosen)
-            yield Given(setting.name, f"{setting.name} {{ {written} }}", {each.name: each.value for each in chosen})
-
-
 @pytest.mark.parametrize("store", list(CATALOG.rows("store")))
 async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(store: str, opening: Opening) -> None:
     verdicts = {}
-    for given in _settings(CATALOG.kinds["memory"]):
+    paths = (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
+    for given in [*paths, *settings(CATALOG.kinds["memory"])]:
         text = f"memory m {{ store {store} {given.written} }}\n"
         verdicts[text] = (green(text), await _opened({"store": Choice(name=store), given.name: given.value}, opening))
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
