@@ -335,6 +335,17 @@ async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others
     assert str(tmp_path) not in json.dumps(exported)
 
 
+async def test_a_line_that_cannot_be_imported_tells_a_user_no_path(house: House, tmp_path: Path) -> None:
+    (tmp_path / "notes" / "reviewer" / "memory.md").mkdir(parents=True)
+    item = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-01-01T00:00:00Z", "text": "fine"}
+    for scope, whole in (("write", False), ("admin", True)):
+        token = await house.token(scope, scope)
+        (line,) = told(await house.ask(token, "POST", "/v1/memory/import", {"items": [item]}))["lines"]
+        assert line["outcome"] == "refused"
+        assert ("memory.md" in line["reason"]) == whole
+        assert whole or str(tmp_path) not in line["reason"]
+
+
 async def test_the_cursor_of_an_export_neither_counts_nor_names_what_is_anothers(house: House) -> None:
     ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
     for number in range(3):
