@@ -11,7 +11,7 @@ from dslc.blocks import Memory, Webhook
 from dslc.program import Program
 from runtime import secrets
 from runtime.memory.secret_options import secrets_of
-from runtime.secrets import Context, Secret, Unresolved
+from runtime.secrets import Away, Context, Secret, Unresolved, backend_of
 from runtime.webhooks import PROVIDERS
 
 AT_A_TIME = 64
@@ -63,20 +63,32 @@ async def resolve(
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
     problems: dict[str, str] = {}
+    away: dict[str | None, Away] = {}
     for first in range(0, len(asked), AT_A_TIME):
         some = asked[first : first + AT_A_TIME]
-        answers = await asyncio.gather(*(secrets.resolve(text, context) for text in some), return_exceptions=True)
+        answers = await asyncio.gather(*(_ask(text, context, away) for text in some), return_exceptions=True)
         for text, answer in zip(some, answers, strict=True):
             if isinstance(answer, Secret):
                 values[text] = answer
                 kept.pop(text, None)
-            elif not isinstance(answer, Unresolved):
+                continue
+            if not isinstance(answer, Unresolved):
                 raise answer
-            elif text in values:
+            if isinstance(answer, Away):
+                away[backend_of(text)] = answer
+            if text in values:
                 kept[text] = answer.line()
             else:
                 problems[text] = answer.line()
     return Resolution(MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept))
+
+
+async def _ask(text: str, context: Context, away: Mapping[str | None, Away]) -> Secret:
+    """One secret. A backend that was found `away` is not asked for it: thousands need not each wait for that again."""
+    found = away.get(backend_of(text))
+    if found is not None:
+        raise Away(str(found), hint=found.hint)
+    return await secrets.resolve(text, context)
 
 
 def _all_wanted(program: Program, memories: Iterable[Memory]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.clock import rfc3339
 from runtime.rows import by_name
-from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
+from runtime.secrets.backend import Away, Backend, Context, Rotated, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
 from runtime.secrets.file import FILE
@@ -13,7 +13,7 @@ from runtime.secrets.keyring import KEYRING
 from runtime.secrets.secret import Secret
 from runtime.secrets.vault import VAULT
 
-__all__ = ["BACKENDS", "Backend", "Context", "Rotated", "Secret", "Unresolved", "resolve"]
+__all__ = ["BACKENDS", "Away", "Backend", "Context", "Rotated", "Secret", "Unresolved", "backend_of", "resolve"]
 
 SCHEME = "secret://"
 
@@ -27,6 +27,11 @@ def origin_of(text: str) -> str:
         return "written in the program"
     name, _, path = text.removeprefix(SCHEME).partition("/")
     return f"{name} {path}"
+
+
+def backend_of(text: str) -> str | None:
+    """The name of the backend that `text` refers to; None for a literal."""
+    return text.removeprefix(SCHEME).partition("/")[0] if text.startswith(SCHEME) else None
 
 
 async def resolve(text: str, context: Context) -> Secret:

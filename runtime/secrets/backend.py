@@ -17,6 +17,10 @@ class Unresolved(SymbiontError):  # noqa: N818 - it is a state of a secret, told
     """The secret is not to be had now. The message names the place and the reason, never a value."""
 
 
+class Away(Unresolved):
+    """The backend does not answer, or cannot just now: nothing else that it is asked will fare better."""
+
+
 class Session(Protocol):
     """Something that a backend is logged in to."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime import extras
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Away, Backend, Context, Unresolved
 from runtime.secrets.waiting import in_thread
 
 TIMEOUT_SECONDS = 10.0
@@ -17,7 +17,7 @@ async def read(path: str, context: Context) -> bytes:
     try:
         value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
     except TimeoutError:
-        raise Unresolved(
+        raise Away(
             f"the keyring did not answer in {TIMEOUT_SECONDS:.0f} s", hint="is it locked, and waits for its password?"
         ) from None
     if value is None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from runtime import extras
-from runtime.secrets.backend import Unresolved
+from runtime.secrets.backend import Away, Unresolved
 from runtime.secrets.vault_login import Settings, text_of
 
 REQUEST_SECONDS = 5
@@ -17,8 +17,8 @@ class Denied(Unresolved):
     """Vault does not take the token, or does not let it do this: another token may."""
 
 
-class Unreachable(Unresolved):
-    """Vault does not answer, or cannot just now: nothing else that it is asked will fare better."""
+class Unreachable(Away):
+    """Vault does not answer, or cannot just now."""
 
 
 class Grant(NamedTuple):

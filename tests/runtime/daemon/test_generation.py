@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from dslc import Catalog, Source
 from dslc.compiler import analyse
+from runtime import secrets
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon import resolution
@@ -21,7 +23,7 @@ from runtime.daemon.generation import AT_A_TIME, ENDED_AT_A_TIME, Generation, bu
 from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.resolution import Resolution, resolve
 from runtime.database import Database
-from runtime.secrets import Context
+from runtime.secrets import Away, Context
 from runtime.webhooks.route import Mount
 
 MANY = 10 * AT_A_TIME
@@ -122,6 +124,35 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
     await requests(resolving)
     assert len(resolving.result().values) == many
     assert max(done) <= resolution.AT_A_TIME + len(asyncio.all_tasks()) + 1
+    await database.close()
+
+
+async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = 10 * resolution.AT_A_TIME
+    asked = list[str]()
+
+    async def read(path: str, _context: Context) -> bytes:
+        asked.append(path)
+        raise Away("Vault did not answer")
+
+    vault = replace(secrets.BACKENDS["vault"], read=read)
+    monkeypatch.setattr(secrets, "BACKENDS", {**secrets.BACKENDS, "vault": vault})
+    monkeypatch.setenv("HERE", "a secret")
+    text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://vault/hooks/{n}" }}\n' for n in range(many))
+    text += 'webhook last { path "/last" secret "secret://env/HERE" }'
+    program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
+    assert program is not None
+    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    found = await resolve(program, (), Resolution(), context)
+    assert len(asked) == resolution.AT_A_TIME
+    assert list(found.problems.values()) == ["Vault did not answer"] * many
+    assert list(found.values) == ["secret://env/HERE"]
+    # The next look asks again.
+    await resolve(program, (), found, context)
+    assert len(asked) == 2 * resolution.AT_A_TIME
     await database.close()
 
 
