@@ -60,6 +60,12 @@ def test_what_is_forgotten_is_overwritten_in_every_kind_of_memory(tmp_path: Path
         updated = pushed(daemon, "The vault combination is okapi")
         elsewhere.write_text("The first draft says cinnabar.\n")
         good(daemon.symbi("push", str(elsewhere), "--collection", "papers"))
+        for source in ("tapir", "capybara"):
+            shared = pushed(daemon, "What two files say", "--source-uri", f"file:///{source}.md")
+        noted = [
+            json.loads(good(daemon.symbi("memory", "write", "edited", f"The {word} stays no longer", "--json")))
+            for word in ("wolframite", "galena")
+        ]
         # The texts of a collection can be read nowhere while they are remembered.
         assert left(root, "quetzalcoatl", "okapi", "cinnabar") == []
 
@@ -67,12 +73,18 @@ def test_what_is_forgotten_is_overwritten_in_every_kind_of_memory(tmp_path: Path
         (memory,) = (root / "data/notes/edited").glob("memory.md")
         memory.write_text(memory.read_text().replace("plumbago", "gneiss"))
         shutil.rmtree(root / "data/ledger/clerk")
+        good(daemon.symbi("memory", "forget", noted[0]["item"]["memory_id"], "--yes"))
+        good(daemon.symbi("memory", "edit", noted[1]["item"]["memory_id"], "Something else is there"))
         good(daemon.symbi("collection", "forget", forgotten, "--yes"))
+        good(daemon.symbi("collection", "forget", shared, "--yes"))
         good(daemon.symbi("collection", "update", updated, "The vault combination was changed"))
         elsewhere.write_text("The second draft says basalt.\n")
         good(daemon.symbi("push", str(elsewhere), "--collection", "papers"))
 
-        words = ("xylograph", "plumbago", "heliotropium", "quetzalcoatl", "tagaxolotl", "okapi", "cinnabar")
+        words = (
+            *("xylograph", "plumbago", "heliotropium", "wolframit", "galena"),
+            *("quetzalcoatl", "tagaxolotl", "okapi", "cinnabar", "tapir", "capybara"),
+        )
         writes = 0
 
         def gone() -> bool:

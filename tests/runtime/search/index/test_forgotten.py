@@ -82,7 +82,8 @@ def nothing_of(file: Path, words: Sequence[str]) -> Callable[[], bool]:
 
 
 def said(number: int, *words: str) -> Entry:
-    return entry(f"e{number}", " ".join(words), order=number, tags=(f"tag{words[0]}",))
+    about = {"tags": (f"tag{words[0]}",), "other_sources": (f"file:///{words[0]}.md",)}
+    return entry(f"e{number}", " ".join(words), order=number, **about)
 
 
 def test_an_index_that_is_closed_before_its_words_are_overwritten_is_left_alone(
