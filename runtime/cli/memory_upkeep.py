@@ -58,9 +58,8 @@ def _failed(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
 def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
-            counts = (
-                f"{counted(each['flushed'], 'item')} put where they stay, {counted(each['deleted'], 'log')} deleted"
-            )
+            put, deleted = counted(each["flushed"], "item"), f"{each['deleted']:,}"
+            counts = f"{put} put where they stay; expired logs or entries deleted: {deleted}"
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
                 click.secho(one_line(f"left as it is: {told(problem)}"), fg="red", err=True)

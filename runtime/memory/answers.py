@@ -90,7 +90,8 @@ class Problem(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """What compacting did: long-term items put where they stay, days of logs deleted, and logs that had to be kept."""
+    """What compacting did: long-term items put where they stay, expired logs or entries deleted, and what had to be
+    kept."""
 
     flushed: int
     deleted: int

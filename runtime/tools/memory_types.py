@@ -328,7 +328,7 @@ class Compacted(_Result):
 
     memory: str
     flushed: int = Field(description="Items of logs that were put where they stay.")
-    deleted: int = Field(description="Logs that were deleted.")
+    deleted: int = Field(description="Expired logs, or entries of a collection, that were deleted.")
     problems: list[Difficulty] = Field(description="What was left as it is.")
 
 

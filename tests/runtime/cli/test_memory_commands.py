@@ -379,7 +379,7 @@ def test_records_are_not_purged_nor_compacted(run: Symbi) -> None:
     good(run("memory", "write", "reviewer", "note", "--memory", "audit"))
     refused(run("memory", "purge", "reviewer", "--yes"), 1, "never deleted", "name the memory to purge: notes")
     done = run("memory", "compact", "--all")
-    assert good(done) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"
+    assert good(done) == "reviewer in notes: 0 items put where they stay; expired logs or entries deleted: 0\n"
     assert "audit keeps records, which are not compacted" in done.stderr
 
 
@@ -387,10 +387,12 @@ def test_compaction_puts_what_is_for_the_long_term_where_it_stays(run: Symbi) ->
     text = "Meeting\n- [fact] The office closes at six\n- small talk"
     good(run("memory", "write", "reviewer", text, "--type", "episode"))
     assert (
-        good(run("memory", "compact", "reviewer")) == "reviewer in notes: 1 item put where they stay, 0 logs deleted\n"
+        good(run("memory", "compact", "reviewer"))
+        == "reviewer in notes: 1 item put where they stay; expired logs or entries deleted: 0\n"
     )
     assert (
-        good(run("memory", "compact", "reviewer")) == "reviewer in notes: 0 items put where they stay, 0 logs deleted\n"
+        good(run("memory", "compact", "reviewer"))
+        == "reviewer in notes: 0 items put where they stay; expired logs or entries deleted: 0\n"
     )
     assert "## Facts\n- The office closes at six" in good(run("memory", "inspect", "reviewer"))
 
