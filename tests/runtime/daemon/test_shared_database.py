@@ -5,13 +5,18 @@ Their program wakes no agent, so nothing of it is files. `test_several` has them
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from runtime.webhooks import sign
@@ -166,3 +171,49 @@ def test_agents_of_both_remember_in_one_collection_and_find_what_the_other_left(
 
         until(lambda: remembered(one) == 2)
         until(lambda: remembered(other) == 2)
+
+
+TWO_COLLECTIONS = """\
+memory notes { store collection embedding hashing retention 30d }
+memory plans { store collection embedding hashing }
+agent reviewer { memory notes }
+agent planner { memory plans }
+"""
+MARKED = 1_500
+
+
+async def counted(url: str) -> dict[str, int]:
+    """How many items the database holds of each type."""
+    connection = await asyncpg.connect(url)
+    try:
+        return dict(await connection.fetch("SELECT memory_type, count(*) FROM items GROUP BY memory_type"))
+    finally:
+        await connection.close()
+
+
+def test_what_one_compacts_when_it_is_killed_the_other_finishes(tmp_path: Path, postgres_url: str) -> None:
+    lines = [
+        {
+            "agent_id": "reviewer",
+            "memory_type": "episodic",
+            "timestamp": "2026-01-01T10:00:00Z",
+            "text": f"Work {number}\n- [fact] Fact {number}\n- done",
+        }
+        for number in range(MARKED)
+    ]
+    given = environ(postgres_url)
+    with two(tmp_path, postgres_url, TWO_COLLECTIONS) as (one, other):
+        done = one.symbi("memory", "import", "-", input="\n".join(map(json.dumps, lines)), **given)
+        assert done.returncode == 0, done.stderr
+        compacting = threading.Thread(target=partial(one.symbi, "memory", "compact", "reviewer", **given))
+        compacting.start()
+        until(lambda: "semantic" in asyncio.run(counted(postgres_url)), what="the first facts")
+        one.kill()
+        compacting.join()
+        done = other.symbi("memory", "compact", "reviewer", **given)
+        assert done.returncode == 0, done.stderr
+        exported = other.symbi("memory", "export", "reviewer", **given).stdout.splitlines()
+        texts = Counter(json.loads(line)["text"] for line in exported)
+        assert texts == Counter(f"Fact {number}" for number in range(MARKED))
+        found = other.symbi("memory", "search", "reviewer", "Fact 1234", "-k", "1", "--json", **given)
+        assert json.loads(found.stdout)["hits"][0]["item"]["text"] == "Fact 1234"
