@@ -44,7 +44,7 @@ def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
             hang_up(daemon)
             told = f"Vault at {server.address} cannot be reached; its last value is kept"
             assert daemon.readyz().json()["warnings"] == [told]
-            assert told in daemon.log.read_text()
+            until(lambda: told in daemon.log.read_text(), what="the line in the log")
             assert post(daemon, "second-secret") == 202
     with running(tmp_path, "program", wait=True, **environ) as daemon:
         (missing,) = daemon.readyz().json()["not_mounted"]
