@@ -101,6 +101,19 @@ async def test_no_user_sees_what_is_anothers(house: House) -> None:
     assert (await get(house, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == await house.user("bob")
 
 
+async def test_one_item_is_edited_and_then_forgotten(house: House) -> None:
+    token = await house.token("ada", "write")
+    kept = (await remember(house, token, "The walnut plan"))["item"]
+    await remember(house, token, "The oak plan")
+    edited = told(await house.ask(token, "PATCH", f"/v1/memory/items/{kept['memory_id']}", {"text": "The hazel plan"}))
+    assert (edited["previous_id"], edited["item"]["text"]) == (kept["memory_id"], "The hazel plan")
+    path = f"/v1/memory/items/{edited['item']['memory_id']}"
+    assert told(await house.ask(token, "DELETE", path))["memory_id"] == edited["item"]["memory_id"]
+    assert [item["text"] for item in (await get(house, token, "/items"))["items"]] == ["The oak plan"]
+    for method, body in (("DELETE", None), ("PATCH", {"text": "x"})):
+        refused(await house.ask(token, method, path, body), 404)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
