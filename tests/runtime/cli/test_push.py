@@ -110,6 +110,20 @@ def test_the_same_again_changes_nothing_and_an_edited_file_leaves_nothing_stale(
     assert {item["text"] for item in kept(daemon, collection)} == {"One.", "Two."}
 
 
+def test_what_several_files_of_a_folder_say_stays_until_the_last_of_them_drops_it(
+    daemon: Daemon, push: Push, collection: str, tmp_path: Path
+) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.md").write_text("Licensed to all.")
+    assert counts(push(tmp_path, "--json")) == {"files": 3, "inserted": 1, "skippedDuplicates": 2}
+    assert counts(push(tmp_path, "--json")) == {"files": 3, "skippedDuplicates": 3}
+    for number, name in enumerate("bac", 1):
+        (tmp_path / f"{name}.md").write_text(f"Something else, {number}.")
+        push(tmp_path / f"{name}.md")
+        there = "Licensed to all." in {item["text"] for item in kept(daemon, collection)}
+        assert there == (number < 3)
+
+
 def test_standard_input_is_pushed(daemon: Daemon, push: Push, collection: str) -> None:
     assert counts(push("-", "--json", input="From a pipe.\n")) == {"files": 1, "inserted": 1}
     assert counts(push("-", "--source-uri", "https://example.com/a", "--json", input="<html><p>A page")) == {
