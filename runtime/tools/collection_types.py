@@ -202,7 +202,7 @@ class Payload(_Result):
     project_id: str | None = Field(description="null: of none, as what a delivery left behind.")
     memory_type: MemoryType
     timestamp: str = Field(description="When it was kept, RFC 3339.")
-    source_uri: str | None = Field(description="Where it is from: the source that said it last.")
+    source_uri: str | None = Field(description="Where it is from: of several sources the one that came last.")
     other_sources: list[str] = Field(description="Where else it is from; it is forgotten with the last one.")
     chunk_hash: str = Field(description="sha256 of the text, spaces evened out.")
     tags: list[str]

@@ -325,7 +325,7 @@ class Writing:
         return (
             ("memory_type" in keep or row.memory_type == item.memory_type)
             and ("tags" in keep or tags_of(row.tags) == item.tags)
-            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *others})
+            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(read, others)})
         )
 
     def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
