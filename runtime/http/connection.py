@@ -233,6 +233,11 @@ class Connection(web.RequestHandler):
             if self._group is not None and self._gathering is None:
                 self._group.work(self)
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        # Bodies ask for it at their end and whenever they are read; most never paused it, and `_hold` stands then.
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     # What the listener says.
 
     def look(self, now: float) -> None:
@@ -276,7 +281,6 @@ class Connection(web.RequestHandler):
         """A request is handed on, with this body."""
         self._content = content
         self._chunked = chunked
-        self._work()
         if self._held and not content.is_eof():
             self._read_on()
 
@@ -353,16 +357,16 @@ class Connection(web.RequestHandler):
     def _parse(self, data: bytes, content: StreamReader | None) -> bool:
         """Queue the requests that have come, as many as aiohttp lets wait; it asks for more itself. `content`: the body
         that has come in part. True unless there was nothing new, or it ended the connection."""
-        messages = self._messages
+        messages, receive = self._messages, super().data_received
         before = len(messages)
         try:
-            super().data_received(data)
+            receive(data)
             ended = content is not None and content.is_eof()
             while ended or (
                 before < len(messages) < MAX_MSG_QUEUE_SIZE and isinstance(messages[-1][0], RawRequestMessage)
             ):
                 ended, before = False, len(messages)
-                super().data_received(b"")
+                receive(b"")
         except Exception:
             # What the parser itself does not foresee, such as a target that it cannot take apart.
             log.exception("a request could not be read")

@@ -8,6 +8,7 @@ decided on bytes, since `"\\u212a".lower()` is `"k"`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -28,8 +29,6 @@ _HOST = re.compile(rf"(?:{_NAME}|{_ADDRESS})(?::[0-9]{{0,5}})?")
 # RFC 3986 has fewer characters, but an exact look-up finds none of the others.
 _TARGET = re.compile(rf"(?i:(https?://)({_HOST.pattern}))?((?:/[!\"$->@-~]*)?)(?:(\?)([!\"$-~]*))?")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_LENGTH = re.compile(r"[0-9]{1,18}")
-_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Head(NamedTuple):
@@ -55,24 +54,12 @@ def head_of(message: RawRequestMessage, limits: Limits) -> Head:
     """The head that `message` is. Raises `Problem`."""
     minor = _minor(message)
     path, query = _target(message.path)
-    size = len(message.path)
-    pairs: list[tuple[str, str]] = []
-    fields: dict[str, str] = {}
-    repeated: set[str] | None = None
-    for raw_name, raw_value in message.raw_headers:
-        size += len(raw_name) + len(raw_value) + 4
-        name, key = _name(raw_name)
-        value = raw_value.decode("utf-8", "surrogateescape")
-        pairs.append((name, value))
-        if key not in fields:
-            fields[key] = value
-        elif repeated is None:
-            repeated = {key}
-        else:
-            repeated.add(key)
-    if size > limits.head:
+    names, keys, more, size = _names(tuple([name for name, _ in message.raw_headers]), limits.head)
+    values = [*message.headers.values()]
+    if len(message.path) + size + len("".join(values).encode("utf-8", "surrogateescape")) > limits.head:
         raise Problem("headers_too_large")
-    more = _NOTHING if repeated is None else frozenset(repeated)
+    # Of equal names the last one put in stays, which is the first one sent.
+    fields = dict(zip(keys, values[::-1], strict=True))
     if "host" in more or not _is_host(fields.get("host", "" if minor == 0 else None)):
         raise Problem("ambiguous_host")
     return Head(
@@ -80,7 +67,7 @@ def head_of(message: RawRequestMessage, limits: Limits) -> Head:
         path,
         query,
         minor,
-        pairs,
+        tuple(zip(names, values)),  # noqa: B905 - as many as above; asking again would cost as much as half of it
         fields,
         more,
         _length(message, fields, more, minor),
@@ -115,13 +102,19 @@ def _target(target: str) -> tuple[str, str]:
     return path or "/", query or ""
 
 
-@lru_cache(maxsize=512)
-def _name(raw: bytes) -> tuple[str, str]:
-    """A field's name as sent, and in lower case (RFC 9110 section 5.1)."""
-    if _TOKEN.fullmatch(raw) is None:
+@lru_cache(maxsize=64)
+def _names(raw: tuple[bytes, ...], most: int) -> tuple[Sequence[str], Sequence[str], frozenset[str], int]:
+    """The names of a head's fields as sent, the same in lower case (RFC 9110 section 5.1) from the last to the first,
+    those that came more than once, and the size of all of them, at `most` so many bytes. A sender's requests have the
+    same ones each time."""
+    size = sum(len(name) + 4 for name in raw)
+    if size > most:
+        raise Problem("headers_too_large")
+    if not all(map(_TOKEN.fullmatch, raw)):
         raise Problem("malformed_request")
-    name = raw.decode("ascii")
-    return name, name.lower()
+    names = [name.decode("ascii") for name in raw]
+    keys = [name.lower() for name in reversed(names)]
+    return names, keys, frozenset(key for key, times in Counter(keys).items() if times > 1), size
 
 
 @lru_cache(maxsize=64)
@@ -143,7 +136,7 @@ def _length(message: RawRequestMessage, fields: dict[str, str], repeated: frozen
         if minor == 0 or not coding.isascii() or coding.lower() != "chunked" or not message.chunked:
             raise Problem("ambiguous_length")
         return CHUNKED
-    if length is None or message.chunked or _LENGTH.fullmatch(length) is None:
+    if length is None or message.chunked or len(length) > 18 or not (length.isascii() and length.isdigit()):
         raise Problem("ambiguous_length")
     return int(length)
 

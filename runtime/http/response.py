@@ -46,7 +46,8 @@ class Written(web.StreamResponse):
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the connection has ended")
         transport.write(self._data)
-        await request.writer.drain()
+        if request.protocol.writing_paused:
+            await request.writer.drain()
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -69,16 +70,11 @@ class Listener(web.Server):
         self._timer.cancel()
 
     def _begin(
-        self,
-        message: RawRequestMessage,
-        payload: StreamReader,
-        protocol: web.RequestHandler,
-        writer: AbstractStreamWriter,
-        task: asyncio.Task[None],
+        self, message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler, *more: Any
     ) -> web.BaseRequest:
         assert isinstance(protocol, Connection)
         protocol.begin(payload, chunked=bool(message.chunked))
-        return self._make(message, payload, protocol, writer, task)
+        return self._make(message, payload, protocol, *more)
 
     def _sweep(self) -> None:
         shared = self.shared
@@ -95,18 +91,15 @@ class _Raw(web.BaseRequest):
     def __init__(
         self,
         message: RawRequestMessage,
-        payload: StreamReader,
-        protocol: web.RequestHandler,
+        body: StreamReader,
+        connection: Connection,
         writer: AbstractStreamWriter,
-        task: asyncio.Task[None],
+        *_: Any,
     ) -> None:
-        assert isinstance(protocol, Connection)
         self.parsed = message
-        self.body = self._payload = payload
-        self.connection = self._protocol = protocol
-        self._cache = {}
+        self.body = self._payload = body
+        self.connection = self._protocol = connection
         self._payload_writer = writer
-        self._task = task
 
 
 class Server:

@@ -66,6 +66,23 @@ def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
         assert [peer.answer().body.decode() for _ in paths] == [f"{path}!" for path in paths]
 
 
+def test_nothing_is_read_while_a_request_waits_for_the_one_before_it(serve: Serve) -> None:
+    reading: list[bool] = []
+
+    async def look(request: http.Request) -> http.Response:
+        body = await request.read(10)
+        (connection,) = serving.server.connections
+        assert connection.transport is not None
+        reading.append(connection.transport.is_reading())
+        return http.Response(200, "text/plain", body)
+
+    serving = serve(look)
+    with serving.connect() as peer:
+        peer.send(post(b"a") + post(b"b"))
+        assert [peer.answer().body, peer.answer().body] == [b"a", b"b"]
+    assert reading == [False, False]
+
+
 def test_thousands_of_pipelined_requests_do_not_keep_others_waiting(serve: Serve) -> None:
     serving = serve()
     with serving.connect() as peer, serving.connect() as other:
