@@ -8,6 +8,7 @@ from datetime import date
 
 from runtime.clock import utc
 from runtime.errors import UsageError
+from runtime.memory import redact
 from runtime.memory.opened import FoundHit, OpenMemory
 from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
@@ -69,7 +70,7 @@ async def memory_search(
         type=kind,
         user=user_filter(context, await asked_user(context, user)),
         project=project,
-        source=source,
+        source=None if source is None else redact(source),
         tags_any=frozenset(tag),
         tags_all=tags_of(all_tags, tags),
         since=moment(context, since, "since"),

@@ -43,3 +43,18 @@ async def test_why_there_are_no_vectors_is_told_to_an_administrator_and_to_nobod
         assert note == "searched by keyword only"
         (note,) = (await call(house, "memory_search", OWNER_CALLER, agent="reviewer", query="walnut"))["notes"]
         assert "127.0.0.1:1" in note
+
+
+async def test_a_source_with_a_secret_finds_what_is_from_there(tmp_path: Path) -> None:
+    kinds = [Choice(name=name) for name in ("markdown", "records", "collection")]
+    hashing = Choice(name="hashing")
+    memories = [Memory(name=kind.name, store=kind, embedding=hashing) for kind in kinds]
+    async with opened(tmp_path, *memories) as house:
+        secret = "https://user:hunter2secret@example.com/a"
+        for memory in memories:
+            to = {"agent": "reviewer", "memory": memory.name}
+            await call(house, "memory_write", OWNER_CALLER, **to, text="The walnut", source_uri=secret)
+            for source, count in ((secret, 1), ("https://user@example.com/a", 0)):
+                answer = await call(house, "memory_search", OWNER_CALLER, **to, query="walnut", source=source)
+                assert len(answer["hits"]) == count
+                assert "hunter2secret" not in str(answer)
