@@ -252,5 +252,6 @@ def test_the_folder_that_systemd_names_is_a_root_without_being_noted(tmp_path: P
 
 
 def test_a_folder_that_is_no_place_for_a_root_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be used: no such file"):
-        make(tmp_path, HERE, tmp_path / "not/there")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot be used: not a directory"):
+        make(tmp_path, HERE, tmp_path / "file/there")
