@@ -351,8 +351,7 @@ async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others
 async def test_a_line_that_cannot_be_imported_tells_a_user_no_path(house: House, tmp_path: Path) -> None:
     (tmp_path / "notes" / "reviewer" / "memory.md").mkdir(parents=True)
     item = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-01-01T00:00:00Z", "text": "fine"}
-    for scope, whole in (("write", False), ("admin", True)):
-        token = await house.token(scope, scope)
+    for token, whole in ((await house.token("ada", "write"), False), (await house.token("root", "admin"), True)):
         (line,) = told(await house.ask(token, "POST", "/v1/memory/import", {"items": [item]}))["lines"]
         assert line["outcome"] == "refused"
         assert ("memory.md" in line["reason"]) == whole
