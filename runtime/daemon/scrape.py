@@ -59,9 +59,11 @@ class Scrape:
         """Ask how things stand, once for all who scrape at the same time."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._ask(), name="metrics")
-        done, _ = await asyncio.wait({self._looking}, timeout=WAIT_SECONDS)
+        # By the time this one goes on, another may have begun to look again.
+        looking = self._looking
+        done, _ = await asyncio.wait({looking}, timeout=WAIT_SECONDS)
         if done:
-            self._looking.result()
+            looking.result()
         else:
             self._backlog.last = None
 

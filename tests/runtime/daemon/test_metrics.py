@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,20 @@ def test_all_webhooks_made_at_run_time_are_one_series(daemon: Daemon) -> None:
         assert each.post().status == 202
     assert counted(daemon, "made") == {"accepted": 2}
     assert not any(each.id in name for name in scrape(daemon) for each in made)
+
+
+def test_several_may_scrape_at_the_same_time(daemon: Daemon) -> None:
+    answers: list[int] = []
+
+    def ask() -> None:
+        answers.extend(daemon.request("GET", "/metrics", to="admin").status for _ in range(25))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [200] * 200
 
 
 def test_how_things_stand_is_asked_when_somebody_scrapes(daemon: Daemon) -> None:
