@@ -195,6 +195,7 @@ class Database:
 
         Nothing inside the block may wait for another write. Raises `Unavailable` when the database fails.
         """
+        self.outage.check()
         async with self._lock:
             self.outage.check()
             with self._writing():
@@ -220,6 +221,8 @@ class Database:
         On SQLite it runs in the writer's thread, so it must not touch what belongs to the event loop. A cancelled
         caller does not stop it. Raises `Unavailable` when the database fails.
         """
+        # Here too: who has the lock during an outage, a probe for instance, may have it for long.
+        self.outage.check()
         return await self._shielded(function, check=self.outage.check)
 
     async def _shielded(

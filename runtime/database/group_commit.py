@@ -168,8 +168,8 @@ class GroupCommit:
     async def close(self) -> None:
         """Take no more work and wait until all that was taken is stored."""
         self._closed = True
-        if self._task is not None:
-            # What is not stored by then has been refused.
+        # During an outage everything has been refused, as is what is not stored by then.
+        if self._task is not None and self._outage.problem is None:
             await asyncio.wait({self._task}, timeout=self._answer_seconds)
 
     async def _drain(self) -> None:

@@ -102,6 +102,18 @@ async def test_writers_take_turns(database: Database) -> None:
         assert (await connection.execute(query)).scalar_one() == "20"
 
 
+async def test_during_an_outage_nobody_waits_for_the_one_who_writes(database: Database) -> None:
+    async with database.write():
+        database.outage.problem = Unavailable("away")
+        async with asyncio.timeout(60):
+            with pytest.raises(Unavailable, match="away"):
+                await database.transact(lambda _: None)
+            with pytest.raises(Unavailable, match="away"):
+                async with database.write():
+                    pass
+    database.outage.problem = None
+
+
 async def test_readers_cannot_write(database: Database) -> None:
     with pytest.raises(Exception, match=r"readonly|read-only"):
         async with database.read() as connection:

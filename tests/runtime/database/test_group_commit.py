@@ -161,3 +161,23 @@ async def test_what_is_committed_is_not_stored_again_when_the_series_fails_later
     assert await commits.store(STORE, "a") == "A"
     await commits.close()
     assert groups == [1]
+
+
+async def test_a_close_during_an_outage_does_not_wait_for_what_hangs() -> None:
+    answering = asyncio.Event()
+
+    async def series(commits: GroupCommit) -> None:
+        await answering.wait()
+        raise Unavailable("away")
+
+    away = outage()
+    commits = GroupCommit(series, series, known, away, answer_seconds=3600)  # type: ignore[arg-type]
+    answer: asyncio.Future[str] = commits.put(STORE, "a")
+    await asyncio.sleep(0)
+    away.begin(Unavailable("away"))
+    async with asyncio.timeout(60):
+        await commits.close()
+    answering.set()
+    with pytest.raises(Unavailable, match="away"):
+        await answer
+    await away.close()
