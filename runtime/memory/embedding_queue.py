@@ -17,6 +17,8 @@ log = structlog.get_logger("symbiont.memory")
 
 BATCH: Final = 64
 """Texts that are given to the embedding at once; it makes smaller batches where a search's own text would wait."""
+SHARE_OF_A_BATCH: Final = 8
+"""Of a batch one part in so many is embedded at once where somebody waits."""
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 300.0
 LONGEST_WAIT_FOR_AN_INDEX: Final = 30.0
@@ -74,20 +76,22 @@ class EmbeddingQueue:
     def _at_once(self) -> int:
         return BATCH if self._embedder is None else self._embedder.at_once
 
-    async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
-        """Embed up to `limit` entries that have no vector; how many were. Raises EmbeddingUnavailable,
-        EmbeddingMismatch, IndexFailed."""
+    async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
+        """Embed what has no vector; how many entries were. With `seconds` none is begun when these are over, and
+        batches are small, as somebody waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         await self._index.tend()
         if self._embedder is None:
             return 0
         done = 0
         stats = await self._index.stats() if progress is not None else None
         total = 0 if stats is None else stats.entries - stats.embedded
-        total = total if limit is None else min(total, limit)
-        while limit is None or done < limit:
+        began, at_once = self._clock.monotonic(), self._at_once
+        if seconds is not None:
+            at_once = max(1, at_once // SHARE_OF_A_BATCH)
+        while seconds is None or self._clock.monotonic() - began < seconds:
             if progress is not None:
                 progress("embedding", min(done, total), total)
-            made = await self._next(self._at_once if limit is None else min(self._at_once, limit - done))
+            made = await self._next(at_once)
             done += made
             if not made:
                 break

@@ -36,11 +36,10 @@ __all__ = ["Found", "FoundHit", "OpenMemory", "Progress", "SyncReport", "open_me
 
 log = structlog.get_logger("symbiont.memory")
 
-EMBEDDED_BEFORE_A_SEARCH: Final = 256
-"""Entries that a command embeds at most before it searches."""
 _BY_KEYWORD: Final = ", so searches go by keyword"
 CATCH_UP_SECONDS: Final = 2.0
-"""How long a search waits for its agent's parts while the background builds the index."""
+"""How long a search waits for its agent's parts while the background builds the index; and how long, where nothing
+works in the background, for vectors to be made."""
 
 
 class FoundHit(NamedTuple):
@@ -202,7 +201,7 @@ class OpenMemory:
 
     async def _embed_some(self, progress: Progress | None) -> None:
         try:
-            await self._indexer.queue.embed(EMBEDDED_BEFORE_A_SEARCH, progress)
+            await self._indexer.queue.embed(progress, seconds=CATCH_UP_SECONDS)
         except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
             log.debug("not everything was embedded before a search", reason=error.line())
 
@@ -253,10 +252,10 @@ class OpenMemory:
         says so."""
         return await self._indexer.sync(agent_id, progress)
 
-    async def embed(self, limit: int | None = None, progress: Progress | None = None) -> int:
-        """Make vectors of up to `limit` entries that have none; how many. Raises EmbeddingUnavailable,
-        EmbeddingMismatch, IndexFailed."""
-        return await self._indexer.queue.embed(limit, progress)
+    async def embed(self, progress: Progress | None = None) -> int:
+        """Make vectors of the entries that have none; how many. Raises EmbeddingUnavailable, EmbeddingMismatch,
+        IndexFailed."""
+        return await self._indexer.queue.embed(progress)
 
     async def reindex(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
         """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too; why some

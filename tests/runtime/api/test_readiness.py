@@ -82,10 +82,11 @@ async def test_what_waits_for_its_vector_is_counted_and_is_well(house: Looked) -
     await house.memories["notes"].store.append([fact("One"), fact("Two")])
     await house.memories["notes"].sync()
     assert await house.row("index of notes") == ("GREEN", "2 entries, 2 without a vector yet")
-    await house.memories["notes"].embed(1)
-    assert await house.row("index of notes") == ("GREEN", "2 entries, 1 without a vector yet")
     await house.memories["notes"].embed()
     assert await house.row("index of notes") == ("GREEN", "2 entries")
+    await house.memories["notes"].store.append([fact("Three")])
+    await house.memories["notes"].sync()
+    assert await house.row("index of notes") == ("GREEN", "3 entries, 1 without a vector yet")
 
 
 async def test_an_index_that_cannot_be_read_is_red(house: Looked, monkeypatch: pytest.MonkeyPatch) -> None:

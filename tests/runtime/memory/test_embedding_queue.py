@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import structlog
 
-from runtime.memory.embedding_queue import BATCH, EmbeddingQueue
+from runtime.memory.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQueue
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Entry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
@@ -50,6 +50,18 @@ class Scripted(Embedder):
         rows = np.zeros((len(texts), self._size), dtype=np.float32)
         rows[:, 0] = 1
         return rows
+
+
+class Slow(Scripted):
+    """Takes some seconds for a batch."""
+
+    def __init__(self, clock: ManualClock, seconds: float) -> None:
+        super().__init__()
+        self._clock, self._seconds = clock, seconds
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self._clock.advance(self._seconds)
+        return await super().embed(texts)
 
 
 @pytest.fixture
@@ -111,11 +123,16 @@ async def test_everything_is_embedded_in_small_batches(queue: EmbeddingQueue, in
     assert await queue.embed() == 0
 
 
-async def test_no_more_is_embedded_than_was_asked_for(queue: EmbeddingQueue, index: Index) -> None:
+async def test_who_waits_waits_for_small_batches_and_for_no_more_of_them_than_the_time_allows(
+    queue: EmbeddingQueue, index: Index, clock: ManualClock
+) -> None:
     await fill(index, BATCH)
-    await queue.use(Scripted())
-    assert await queue.embed(5) == 5
-    assert await embedded(index) == 5
+    embedder = Slow(clock, seconds=0.6)
+    await queue.use(embedder)
+    small = BATCH // SHARE_OF_A_BATCH
+    assert await queue.embed(seconds=1.0) == await embedded(index) == 2 * small
+    assert embedder.batches == [small, small]
+    assert await queue.embed() == BATCH - 2 * small
 
 
 async def test_without_an_embedding_nothing_is_embedded(queue: EmbeddingQueue, index: Index) -> None:

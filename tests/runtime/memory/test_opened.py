@@ -91,9 +91,9 @@ async def test_a_hit_whose_file_cannot_be_read_any_more_says_no_place(memory: Op
 
 async def test_one_agents_memories_are_not_anothers(memory: OpenMemory) -> None:
     await memory.store.append([fact("The walnut", agent_id="planner"), fact("The hazel")])
-    assert texts(await ask(memory, "walnut")) == ["The hazel"]
-    assert texts(await ask(memory, "walnut", "planner")) == ["The walnut"]
-    assert sorted(texts(await ask(memory, "walnut", None))) == ["The hazel", "The walnut"]
+    assert texts(await ask(memory, "walnut or hazel")) == ["The hazel"]
+    assert texts(await ask(memory, "walnut or hazel", "planner")) == ["The walnut"]
+    assert sorted(texts(await ask(memory, "walnut or hazel", None))) == ["The hazel", "The walnut"]
     for nobody in ("unheard-of", "../planner", ""):
         assert (await ask(memory, "walnut", nobody)).hits == ()
 
@@ -120,15 +120,24 @@ async def test_the_declared_weights_are_taken_where_none_are_given(tmp_path: Pat
     await opened.close()
 
 
-async def test_a_search_of_a_command_embeds_so_much_and_no_more(
-    memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+async def test_a_search_of_a_command_embeds_for_some_seconds_and_no_longer(
+    memory: OpenMemory, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "EMBEDDED_BEFORE_A_SEARCH", 20)
-    await memory.store.append([fact(f"Fact {number}") for number in range(50)])
+    await memory.store.append([fact(f"Fact {number}") for number in range(200)])
+    embedder = memory.embedder
+    assert embedder is not None
+    embed = embedder.embed
+
+    async def slowly(given: Sequence[str]) -> NDArray[np.float32]:
+        clock.advance(module.CATCH_UP_SECONDS / 2)
+        return await embed(given)
+
+    monkeypatch.setattr(embedder, "embed", slowly)
     found = await ask(memory, "Fact 7")
-    assert (await memory.index_stats()).embedded == 20
-    assert any("30" in note for note in found.notes)
-    assert await memory.embed() == 30
+    done = (await memory.index_stats()).embedded
+    assert 0 < done < 200
+    assert any(str(200 - done) in note for note in found.notes)
+    assert await memory.embed() == 200 - done
     assert (await ask(memory, "Fact 7")).notes == ()
 
 
@@ -216,7 +225,7 @@ async def test_an_index_that_cannot_be_written_is_noted_and_what_it_holds_is_sea
     assert found.notes[0] == "the disk is full"
     assert found.hits[0].place is not None, "the store itself says where"
     monkeypatch.undo()
-    assert len((await ask(memory, "walnut")).hits) == 2
+    assert len((await ask(memory, "walnut or hazel")).hits) == 2
     assert memory.problems == ()
 
 
