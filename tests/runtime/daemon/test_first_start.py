@@ -77,8 +77,8 @@ def test_a_folder_that_is_named_as_the_root_is_made_by_a_start_that_succeeds(tmp
     assert f"`symbi up --root {folder}` makes one there" in done.stderr
     file.write_text(good)
     with running(tmp_path, "program", "--root", "new/root", wait=False) as daemon:
-        until(lambda: (folder / ".symbi/daemon.json").exists() or daemon.process.poll() is not None)
-        assert daemon.process.poll() is None, daemon.log.read_text()
+        daemon.root = folder
+        daemon.wait_until_ready()
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
