@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 
 import h11
 import pytest
@@ -52,8 +53,10 @@ def h11_reads(data: bytes) -> list[tuple[h11.Request, bytes]]:
     found = []
     while data:
         connection = h11.Connection(h11.SERVER)
-        # It takes no empty lines before a request, which RFC 9112 section 2.2 asks for.
-        connection.receive_data(data.lstrip(b"\r\n"))
+        # It takes no empty lines before a request, which RFC 9112 section 2.2 asks for, nor several spaces between the
+        # parts of its line, which section 3 allows.
+        line, end, rest = data.lstrip(b"\r\n").partition(b"\n")
+        connection.receive_data(re.sub(rb" +", b" ", line) + end + rest)
         try:
             request, body = connection.next_event(), b""
             if not isinstance(request, h11.Request):

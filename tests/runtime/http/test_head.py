@@ -132,6 +132,12 @@ def test_a_space_before_the_colon_hides_no_length() -> None:
     assert refused(head("Transfer-Encoding : chunked")) == "malformed_request"
 
 
+@pytest.mark.parametrize("start", ["POST  /a HTTP/1.1", "POST /a  HTTP/1.1"])
+def test_several_spaces_between_the_parts_of_a_request_line_are_one(start: str) -> None:
+    (head, _) = exchange(start.encode() + b"\r\nHost: x\r\n\r\n").taken[0]
+    assert (head.method, head.path, head.minor) == ("POST", "/a", 1)
+
+
 @pytest.mark.parametrize(
     "start",
     [
