@@ -45,12 +45,17 @@ def table() -> RouteTable:
     return RouteTable.of([mounted])
 
 
+async def receiving(folder: Path) -> Receiver:
+    """The receiver of that webhook. `folder`: for a database that nothing is written to."""
+    database = await Database.open(folder / "unused.db", MasterKey(MasterKey.generate()))
+    routes = table()
+    return Receiver(lambda: routes, Unstored(database, SYSTEM), Audit(database, SYSTEM), SYSTEM)
+
+
 async def serve(port: int, folder: Path) -> None:
     """Serve until killed."""
     gc.set_threshold(50_000, 20, 50)
-    database = await Database.open(folder / "unused.db", MasterKey(MasterKey.generate()))
-    routes = table()
-    receiver = Receiver(lambda: routes, Unstored(database, SYSTEM), Audit(database, SYSTEM), SYSTEM)
+    receiver = await receiving(folder)
     with bind("PORT", f"127.0.0.1:{port}") as listener:
         await http.Server(receiver.handle).start(listener)
         await asyncio.Event().wait()

@@ -1,0 +1,144 @@
+"""Instructions that a request costs, without system calls: `python -m bench.instructions [--json]`. Needs valgrind.
+
+Each side runs in a process of its own and is sent the same signed delivery over 64 connections whose transports go
+nowhere. Valgrind counts from the moment when it is warm, so who else uses the machine makes no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from aiohttp import web
+
+from bench.bare import ANSWER, answer
+from bench.checked import receiving
+from bench.load import github_request
+from bench.program import PATH, body
+from runtime import http
+from runtime.daemon.listeners import bind
+
+CONNECTIONS = 64
+WARM = 5
+ROUNDS = 30
+"""Requests of each connection: before anything is counted, and counted."""
+
+SIDES = {"bare": "bare aiohttp", "http": "our HTTP, body read and answered", "checked": "our HTTP and all checks"}
+
+
+class Nowhere(asyncio.Transport):
+    """Counts the answers that are written to it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.answers = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        # Head and body come apart where they are long.
+        self.answers += bytes(data[:5]) == b"HTTP/"
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        """It is sent one request at a time."""
+
+    def resume_reading(self) -> None:
+        """It never stopped."""
+
+
+async def _read(request: http.Request) -> http.Response:
+    await request.read(1024 * 1024)
+    return http.Response(202, "application/json", ANSWER)
+
+
+async def _protocols(side: str, folder: Path) -> Callable[[], Any]:
+    """Makes a connection of `side`."""
+    if side == "bare":
+        application = web.Application()
+        application.router.add_post(PATH, answer)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        assert runner.server is not None
+        return runner.server
+    server = http.Server(_read if side == "http" else (await receiving(folder)).handle)
+    await server.start(bind("PORT", "127.0.0.1:0"))
+    return server.accept
+
+
+async def _serve(side: str, folder: Path) -> None:
+    gc.set_threshold(50_000, 20, 50)
+    make = await _protocols(side, folder)
+    links = [(make(), Nowhere()) for _ in range(CONNECTIONS)]
+    for protocol, transport in links:
+        protocol.connection_made(transport)
+    request = github_request(PATH, body())
+    rounds = [[request(f"{turn}-{n}") for n in range(CONNECTIONS)] for turn in range(WARM + ROUNDS)]
+    for turn, requests in enumerate(rounds, 1):
+        for (protocol, _), data in zip(links, requests, strict=True):
+            protocol.data_received(data)
+        while any(transport.answers < turn for _, transport in links):
+            await asyncio.sleep(0)
+        # What is left to do after an answer.
+        for _ in range(4):
+            await asyncio.sleep(0)
+        if turn in {WARM, WARM + ROUNDS}:
+            print("now", flush=True)
+            sys.stdin.readline()
+    # The connections would be waited for.
+    os._exit(0)
+
+
+def measure(side: str) -> int:
+    """Instructions a request."""
+    with tempfile.TemporaryDirectory() as folder:
+        counting = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/counts"]
+        process = subprocess.Popen(
+            [*counting, sys.executable, "-m", "bench.instructions", "--serve", side, folder],
+            env={**os.environ, "BENCH_SECRET": "bench-secret", "PYTHONHASHSEED": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for state in ("on", "off"):
+            if process.stdout.readline() != "now\n":
+                raise RuntimeError(process.communicate()[1])
+            subprocess.run(["callgrind_control", "-i", state, str(process.pid)], check=True, capture_output=True)
+            process.stdin.write("\n")
+            process.stdin.flush()
+        found = re.search(r"Collected : (\d+)", process.communicate()[1])
+    assert found is not None
+    return int(found[1]) // (ROUNDS * CONNECTIONS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.instructions")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve is not None:
+        uvloop.run(_serve(arguments.serve[0], Path(arguments.serve[1])))
+    counts = {name: measure(side) for side, name in SIDES.items()}
+    if arguments.json:
+        print(json.dumps(counts))
+        return
+    for name, count in counts.items():
+        print(f"{name:36}{count / 1000:8,.0f} thousand")
+
+
+if __name__ == "__main__":
+    main()
