@@ -11,6 +11,8 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
+from runtime.http.connection import Connection
+
 Message = MutableMapping[str, Any]
 Application = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
@@ -110,5 +112,7 @@ class _Exchange:
 
 
 def left(request: web.Request) -> bool:
-    """Whether the client's connection has ended."""
-    return request.transport is None or request.transport.is_closing()
+    """Whether the client has gone. One that sends no more has, too: a closed connection looks like that until something
+    is written, and no client ends its side alone to wait for an answer."""
+    transport, connection = request.transport, request.protocol
+    return transport is None or transport.is_closing() or (isinstance(connection, Connection) and connection.ended)

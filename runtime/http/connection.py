@@ -147,6 +147,11 @@ class Connection(web.RequestHandler):
         """Whether it waits for its next request, and nothing of that has come."""
         return self._state is State.IDLE
 
+    @property
+    def ended(self) -> bool:
+        """Whether the peer sends no more."""
+        return self._ended
+
     # What the event loop says.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
