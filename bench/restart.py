@@ -27,7 +27,9 @@ from runtime.daemon.root import INDEXES, Root
 
 CHUNKS = 100_000
 STARTS = 3
-_QUESTION = json.dumps({"query_text": "a question of five words", "collection": "notes"}).encode()
+_WORDS = " ".join(next(generated(1)).split()[:5])
+"""The beginning of the chunk that both collections have."""
+_QUESTION = json.dumps({"query_text": _WORDS, "collection": "notes"}).encode()
 _REQUEST = (
     b"POST /v1/search HTTP/1.1\r\nHost: x\r\nSymbiont-Root: %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
 )
