@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from dslc.check.body import is_meant
 from dslc.check.context import Context, Given, Head
@@ -40,24 +40,22 @@ def _weights(context: Context, given: Given, _: Head) -> None:
     context.findings.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
 
-def _pathless(context: Context, given: Given, _: Head) -> None:
-    """A memory that is no files has no path."""
-    store, path = given.entry("store"), given.entry("path")
-    if store is not None and path is not None and str(store.value) in context.vocabulary.fileless:
-        label = context.findings.label(f"`{store.value}` is given here", store.key)
-        message = f"a `{store.value}` is kept in the database: `path` means nothing here"
-        context.findings.add("T405", message, path.key, hint="remove it", labels=[label])
-        given.good = False
+def _stored(context: Context, given: Given, _: Head) -> None:
+    """A memory that is no files has no path, and one that is only added to has no retention."""
+    vocabulary = context.vocabulary
+    _meaningless(context, given, "path", vocabulary.fileless, "a `{}` is kept in the database")
+    _meaningless(context, given, "retention", vocabulary.append_only, "`{}` are only added to and never deleted")
 
 
-def _without_retention(context: Context, given: Given, _: Head) -> None:
-    """A memory that is only added to has no retention."""
-    store, retention = given.entry("store"), given.entry("retention")
-    if store is not None and retention is not None and str(store.value) in context.vocabulary.append_only:
-        label = context.findings.label(f"`{store.value}` is given here", store.key)
-        message = f"`{store.value}` are only added to and never deleted: `retention` means nothing here"
-        context.findings.add("T405", message, retention.key, hint="remove it", labels=[label])
-        given.good = False
+def _meaningless(context: Context, given: Given, setting: str, stores: Collection[str], why: str) -> None:
+    """Report `setting` beside one of `stores`. `why`: with a place for the store."""
+    store, entry = given.entry("store"), given.entry(setting)
+    if store is None or entry is None or str(store.value) not in stores:
+        return
+    label = context.findings.label(f"`{store.value}` is given here", store.key)
+    message = f"{why.format(store.value)}: `{setting}` means nothing here"
+    context.findings.add("T405", message, entry.key, hint="remove it", labels=[label])
+    given.good = False
 
 
 def _verified(context: Context, given: Given, head: Head) -> None:
@@ -139,7 +137,7 @@ def _compared(context: Context, given: Given, _: Head) -> None:
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[Context, Given, Head], None], ...]] = {
-    "memory": (_weights, _pathless, _without_retention),
+    "memory": (_weights, _stored),
     "agent": (_without_effect,),
     "webhook": (_verified, _compared, signed_filters, known_address, known_event),
 }
