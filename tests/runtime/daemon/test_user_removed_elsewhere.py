@@ -63,15 +63,20 @@ def fill(daemon: Daemon, token: str, name: str, word: str) -> None:
             remember(daemon, token, agent, f"{name} keeps {word} {number}")
 
 
+def filled(daemon: Daemon, qdrant: Served) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Carl's and Bob's ids and tokens; each has six items whose points are in Qdrant."""
+    carl, bob = user(daemon, "carl"), user(daemon, "bob")
+    fill(daemon, carl[1], "carl", WORD)
+    fill(daemon, bob[1], "bob", "zebrafoo")
+    until(lambda: len(qdrant.payloads()) == 12, what="the points")
+    return carl, bob
+
+
 def test_points_of_a_removed_user_leave_a_qdrant(tmp_path: Path) -> None:
     with Served() as qdrant:
         write_program(tmp_path, INDEXED.format(index=f'index qdrant {{ url "{qdrant.server.url}" exact true }}'))
         with running(tmp_path, "program") as daemon:
-            carl_id, carl = user(daemon, "carl")
-            bob_id, bob = user(daemon, "bob")
-            fill(daemon, carl, "carl", WORD)
-            fill(daemon, bob, "bob", "zebrafoo")
-            until(lambda: len(qdrant.payloads()) == 12, what="the points")
+            (carl_id, _), (bob_id, bob) = filled(daemon, qdrant)
             removed = shown(daemon, "user", "remove", "carl", "--yes")
             assert (removed["items"], removed["problems"]) == ({"library": 3, "notes": 3}, [])
             left = qdrant.payloads()
@@ -91,11 +96,7 @@ def test_points_of_a_user_who_was_removed_while_a_qdrant_was_away_go_when_it_is_
     with Served() as qdrant:
         write_program(tmp_path, INDEXED.format(index=f'index qdrant {{ url "{qdrant.server.url}" exact true }}'))
         with running(tmp_path, "program") as daemon:
-            _, carl = user(daemon, "carl")
-            bob_id, bob = user(daemon, "bob")
-            fill(daemon, carl, "carl", WORD)
-            fill(daemon, bob, "bob", "zebrafoo")
-            until(lambda: len(qdrant.payloads()) == 12, what="the points")
+            _, (bob_id, bob) = filled(daemon, qdrant)
             qdrant.do(qdrant.server.stop())
             done = daemon.symbi("user", "remove", "carl", "--yes")
             assert "deleted 3 items in the memory library" in done.stdout
