@@ -20,7 +20,7 @@ SELECTED = 10_000
 """Ids in one answer of `select`, at most."""
 
 REPLAYED = 500
-"""Deliveries in one call of `replay`, at most."""
+"""Maximum number of deliveries in one call of `replay`."""
 
 
 async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,13 +36,13 @@ async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[s
 
 
 async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The ids of the deliveries that a replay of this range would send again, oldest first, from behind the id
-    `after`: by default those that did not reach their agents."""
+    """Return the ids of the deliveries to redeliver in this range, oldest first, starting after the id `after`; by
+    default the deliveries that did not reach their agents."""
     wanted = _wanted(house, parameters, default=("dead", "agent_gone"))
     if any(state not in ENDED for state in wanted.states):
         raise UsageError(
-            "only what has ended can be replayed",
-            hint="--status takes dead, agent_gone, kept or done; others are on the way",
+            "only deliveries that have ended can be redelivered",
+            hint="--status takes dead, agent_gone, kept or done; the others are still queued or running",
         )
     after = optional_text(parameters, "after") or ""
     ids = await listing.oldest_ids(house.database, wanted, SELECTED + 1, after)

@@ -172,7 +172,9 @@ async def _deliveries(house: House) -> Check:
     ]
     said = f"{_count(waiting, 'delivery')} on the way"
     if ended:
-        return Check("deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook replay` sends them again")
+        return Check(
+            "deliveries", "YELLOW", f"{said}; {' and '.join(ended)}: `symbi webhook redeliver` sends them again"
+        )
     return Check("deliveries", "GREEN", said)
 
 

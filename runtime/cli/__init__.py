@@ -14,22 +14,22 @@ from dslc.cli.late import LateGroup
 from runtime.errors import SymbiontError
 
 COMMANDS = {
-    "up": ("runtime.cli.up:up", "Start the daemon on the programs under PATH."),
-    "mcp": ("runtime.cli.mcp:mcp", "Serve the Model Context Protocol to a client that starts a process."),
-    "webhook": ("runtime.cli.webhook:webhook", "Webhooks: list, trigger, logs, deliveries, replay, add, remove …"),
-    "readiness": ("runtime.cli.readiness:readiness", "Whether everything a daemon needs is there."),
-    "memory": ("runtime.cli.memory:memory", "Memories: search, write, list, show, stats, compact, export, move …"),
-    "push": ("runtime.cli.push:push", "Keep files, folders or text in a collection."),
-    "collection": ("runtime.cli.collection:collection", "Collections: list, new, search, summarize, get, update …"),
-    "user": ("runtime.cli.user:user", "Users: add, list, remove."),
-    "token": ("runtime.cli.token:token", "Bearer tokens: create, list, revoke."),
-    "secret": ("runtime.cli.secret:secret", "Secrets: show."),
-    "completion": ("runtime.cli.completion:completion", "Print the script that makes a shell complete commands."),
+    "up": ("runtime.cli.up:up", "Start the daemon with the programs under PATH."),
+    "mcp": ("runtime.cli.mcp:mcp", "Serve the Model Context Protocol on standard input and output."),
+    "webhook": ("runtime.cli.webhook:webhook", "List, test and edit webhooks; show and redeliver deliveries."),
+    "readiness": ("runtime.cli.readiness:readiness", "Check that everything the daemon needs is ready."),
+    "memory": ("runtime.cli.memory:memory", "Search, write, export, move and maintain memories."),
+    "push": ("runtime.cli.push:push", "Store files, folders or text in a collection."),
+    "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),
+    "user": ("runtime.cli.user:user", "Add, list and remove users."),
+    "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),
+    "secret": ("runtime.cli.secret:secret", "Show a secret."),
+    "completion": ("runtime.cli.completion:completion", "Print the completion script of a shell."),
 }
 
 
 class _Commands(LateGroup):
-    """`symbi --version` and `--help` load none of them."""
+    """`symbi --version` and `--help` import no command."""
 
     places: Mapping[str, str] = MappingProxyType({name: place for name, (place, _) in COMMANDS.items()})
 
@@ -41,7 +41,7 @@ class _Commands(LateGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(metadata.version("symbiont"), prog_name="symbi", message="%(prog)s %(version)s")
 def symbi() -> None:
-    """Agents that remember, woken by webhooks they can trust."""
+    """Run agents with memory on verified webhooks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             click.echo(f"  help: {error.hint}", err=True)
         code = error.exit_code
     except BrokenPipeError:
-        # The reader has seen enough; point stdout elsewhere so that the interpreter's last flush is quiet.
+        # The reader closed the pipe. Redirect stdout so that the interpreter's final flush does not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
-        # A full disk, a folder that is gone: what a person can mend, wherever it shows itself.
+        # A full disk, a missing folder: a condition that a person can fix.
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         click.echo(f"symbi: {place}{(error.strerror or str(error)).lower()}", err=True)
         code = 1

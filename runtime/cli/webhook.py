@@ -1,8 +1,9 @@
-"""`symbi webhook`: what is declared, a signed test delivery, what came in, and edits of the declarations."""
+"""`symbi webhook`: list, test and edit webhooks, and the group of their other commands."""
 
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import WEBHOOKS, json_option, print_json, print_table, root_option
 from runtime.cli.post import post
 from runtime.cli.program_files import program_files
-from runtime.cli.webhook_deliveries import deliveries, replay, show
+from runtime.cli.webhook_deliveries import deliveries, redeliver, show
 from runtime.cli.webhook_edit import add, remove
 from runtime.cli.webhook_explain import explain_options, show_explanation
 from runtime.cli.webhook_logs import logs
@@ -29,20 +30,23 @@ from runtime.errors import UsageError
 
 @click.group()
 def webhook() -> None:
-    """Webhooks: what is declared, and what came in."""
+    """List, edit, test and inspect webhooks and their deliveries."""
 
 
-for _command in (add, remove, create, update, delete, rotate, trigger, logs, deliveries, show, replay, providers):
+for _command in (add, remove, create, update, delete, rotate, trigger, logs, deliveries, show, redeliver, providers):
     webhook.add_command(_command)
+_former_name = copy.copy(redeliver)
+_former_name.hidden = True
+webhook.add_command(_former_name, "replay")
 
 
-@webhook.command("list", short_help="Every webhook, where its secret is from, and how it stands.")
+@webhook.command("list", short_help="List every webhook, the source of its secret, and whether it is mounted.")
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """Every webhook, of the program and made at run time: where its secret is from, and whether it is mounted.
+    """List every webhook, declared or created through the API: the source of its secret, and whether it is mounted.
 
-    Without a root, those that the files of the current folder declare.
+    Without a root, list the webhooks that the files of the current folder declare.
     """
     answer = _listed(root)
     if as_json:
@@ -70,12 +74,12 @@ def _listed(explicit_root: Path | None) -> dict[str, Any]:
     return call(find_root(explicit_root), "webhooks.list")
 
 
-@webhook.command(short_help="Sign a body of your own, post it, and show the answer.")
+@webhook.command(short_help="Sign and post a body of your own, and show the answer.")
 @click.argument("name")
 @click.option(
     "--payload", required=True, metavar="JSON|@FILE|-", help="The body: JSON text, a file, or standard input."
 )
-@click.option("--event", metavar="EVENT", help="The event's name, where the provider sends one in a header.")
+@click.option("--event", metavar="EVENT", help="The name of the event, if the provider sends it in a header.")
 @click.option("--delivery-id", metavar="ID", help="The sender's id for this delivery; a new one by default.")
 @explain_options
 @root_option
@@ -90,16 +94,17 @@ def test(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Sign a delivery as webhook NAME's sender would, post it to the running daemon, and show its answer.
+    """Sign a delivery as the sender of webhook NAME would, post it to the running daemon, and show its answer.
 
-    Exit code 0 when the daemon answered 2xx, else 1. With --explain nothing is sent: 0 when it would be run, else 1.
+    Exit code 0 if the daemon answered 2xx, else 1. With --explain nothing is sent: 0 if the delivery would be run,
+    else 1.
     """
     body = _payload(payload)
     if explain:
         show_explanation(name, body, event=event, headers=headers, root=root, as_json=as_json)
         return
     if headers:
-        raise UsageError("--header goes with --explain: what is sent has the headers of its provider, and no others")
+        raise UsageError("--header needs --explain: a posted delivery has only the headers of its provider")
     parameters = {
         "name": name,
         "body": base64.b64encode(body).decode(),
@@ -128,10 +133,10 @@ def _payload(text: str) -> bytes:
         except OSError as error:
             raise UsageError(f"--payload {text}: {(error.strerror or 'cannot be read').lower()}") from None
     else:
-        # Byte for byte as it was given, also where that is no text.
+        # The exact bytes of the argument, which need not be valid text.
         body, place = os.fsencode(text), "--payload"
     try:
-        # Whole numbers of any length are JSON; as numbers they would have to be short.
+        # Integers of any length are valid JSON; Python limits the length of those it converts.
         json.loads(body, parse_int=str)
     except json.JSONDecodeError as error:
         raise UsageError(

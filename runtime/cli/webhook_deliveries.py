@@ -1,4 +1,4 @@
-"""`symbi webhook deliveries`, `show` and `replay`: what was accepted, what became of it, and the same once more."""
+"""`symbi webhook deliveries`, `show` and `redeliver`: list, show and redeliver accepted deliveries."""
 
 from __future__ import annotations
 
@@ -28,28 +28,35 @@ from runtime.daemon.root import Root
 from runtime.errors import SymbiontError, UsageError
 
 ASK_ABOVE = 20
-"""A replay of more than so many is asked about first."""
+"""Redelivering more deliveries than this asks for confirmation."""
 
 CHUNK = 200
-"""Deliveries that are queued at a time."""
+"""Deliveries queued per call."""
 
 _STATES = ("queued", "running", "done", "kept", "dead", "agent_gone")
 
 
 def range_options(command: F) -> F:
     """`--name`, `--status`, `--since` and `--until`."""
-    command = click.option("--until", metavar="2h|DATE", help="Received before that.")(command)
+    command = click.option("--until", metavar="2h|DATE", help="Only deliveries received before this time.")(command)
     command = click.option(
-        "--since", metavar="2h|DATE", help="Received since then: so long ago, or a local date and time."
+        "--since",
+        metavar="2h|DATE",
+        help="Only deliveries received since: a duration before now, or a local date and time.",
     )(command)
-    command = click.option("--status", type=click.Choice(_STATES), help="Only those that stand so.")(command)
-    return click.option("--name", metavar="NAME", help="Only this webhook's.")(command)
+    command = click.option("--status", type=click.Choice(_STATES), help="Only deliveries in this state.")(command)
+    return click.option("--name", metavar="NAME", help="Only deliveries of this webhook.")(command)
 
 
 @click.command()
 @range_options
 @click.option(
-    "--limit", default=20, show_default=True, metavar="N", type=click.IntRange(1, 10_000), help="The newest N."
+    "--limit",
+    default=20,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    help="Show at most the newest N.",
 )
 @root_option
 @json_option
@@ -63,7 +70,7 @@ def deliveries(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Accepted deliveries and what became of them, newest first. Dead letters: --status dead."""
+    """List accepted deliveries and their states, newest first. For dead letters: --status dead."""
     given = {"name": name, "status": status, "since": zoned(since), "until": zoned(until), "limit": limit}
     answer = call(find_root(root), "deliveries.list", given)
     if as_json:
@@ -89,13 +96,16 @@ def deliveries(
         click.secho("there are more: --limit, --since, --status", dim=True, err=True)
 
 
-@click.command(short_help="The delivery ID: headers, body, and its runs.")
+@click.command(short_help="Show one delivery: headers, body and runs.")
 @click.argument("delivery_id", metavar="ID")
 @click.option("--raw", is_flag=True, help="Write the body to standard output, byte for byte, and nothing else.")
 @root_option
 @json_option
 def show(delivery_id: str, raw: bool, root: Path | None, as_json: bool) -> None:
-    """The delivery ID, or the only one that begins so: its headers and body as received, and its runs."""
+    """Show the headers and body of one delivery as received, and its runs.
+
+    ID may be shortened to a unique prefix.
+    """
     if raw and as_json:
         raise UsageError("--raw and --json exclude each other")
     answer = call(find_root(root), "deliveries.show", {"id": delivery_id})
@@ -105,13 +115,13 @@ def show(delivery_id: str, raw: bool, root: Path | None, as_json: bool) -> None:
             raise SymbiontError(f"the delivery {answer['id']} has no body: {answer['body_missing']}")
         sys.stdout.buffer.write(body)
     elif as_json:
-        print_json({**answer, **_told_body(body)})
+        print_json({**answer, **_body_fields(body)})
     else:
         _print(answer, body)
 
 
-def _told_body(body: bytes | None) -> dict[str, Any]:
-    """The body as text where it is text, besides the base64 of its bytes."""
+def _body_fields(body: bytes | None) -> dict[str, Any]:
+    """Return the body in base64, and as text if it is UTF-8."""
     try:
         return {"body": base64.b64encode(body).decode(), "text": body.decode()} if body is not None else {"text": None}
     except UnicodeDecodeError:
@@ -156,15 +166,15 @@ def _verified(answer: dict[str, Any]) -> str:
 
 
 def _readable(body: bytes) -> str:
-    """JSON indented, other text as it is but for control characters, anything else as its size."""
+    """Return JSON indented, other text without control characters, and the size of anything else."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        return f"({len(body):,} bytes that are no text; --raw writes them)"
+        return f"({len(body):,} bytes that are not text; --raw writes them)"
     import msgspec
 
     with suppress(msgspec.DecodeError, RecursionError):
-        # Not by way of values: numbers and repeated keys stay as they stand.
+        # Formatted without decoding, which would change numbers and drop repeated keys.
         text = msgspec.json.format(text, indent=2)
     return "\n".join(map(printable, text.splitlines()))
 
@@ -172,11 +182,11 @@ def _readable(body: bytes) -> str:
 @click.command(short_help="Send deliveries to their agents again.")
 @click.argument("delivery_ids", metavar="[ID]...", nargs=-1)
 @range_options
-@click.option("--fresh", is_flag=True, help="Begin a new run, also where one could go on after its last step.")
-@click.option("--yes", is_flag=True, help=f"Don't ask before more than {ASK_ABOVE} are replayed.")
+@click.option("--fresh", is_flag=True, help="Start a new run, even if the last one could continue after its last step.")
+@click.option("--yes", is_flag=True, help=f"Redeliver more than {ASK_ABOVE} deliveries without asking.")
 @root_option
 @json_option
-def replay(
+def redeliver(
     *,
     delivery_ids: tuple[str, ...],
     name: str | None,
@@ -188,18 +198,18 @@ def replay(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Send deliveries to their agents again: those with these IDs, or a range.
+    """Send deliveries to their agents again: the deliveries with these IDs, or a range.
 
-    Of a range without --status those are taken that did not reach their agents: dead and agent_gone. What was only
-    kept goes to the agent that its webhook wakes by now. What is queued or running already is left alone. Exit code 0
-    when all were queued, 1 when some were not, 2 when it could not be done as asked.
+    A range without --status selects the deliveries that did not reach their agents: those in the states dead and
+    agent_gone. A delivery in the state kept goes to the agent that its webhook has now. Deliveries that are queued or
+    running are skipped. Exit code 0 if all were queued, 1 if some were not, 2 if the command could not run.
     """
     given = {"name": name, "status": status, "since": zoned(since), "until": zoned(until)}
     by_range = any(value is not None for value in given.values())
     if bool(delivery_ids) == by_range:
         raise UsageError(
             "name deliveries by their ids, or a range of them, and not both",
-            hint="symbi webhook replay ID, or for example: symbi webhook replay --status dead --since 2h",
+            hint="symbi webhook redeliver ID, or for example: symbi webhook redeliver --status dead --since 2h",
         )
     found = find_root(root)
     if delivery_ids:
@@ -207,24 +217,24 @@ def replay(
     else:
         ids, states = _select(found, given)
     if len(ids) > ASK_ABOVE and not yes:
-        ask(f"Replay {len(ids):,} deliveries?", undone="nothing was queued")
+        ask(f"Redeliver {len(ids):,} deliveries?", undone="nothing was queued")
     queued: list[str] = []
     refused: list[dict[str, str]] = []
-    for told in _in_chunks(found, ids, {"states": states, "fresh": fresh}):
-        if told["queued"]:
-            queued.append(told["id"])
+    for result in _in_chunks(found, ids, {"states": states, "fresh": fresh}):
+        if result["queued"]:
+            queued.append(result["id"])
         else:
-            refused.append({"id": told["id"], "reason": told["reason"]})
+            refused.append({"id": result["id"], "reason": result["reason"]})
     if as_json:
         print_json({"queued": queued, "not_queued": refused})
     else:
-        _tell(queued, refused)
+        _print_result(queued, refused)
     if refused:
         sys.exit(1)
 
 
 def _select(root: Root, given: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The ids of the range, oldest first, and the states that they are in."""
+    """Return the ids of the range, oldest first, and the states that were selected."""
     ids: list[str] = []
     while True:
         answer = call(root, "deliveries.select", {**given, "after": ids[-1] if ids else None})
@@ -234,9 +244,9 @@ def _select(root: Root, given: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What became of each, with a bar on a terminal while it lasts."""
+    """Redeliver in chunks and yield the result of each delivery; a terminal shows a progress bar."""
     with click.progressbar(
-        length=len(ids), label="replaying", file=sys.stderr, hidden=len(ids) <= CHUNK or not sys.stderr.isatty()
+        length=len(ids), label="redelivering", file=sys.stderr, hidden=len(ids) <= CHUNK or not sys.stderr.isatty()
     ) as bar:
         for start in range(0, len(ids), CHUNK):
             part = ids[start : start + CHUNK]
@@ -244,9 +254,9 @@ def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[di
             bar.update(len(part))
 
 
-def _tell(queued: list[str], refused: list[dict[str, str]]) -> None:
+def _print_result(queued: list[str], refused: list[dict[str, str]]) -> None:
     if not queued and not refused:
-        click.echo("Nothing to replay.")
+        click.echo("Nothing to redeliver.")
         return
     for each in refused:
         click.echo(f"not queued  {each['id']}  {each['reason']}")

@@ -109,10 +109,10 @@ def test_a_delivery_is_shown_as_it_came(tmp_path: Path) -> None:
         (("deliveries", "--name", "github-event"), 2, "did you mean github-events?"),
         (("deliveries", "--since", "yesterday"), 2, "since: 'yesterday' is no time"),
         (("deliveries", "--status", "lost"), 2, "'lost' is not one of"),
-        (("replay",), 2, "name deliveries by their ids, or a range of them"),
-        (("replay", "0190", "--since", "2h"), 2, "name deliveries by their ids, or a range of them"),
-        (("replay", "--status", "queued"), 2, "only what has ended can be replayed"),
-        (("replay", "01900000-0000-7000-8000-000000000000"), 1, "there is no such delivery"),
+        (("redeliver",), 2, "name deliveries by their ids, or a range of them"),
+        (("redeliver", "0190", "--since", "2h"), 2, "name deliveries by their ids, or a range of them"),
+        (("redeliver", "--status", "queued"), 2, "only deliveries that have ended can be redelivered"),
+        (("redeliver", "01900000-0000-7000-8000-000000000000"), 1, "there is no such delivery"),
         (("logs", "--status", "9xx"), 2, "'9xx' is no HTTP status"),
         (("logs", "--name", "github-event"), 2, "did you mean github-events?"),
     ],
@@ -177,7 +177,7 @@ def test_a_webhook_without_an_agent_just_keeps_its_deliveries(root_with_two: Pat
     assert "kept" in symbi("webhook", "logs", "--name", "kept", "--status", "202", root=root_with_two).stdout
     assert [each["agent"] for each in json.loads(_memories(root_with_two))["agents"]] == ["reviewer"]
     assert symbi("memory", "inspect", "kept", root=root_with_two).returncode == 2
-    [refused] = asked(root_with_two, "replay", row["id"], code=1)["not_queued"]
+    [refused] = asked(root_with_two, "redeliver", row["id"], code=1)["not_queued"]
     assert refused["reason"] == "the webhook kept wakes no agent"
 
 
@@ -206,8 +206,8 @@ def test_what_was_kept_is_sent_to_the_agent_that_its_webhook_wakes_later(tmp_pat
     write_program(tmp_path, f"{head} agent reviewer }}\nagent reviewer {{}}\n")
     with running(tmp_path, "program") as daemon:
         assert set(states(tmp_path).values()) == {"kept"}
-        assert asked(tmp_path, "replay", "--since", "1h") == {"queued": [], "not_queued": []}
-        assert asked(tmp_path, "replay", "--status", "kept")["queued"] == ids
+        assert asked(tmp_path, "redeliver", "--since", "1h") == {"queued": [], "not_queued": []}
+        assert asked(tmp_path, "redeliver", "--status", "kept")["queued"] == ids
         handled(tmp_path, *ids)
         assert set(states(tmp_path).values()) == {"done"}
         assert "number: 2" in daemon.symbi("memory", "inspect", "reviewer").stdout
@@ -222,23 +222,28 @@ def test_a_webhook_that_names_only_a_memory_writes_there_under_its_own_name(tmp_
         assert "number: 1" in daemon.symbi("memory", "inspect", "noted").stdout
 
 
-def test_a_range_of_dead_letters_is_replayed_once(tmp_path: Path) -> None:
+def test_redeliver_has_its_former_name_as_a_hidden_alias(root_with_two: Path) -> None:
+    assert asked(root_with_two, "replay", "--status", "dead") == {"queued": [], "not_queued": []}
+    assert "replay" not in symbi("webhook", "--help", root=root_with_two).stdout
+
+
+def test_a_range_of_dead_letters_is_redelivered_once(tmp_path: Path) -> None:
     write_program(tmp_path, TWO)
     with running(tmp_path, "program") as daemon:
         dead = accepted(daemon, *(b'{"number":%d}' % number for number in range(3)))
         other = accepted(daemon, b'{"number":9}', path="/hooks/pushes")
     # Nobody runs what is queued, so that the second question finds it so.
     bury(tmp_path, *dead, *other)
-    told = asked(tmp_path, "replay", "--status", "dead", "--since", "1h", "--name", "github-events")
+    told = asked(tmp_path, "redeliver", "--status", "dead", "--since", "1h", "--name", "github-events")
     assert told == {"queued": dead, "not_queued": []}
-    again = asked(tmp_path, "replay", "--status", "dead", "--since", "1h", "--name", "github-events")
+    again = asked(tmp_path, "redeliver", "--status", "dead", "--since", "1h", "--name", "github-events")
     assert again == {"queued": [], "not_queued": []}
-    [refused] = asked(tmp_path, "replay", dead[0], code=1)["not_queued"]
+    [refused] = asked(tmp_path, "redeliver", dead[0], code=1)["not_queued"]
     assert refused == {"id": dead[0], "reason": "it is queued already"}
     with running(tmp_path, "program"):
         handled(tmp_path, *dead)
         assert [states(tmp_path)[each] for each in (*dead, *other)] == ["done", "done", "done", "dead"]
-        assert asked(tmp_path, "replay", "--since", "1h")["queued"] == other
+        assert asked(tmp_path, "redeliver", "--since", "1h")["queued"] == other
         handled(tmp_path, *other)
     assert set(states(tmp_path).values()) == {"done"}
 
@@ -249,11 +254,11 @@ def test_many_are_asked_about_and_what_is_gone_is_said(tmp_path: Path) -> None:
         ids = accepted(daemon, *(b'{"number":%d}' % number for number in range(22)))
     bury(tmp_path, *ids)
     change(tmp_path, "DELETE FROM bodies WHERE delivery_id = ?", ids[4])
-    refused = symbi("webhook", "replay", "--status", "dead", root=tmp_path, input="")
+    refused = symbi("webhook", "redeliver", "--status", "dead", root=tmp_path, input="")
     assert refused.returncode == 2
-    assert "Replay 22 deliveries? There is no terminal" in refused.stderr
+    assert "Redeliver 22 deliveries? There is no terminal" in refused.stderr
     assert set(states(tmp_path).values()) == {"dead"}
-    done = symbi("webhook", "replay", "--status", "dead", "--yes", root=tmp_path)
+    done = symbi("webhook", "redeliver", "--status", "dead", "--yes", root=tmp_path)
     assert done.returncode == 1
     assert done.stdout == f"not queued  {ids[4]}  its body is not kept any more\n21 of 22 queued\n"
     shown = symbi("webhook", "show", ids[4], root=tmp_path)
@@ -261,7 +266,7 @@ def test_many_are_asked_about_and_what_is_gone_is_said(tmp_path: Path) -> None:
     assert symbi("webhook", "show", ids[4], "--raw", root=tmp_path).returncode == 1
 
 
-def test_what_waits_for_its_agent_is_replayed_when_the_agent_is_back(tmp_path: Path) -> None:
+def test_what_waits_for_its_agent_is_redelivered_when_the_agent_is_back(tmp_path: Path) -> None:
     off = TWO.replace("agent reviewer {}", "agent reviewer {\n    enabled false\n}")
     write_program(tmp_path, off)
     with running(tmp_path, "program") as daemon:
@@ -272,7 +277,7 @@ def test_what_waits_for_its_agent_is_replayed_when_the_agent_is_back(tmp_path: P
         # It may have been meant to be switched off: a person says when.
         time.sleep(0.5)
         assert states(tmp_path)[delivery] == "agent_gone"
-        done = daemon.symbi("webhook", "replay", "--status", "agent_gone", "--since", "1h")
+        done = daemon.symbi("webhook", "redeliver", "--status", "agent_gone", "--since", "1h")
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 of 1 queued")
         handled(tmp_path, delivery)
         assert states(tmp_path)[delivery] == "done"
@@ -281,6 +286,6 @@ def test_what_waits_for_its_agent_is_replayed_when_the_agent_is_back(tmp_path: P
 def test_one_whose_agent_is_not_there_is_not_queued(root_with_two: Path) -> None:
     [row] = asked(root_with_two, "deliveries", "--name", "github-events")["deliveries"]
     change(root_with_two, "UPDATE deliveries SET agent = 'gone' WHERE id = ?", row["id"])
-    told = asked(root_with_two, "replay", row["id"], code=1)
+    told = asked(root_with_two, "redeliver", row["id"], code=1)
     change(root_with_two, "UPDATE deliveries SET agent = 'reviewer' WHERE id = ?", row["id"])
     assert told["not_queued"] == [{"id": row["id"], "reason": "the agent gone is not declared"}]

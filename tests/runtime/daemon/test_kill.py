@@ -38,7 +38,7 @@ def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
     assert len(acknowledged) > ROUNDS
     with running(tmp_path, "program") as daemon:
         if "dead" in until(lambda: _ended(daemon), 120, "every run's end"):
-            assert daemon.symbi("webhook", "replay", "--since", "1h", "--yes").returncode == 0
+            assert daemon.symbi("webhook", "redeliver", "--since", "1h", "--yes").returncode == 0
         accepted = until(lambda: _all_done(daemon), 120, "every delivery's being remembered")
         assert acknowledged.items() <= accepted.items()
         text = "".join(file.read_text() for file in (tmp_path / "data/agents/reviewer/logs").glob("*.md"))

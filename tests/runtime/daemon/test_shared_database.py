@@ -151,7 +151,7 @@ def test_of_two_that_are_given_an_agent_one_runs_it_and_the_other_goes_on_as_bef
         write_program(other.root, woken)
         until(lambda: "another daemon" in str(other.readyz().json()["last_error"]), what="the other's refusal")
         assert other.github(b'{"number":2}', "b").status == 202
-        done = one.symbi("webhook", "replay", "--status", "kept", **environ(postgres_url))
+        done = one.symbi("webhook", "redeliver", "--status", "kept", **environ(postgres_url))
         assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 of 2 queued")
         # The other one has no agent: it neither runs them nor gives them up.
         until(lambda: {row["state"] for row in rows(postgres_url)} == {"done"}, what="the runs")
