@@ -27,21 +27,20 @@ def _complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 _PATHS = click.argument("paths", nargs=-1, metavar="[PATH…|-]", shell_complete=_complete)
-_DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 when there are warnings.")
+_DENY = click.option("--deny-warnings", is_flag=True, help="Exit 1 if there are warnings.")
 
 
 @click.command(short_help="Report every mistake in the files at PATH.")
 @_PATHS
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to report.")
-@click.option("--fix", "fixing", is_flag=True, help="Correct what can be corrected safely, then report what remains.")
-@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Like --fix, also with corrections that are guesses.")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="The format of the report.")
+@click.option("--fix", "fixing", is_flag=True, help="Make safe corrections, then report the remaining mistakes.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Like --fix, but also make corrections that are guesses.")
 @_DENY
 def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny_warnings: bool) -> int:
-    """Report every mistake in the files at PATH (of a folder: every .symbiont file below it; `-`: standard input).
+    """Report every mistake in the files at PATH. A folder means every .symbiont file below it, `-` standard input.
 
-    --fix makes the corrections after which the program means what it meant, or what alone could be meant; a name that
-    is nearly right is not among them. Standard input then comes out corrected on standard output, and the report on
-    standard error.
+    --fix makes only corrections that keep the meaning of the program, or that have no alternative. It does not correct
+    misspelt names. Corrected standard input is written to standard output, and the report to standard error.
     """
     given = sources(paths)
     done, applied, text_goes_out = _compile(given), None, False
@@ -61,7 +60,7 @@ def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny
 @_PATHS
 @_DENY
 def compile_(paths: tuple[str, ...], *, deny_warnings: bool) -> int:
-    """Print the program in the files at PATH as JSON; secrets and passwords of URLs written in them are not shown."""
+    """Print the program in the files at PATH as JSON, without literal secrets and passwords in URLs."""
     from dslc.catalog import Catalog
     from dslc.report.program import render
     from dslc.vocabulary import Vocabulary

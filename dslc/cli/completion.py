@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = "_DSLC_COMPLETE"
 _INSTALL = """\
-To have it in every shell:
+To enable it in every new shell:
 
 \b
     bash  echo 'eval "$(dslc completion bash)"' >> ~/.bashrc
@@ -23,11 +23,11 @@ To have it in every shell:
 """
 
 
-@click.command(epilog=_INSTALL, short_help="Print the script that makes SHELL complete commands.")
+@click.command(epilog=_INSTALL, short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options, formats, codes and .symbiont files."""
+    """Print the script with which a shell completes commands, options, formats, codes and .symbiont files."""
     from click.shell_completion import ShellComplete, get_completion_class
 
     kind = get_completion_class(shell)

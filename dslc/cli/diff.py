@@ -44,17 +44,18 @@ def _fail(message: str, *, as_json: bool) -> None:
         put(render_failure(message))
 
 
-@click.command(cls=_Diff, short_help="Say what a reload from OLD to NEW would change.")
+@click.command(cls=_Diff, short_help="Show what a reload from OLD to NEW would change.")
 @click.argument("old")
 @click.argument("new")
 @click.option(_JSON, "as_json", is_flag=True, help="Print one JSON object.")
 def diff(old: str, new: str, *, as_json: bool) -> int:
-    """Say what a reload from OLD to NEW would add, change and remove.
+    """Show what a reload from OLD to NEW would add, change and remove.
 
-    OLD and NEW are files or folders; one of them may be `-`, standard input. Definitions are compared: comments,
-    layout and the order of blocks make no difference. No secret that is written in a file is shown.
+    OLD and NEW are files or folders; one of them may be `-`, standard input. Comments, layout and the order of blocks
+    are ignored. Literal secrets are not shown.
 
-    Exit 0: no difference; 1: a program has errors, which are on standard error; 2: it could not run; 3: they differ.
+    Exit code 0: no difference; 1: a program has errors, printed on standard error; 2: the command could not run;
+    3: the programs differ.
     """
     if old == new == STDIN:
         raise CannotRun("only one of OLD and NEW can be standard input")

@@ -9,17 +9,17 @@ import click
 from dslc.cli.terminal import STDIN, CannotRun, put
 
 
-@click.command(short_help="Write the reference of the language, as Markdown.")
+@click.command(short_help="Write the reference of the language as Markdown.")
 @click.option(
     "--output",
     default=STDIN,
     metavar="DIR|-",
-    help="The folder to write the pages to; `-`, the default, prints all of them.",
+    help="The folder to write the pages to; `-` prints all pages.  [default: -]",
 )
 def docs(output: str) -> None:
     """Write the reference of the language: every block, setting, provider and diagnostic, as Markdown.
 
-    Generated pages in the folder that are not part of the reference any more are removed; other files are left alone.
+    Generated pages that are no longer part of the reference are removed from the folder; other files are not touched.
     """
     from dslc.catalog import Catalog
     from dslc.reference import pages

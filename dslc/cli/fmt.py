@@ -30,13 +30,13 @@ class _Outcome:
 
 @click.command(short_help="Write the files at PATH in canonical form.")
 @click.argument("paths", nargs=-1, metavar="[PATH…|-]")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file is not in canonical form.")
-@click.option("--diff", is_flag=True, help="Write nothing, show what would change; exit 1 when something would.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is not in canonical form.")
+@click.option("--diff", is_flag=True, help="Write nothing, show the changes; exit 1 if there are any.")
 def fmt(paths: tuple[str, ...], *, check: bool, diff: bool) -> int:
-    """Write the files at PATH in canonical form (of a folder: every .symbiont file below it; `-`: standard input to
-    standard output).
+    """Write the files at PATH in canonical form.
 
-    The program and every comment stay as they are. A file with a syntax error is left alone and makes the exit code 2.
+    A folder means every .symbiont file below it; `-` formats standard input to standard output. The meaning of the
+    program and every comment stay the same. A file with a syntax error is not changed, and the exit code is 2.
     """
     if STDIN in paths and len(paths) > 1:
         raise CannotRun("standard input is formatted by itself: give `-` alone")

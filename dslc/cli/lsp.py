@@ -13,7 +13,9 @@ PYGLS = "pygls>=2.1,<3"
 
 
 @click.command(short_help="Serve editors over the Language Server Protocol.")
-@click.option("--stdio", is_flag=True, help="Speak on standard input and output, which it always does.")
+@click.option(
+    "--stdio", is_flag=True, help="Use standard input and output. Always on; accepted for editors that pass it."
+)
 def lsp(*, stdio: bool) -> int:
     """Serve editors over the Language Server Protocol, on standard input and output."""
     try:

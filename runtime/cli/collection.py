@@ -29,4 +29,4 @@ class _Commands(LateGroup):
 
 @click.group(cls=_Commands)
 def collection() -> None:
-    """Collections: what `symbi push` and assistants keep, and find again."""
+    """List, search, summarize and edit collections, which `symbi push` and assistants write."""

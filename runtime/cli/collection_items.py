@@ -17,12 +17,12 @@ from runtime.cli.progress import unwatched
 from runtime.errors import UsageError
 
 
-@click.command(short_help="Show one item, and how it came to be.")
+@click.command(short_help="Show one item and its origin.")
 @click.argument("memory_id", metavar="ID")
 @root_option
 @json_option
 def get(memory_id: str, root: Path | None, as_json: bool) -> None:
-    """Show the item with this ID: `symbi collection search` says the ids of what it finds."""
+    """Show the item with this ID. `symbi collection search` prints the IDs of its hits."""
     with Reach(find_root(root)) as reach:
         answer = reach.ask("get", {"memory_id": memory_id}, progress=unwatched)
         user = user_name(reach, answer["user_id"])
@@ -55,14 +55,14 @@ def _print(item: Mapping[str, Any], user: str) -> None:
     click.echo(printable(item["text"]))
 
 
-@click.command(short_help="Change what one item says, or what is said about it.")
+@click.command(short_help="Change the text or the fields of one item.")
 @click.argument("memory_id", metavar="ID")
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Its tags from now on; again for more.")
-@click.option("--no-tags", is_flag=True, help="Take all of its tags away.")
-@click.option("--project", "project_id", metavar="ID", help="The project that it belongs to.")
-@click.option("--type", "memory_type", type=click.Choice(TYPES), help="What it is.")
-@click.option("--source-uri", metavar="URI", help="Where it is from.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; replaces all tags of the item. Repeatable.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
+@click.option("--project", "project_id", metavar="ID", help="The project of the item.")
+@click.option("--type", "memory_type", type=click.Choice(TYPES), help="The type of the item.")
+@click.option("--source-uri", metavar="URI", help="The source of the item.")
 @root_option
 @json_option
 def update(
@@ -75,9 +75,9 @@ def update(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Have the item with this ID say TEXT, or with - what is on standard input; what is not given stays.
+    """Replace the text of the item ID by TEXT, or with `-` by the text on standard input, and set the given fields.
 
-    Its id, its time and how it came to be stay as they are.
+    Without TEXT the text stays. The item keeps its ID, its time and its origin.
     """
     if tags and no_tags:
         raise UsageError("--tag and --no-tags exclude one another")
@@ -96,15 +96,15 @@ def update(
         _print(answer, user)
 
 
-@click.command(short_help="Forget items for good.")
+@click.command(short_help="Delete items permanently.")
 @click.argument("memory_id", metavar="ID…", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option
 def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
-    """Forget the items with these IDs. They cannot be had back.
+    """Delete the items with these IDs permanently.
 
-    One that is not there is named, and the others are forgotten; the exit code is 1 then.
+    An unknown ID is reported and the other items are deleted; the exit code is then 1.
     """
     with Reach(find_root(root)) as reach:
         if not yes:

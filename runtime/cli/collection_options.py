@@ -17,16 +17,18 @@ TYPES = ("episodic", "semantic", "procedural")
 
 def collection_option(command: F) -> F:
     """`--collection`, the same for every command."""
-    return click.option("--collection", metavar="NAME", help="Which collection.  [default: the default one]")(command)
+    return click.option("--collection", metavar="NAME", help="The collection.  [default: the default collection]")(
+        command
+    )
 
 
 def wanted_options(command: F) -> F:
     """`--project`, `--type` and `--tag`, of what is wanted."""
-    several = "Only with this tag; again for more, one or more of them."
+    several = "Only items with this tag. Repeatable: items with any of them match."
     for option in (
         click.option("--tag", "tags", metavar="TAG", multiple=True, help=several),
-        click.option("--type", "memory_type", type=click.Choice(TYPES), help="Only of this type."),
-        click.option("--project", "project_id", metavar="ID", help="Only of this project."),
+        click.option("--type", "memory_type", type=click.Choice(TYPES), help="Only items of this type."),
+        click.option("--project", "project_id", metavar="ID", help="Only items of this project."),
     ):
         command = option(command)
     return command

@@ -16,19 +16,25 @@ from runtime.cli.output import counted, json_option, local, one_line, print_json
 from runtime.cli.progress import shown_progress
 
 
-@click.command(short_help="Find what a collection has, by meaning and by words.")
+@click.command(short_help="Search a collection by meaning and by words.")
 @click.argument("query_text", metavar="QUERY|-")
 @collection_option
-@click.option("-k", "--limit", type=int, default=10, show_default=True, metavar="N", help="The most hits.")
+@click.option("-k", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits.")
 @wanted_options
-@click.option("--all-tags", "tags_all", metavar="TAG", multiple=True, help="Only with this tag; again for more, all.")
-@click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
-@click.option("--until", metavar="7d|DATE", help="Not newer than this.")
-@click.option("--source-uri", metavar="URI", help="Only from there.")
-@threshold_option
 @click.option(
-    "--context", "as_context", is_flag=True, help="Print the hits as numbered lines, to be put into a prompt."
+    "--all-tags",
+    "tags_all",
+    metavar="TAG",
+    multiple=True,
+    help="Only items with this tag. Repeatable: items with all of them match.",
 )
+@click.option(
+    "--since", metavar="7d|DATE", help="Only items from this time on: a duration before now, or a local date and time."
+)
+@click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
+@click.option("--source-uri", metavar="URI", help="Only items from this source.")
+@threshold_option
+@click.option("--context", "as_context", is_flag=True, help="Print the hits as numbered lines for a prompt.")
 @explain_option
 @root_option
 @json_option
@@ -45,7 +51,7 @@ def search(
     as_json: bool,
     **wanted: Any,
 ) -> None:
-    """Find what is kept about QUERY, or with - about what standard input says: by meaning and by words at once."""
+    """Search the collection for QUERY, or with `-` for the text on standard input, by meaning and by words at once."""
     query = text_or_input(query_text, "QUERY")
     within = time_range(since, until)
     asked = {**wanted, "query_text": query, "tags": list(tags), "tags_all": list(tags_all), "time_range": within}
@@ -72,16 +78,23 @@ def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) 
     print_hit(head, where, hit["text"], query, explained=hit if explain else None)
 
 
-@click.command(short_help="Keep a summary of what happened in a time.")
+@click.command(short_help="Summarize the items of a period, and store the summary.")
 @collection_option
-@click.option("--since", metavar="7d|DATE", required=True, help="From so long ago, or from a local date and time.")
-@click.option("--until", metavar="7d|DATE", help="Until then.  [default: now]")
+@click.option(
+    "--since",
+    metavar="7d|DATE",
+    required=True,
+    help="Start of the period: a duration before now, or a local date and time.",
+)
+@click.option("--until", metavar="7d|DATE", help="End of the period.  [default: now]")
 @wanted_options
-@click.option("--limit", type=int, metavar="N", help="The most items that are summarised.  [default: 50]")
-@click.option("--strategy", type=click.Choice(["auto", "abstractive", "extractive"]), help="How.  [default: auto]")
-@click.option("--provider", metavar="NAME", help="Who writes it, or none for its own sentences.")
-@click.option("--model", metavar="NAME", help="Which model writes it.")
-@click.option("--max-words", type=int, metavar="N", help="Words of the summary at most.")
+@click.option("--limit", type=int, metavar="N", help="Maximum number of items to summarize.  [default: 50]")
+@click.option(
+    "--strategy", type=click.Choice(["auto", "abstractive", "extractive"]), help="The method.  [default: auto]"
+)
+@click.option("--provider", metavar="NAME", help="The model provider, or none to extract sentences without a model.")
+@click.option("--model", metavar="NAME", help="The model.")
+@click.option("--max-words", type=int, metavar="N", help="Maximum number of words of the summary.")
 @root_option
 @json_option
 def summarize(
@@ -93,9 +106,9 @@ def summarize(
     as_json: bool,
     **wanted: Any,
 ) -> None:
-    """Make one semantic item of the episodic ones of a time, and keep it beside them.
+    """Summarize the episodic items of a period in one semantic item, and store it in the same collection.
 
-    The same again answers the summary that is there.
+    A repeated call with the same options prints the stored summary.
     """
     within = time_range(since, until) or {}
     asked = {**wanted, "tags": list(tags) or None, "time_range": {"end": now(), **within}}

@@ -16,7 +16,7 @@ _TAGS = 8
 """Tags that are named at most."""
 
 
-@click.command("list", short_help="Which collections there are.")
+@click.command("list", short_help="List the collections.")
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
@@ -49,15 +49,18 @@ def _embedding(each: Mapping[str, Any]) -> str:
     return f"{each['embedding']} ({each['model']}{size})" if each["model"] else each["embedding"]
 
 
-@click.command(short_help="Make an empty collection.")
+@click.command(short_help="Create an empty collection.")
 @click.argument("name")
 @click.option(
-    "--dimension", type=click.IntRange(1, 65536), help="Refuse unless its vectors have this many numbers.", metavar="N"
+    "--dimension",
+    type=click.IntRange(1, 65536),
+    help="Fail unless the vectors of the collection have this dimension.",
+    metavar="N",
 )
 @root_option
 @json_option
 def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> None:
-    """Make the empty collection NAME in the default memory, or find it there already."""
+    """Create the empty collection NAME in the default memory, unless it exists."""
     answer = call(find_root(root), "new-collection", {"name": name, "dimension": dimension}, progress=unwatched)
     if as_json:
         print_json(answer)
@@ -67,14 +70,14 @@ def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> N
     _print_notes(answer)
 
 
-@click.command(short_help="How much is in them, and what was asked.")
-@click.option("--collection", metavar="NAME", help="Only this one.  [default: all of them]")
+@click.command(short_help="Count items and tool calls.")
+@click.option("--collection", metavar="NAME", help="Only this collection.  [default: all collections]")
 @root_option
 @json_option
 def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
-    """Count what is in each collection, or in one: by type, project and tag, and what waits for its vector.
+    """Count the items of each collection, or of one: by type, project and tag, and those without a vector yet.
 
-    How often each tool was called is counted since the daemon began; without a daemon nobody counts.
+    Also shows how often each tool was called since the daemon started. Without a daemon there is no such count.
     """
     answer = call(find_root(root), "metrics", {"collection": collection}, progress=unwatched)
     if as_json:

@@ -23,7 +23,7 @@ def threshold_option(command: F) -> F:
         "score_threshold",
         type=float,
         metavar="0…1",
-        help=f"Only with this relevance or more; {RECOMMENDED_THRESHOLD:g} leaves out what only looks like an answer.",
+        help=f"Only hits of at least this relevance; {RECOMMENDED_THRESHOLD:g} drops hits that only look relevant.",
     )(command)
 
 
@@ -32,7 +32,7 @@ def explain_option(command: F) -> F:
     return click.option(
         "--explain",
         is_flag=True,
-        help="Show what each part of the search added to each score, and how relevant each hit is.",
+        help="Show how each part of the search contributed to each score, and the relevance of each hit.",
     )(command)
 
 

@@ -31,9 +31,9 @@ AFTER_SECONDS: Final = 0.1
 def mcp(paths: tuple[Path, ...], root: Path | None) -> None:
     """Serve the Model Context Protocol on standard input and output.
 
-    Beside a daemon it speaks to that. Without one it owns the root itself, with the programs under each PATH (default:
-    those that the root ran last, or none), and other commands work beside it. --root or SYMBIONT_ROOT names a folder,
-    which need not be there yet.
+    If a daemon owns the root, this command forwards requests to it. Otherwise it owns the root itself and runs the
+    programs under each PATH (default: those that the root ran last, if any); other commands then go through it.
+    The folder of --root or SYMBIONT_ROOT is created if it does not exist.
     """
     # Whatever this process makes is for its own user only.
     os.umask(0o077)

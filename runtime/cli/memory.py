@@ -36,4 +36,4 @@ class _Commands(LateGroup):
 
 @click.group(cls=_Commands)
 def memory() -> None:
-    """What agents remember: find it, write it, keep it in order, carry it over."""
+    """Search, write, export, move and maintain what agents remember."""

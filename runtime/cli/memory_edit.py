@@ -17,17 +17,17 @@ from runtime.cli.progress import unwatched
 from runtime.errors import UsageError
 
 
-@click.command(short_help="Have one thing remembered say something else.")
+@click.command(short_help="Replace the text of an item.")
 @click.argument("memory_id", metavar="ID")
 @click.argument("text", metavar="TEXT|-")
 @memory_option
 @root_option
 @json_option
 def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Have the item ID say TEXT, or with - what is on standard input; all else about it stays.
+    """Replace the text of the item ID by TEXT, or with `-` by the text on standard input. Other fields do not change.
 
-    The beginning of an ID is enough where no other begins so. The ID that it has from now on is on standard output: in
-    a Markdown memory it is made of the text.
+    ID may be shortened to a unique prefix. The command prints the new ID: in a Markdown memory the ID depends on the
+    text.
     """
     said = text_or_input(text, "TEXT")
     with Reach(find_root(root)) as reach:
@@ -43,17 +43,17 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
     click.echo(item["memory_id"])
 
 
-@click.command(short_help="Forget things for good.")
+@click.command(short_help="Delete items permanently.")
 @click.argument("memory_id", metavar="ID…", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @memory_option
 @root_option
 @json_option
 def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Forget the items with these IDs. They cannot be had back.
+    """Delete the items with these IDs permanently.
 
-    The beginning of an ID is enough where no other begins so. One that is not there is named, and the others are
-    forgotten; the exit code is 1 then.
+    An ID may be shortened to a unique prefix. An unknown ID is reported and the other items are deleted; the exit code
+    is then 1.
     """
     with Reach(find_root(root)) as reach:
         found: list[dict[str, Any]] = []

@@ -14,19 +14,19 @@ from runtime.cli.output import counted, json_option, one_line, print_json, print
 from runtime.cli.progress import shown_progress
 
 
-@click.command(short_help="Copy a memory into another, and see that all of it is there.")
+@click.command(short_help="Copy a memory into another, and verify the copy.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--agent", metavar="NAME", help="Only what this agent remembers, or this collection.")
-@click.option("--dry-run", is_flag=True, help="Show what would be copied, and copy nothing.")
+@click.option("--agent", metavar="NAME", help="Only the items of this agent or this collection.")
+@click.option("--dry-run", is_flag=True, help="Show what would be copied without copying it.")
 @root_option
 @json_option
 def move(source: str, target: str, agent: str | None, dry_run: bool, root: Path | None, as_json: bool) -> None:
-    """Copy everything of the memory FROM into the memory TO, a collection with its own index.
+    """Copy all items of the memory FROM into the memory TO, a collection with its own index.
 
-    Ids, times and all that is known of the items stay. Cut off, it is finished by the same command: nothing is there
-    twice. Then the index of TO is brought up to date, and both are compared, by counts and by hashes: a difference is
-    named, and the exit code is 1. FROM stays as it is.
+    Items keep their IDs, times and other fields. The same command resumes an interrupted copy, without duplicates. Then
+    the index of TO is updated, and both memories are compared by counts and hashes: a difference is reported and the
+    exit code is 1. FROM does not change.
     """
     asked = {"source": source, "target": target, "agent": agent, "dry_run": dry_run}
     with shown_progress("moving") as progress:

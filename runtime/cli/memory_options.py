@@ -16,24 +16,26 @@ TYPES = ("fact", "pattern", "procedure", "episode", "semantic", "procedural", "e
 
 def type_option(command: F) -> F:
     """`--type`, of what is wanted."""
-    return click.option("--type", "type", type=click.Choice(TYPES), help="Only this type; a fact is semantic.")(command)
+    return click.option(
+        "--type", "type", type=click.Choice(TYPES), help="Only items of this type; a fact is semantic."
+    )(command)
 
 
 def memory_option(command: F) -> F:
     """`--memory`, the same for every command."""
-    return click.option("--memory", metavar="NAME", help="Only the memory that the program calls NAME.")(command)
+    return click.option("--memory", metavar="NAME", help="Only the memory called NAME in the program.")(command)
 
 
 def user_option(command: F) -> F:
     """`--user`, of what is wanted."""
-    return click.option("--user", metavar="NAME", help="Only this user's.  [default: everybody's]")(command)
+    return click.option("--user", metavar="NAME", help="Only items of this user.  [default: all users]")(command)
 
 
 def tag_options(command: F) -> F:
     """`--tag` and `--all-tags`, of what is wanted."""
-    more = "Only with this tag; again for more,"
-    command = click.option("--all-tags", metavar="TAG", multiple=True, help=f"{more} all of them.")(command)
-    return click.option("--tag", metavar="TAG", multiple=True, help=f"{more} one or more of them.")(command)
+    more = "Only items with this tag. Repeatable: items with"
+    command = click.option("--all-tags", metavar="TAG", multiple=True, help=f"{more} all of them match.")(command)
+    return click.option("--tag", metavar="TAG", multiple=True, help=f"{more} any of them match.")(command)
 
 
 NOT_APPLICABLE = "na:"
@@ -42,10 +44,10 @@ NOT_APPLICABLE = "na:"
 def gate_options(command: F) -> F:
     """`--close-governance` and `--tdd-proof` (second design)."""
     command = click.option(
-        "--tdd-proof", metavar="PROOF|NA", help="Closes the gate tdd_proof: 'red:TEST green:TEST' or na:REASON."
+        "--tdd-proof", metavar="PROOF|NA", help="Close the gate tdd_proof: 'red:TEST green:TEST' or na:REASON."
     )(command)
     return click.option(
-        "--close-governance", metavar="DONE|NA", help="Closes the gate governance: done:WHAT or na:REASON."
+        "--close-governance", metavar="DONE|NA", help="Close the gate governance: done:WHAT or na:REASON."
     )(command)
 
 

@@ -25,19 +25,21 @@ _NARROW = 120
 """Columns of a terminal below which a list is no table: ids, times and names alone take eighty."""
 
 
-@click.command("list", short_help="The last things remembered, newest first.")
+@click.command("list", short_help="List the latest items, newest first.")
 @click.argument("count", metavar="[N]", type=click.IntRange(1, 100_000), default=10)
-@click.option("--agent", metavar="NAME", help="Only this agent's.  [default: every agent's]")
+@click.option("--agent", metavar="NAME", help="Only items of this agent.  [default: all agents]")
 @type_option
 @tag_options
-@click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
-@click.option("--until", metavar="7d|DATE", help="Older than this.")
+@click.option(
+    "--since", metavar="7d|DATE", help="Only items from this time on: a duration before now, or a local date and time."
+)
+@click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
 @user_option
 @memory_option
 @root_option
 @json_option
 def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
-    """The last N things remembered (10 unless given), newest first, of every agent or of one."""
+    """List the latest N items (default 10), newest first, of every agent or of one."""
     found, items, cursor = find_root(root), list[dict[str, Any]](), None
     wanted |= {name: list(wanted[name]) for name in ("tag", "all_tags")}
     wanted |= {name: zoned(wanted[name]) for name in ("since", "until")}
@@ -78,14 +80,14 @@ def _beginning(text: str) -> str:
     return line if len(line) <= _SHOWN_LETTERS else f"{line[:_SHOWN_LETTERS]}…"
 
 
-@click.command(short_help="One thing remembered, with all that is known of it.")
+@click.command(short_help="Show one item with all its fields.")
 @click.argument("memory_id", metavar="ID")
 @root_option
 @json_option
 def show(memory_id: str, root: Path | None, as_json: bool) -> None:
-    """The item ID, whichever agent's it is, with all that is known of it and where it stands.
+    """Show the item ID of any agent, with all its fields and its location.
 
-    The beginning of an ID is enough where no other begins so.
+    ID may be shortened to a unique prefix.
     """
     with Reach(find_root(root)) as reach:
         answer = reach.ask("memory_show", {"memory_id": memory_id}, progress=unwatched)
@@ -96,14 +98,14 @@ def show(memory_id: str, root: Path | None, as_json: bool) -> None:
         print_item(answer["item"], place_of(answer), user)
 
 
-@click.command(short_help="An agent's memory and a day's log, as they stand in the files.")
+@click.command(short_help="Show the memory file of an agent and the log of a day.")
 @click.argument("agent")
-@click.option("--day", metavar="YYYY-MM-DD", help="The log of that day (UTC) instead of today's.")
+@click.option("--day", metavar="YYYY-MM-DD", help="Show the log of this day (UTC) instead of today's.")
 @memory_option
 @root_option
 @json_option
 def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """The memory of AGENT and today's log, as they stand in the files; laid out on a terminal."""
+    """Show the memory file of AGENT and the log of today, formatted on a terminal."""
     answer = call(find_root(root), "memory_inspect", {"agent": agent, "day": day, "memory": memory})
     if as_json:
         print_json(answer)
@@ -131,13 +133,13 @@ def _lay_out(text: str) -> None:
     Console().print(Markdown(text, hyperlinks=False))
 
 
-@click.command(short_help="How much each agent remembers, and what is wrong with it.")
+@click.command(short_help="Count what each agent remembers, and list unreadable files.")
 @click.argument("agent", required=False)
 @memory_option
 @root_option
 @json_option
 def stats(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """How much every agent, or AGENT, remembers: items, files, days; and what cannot be read."""
+    """Count the items, files and days of every agent or of AGENT, and list what cannot be read."""
     answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=unwatched)
     if as_json:
         print_json(answer)

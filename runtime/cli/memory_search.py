@@ -22,16 +22,20 @@ _BY_TIME = "7"
 """The version of ids that begin with a time (RFC 9562): many made together begin alike."""
 
 
-@click.command(short_help="Find what an agent remembers, by meaning and by words.")
+@click.command(short_help="Search the memory of an agent by meaning and by words.")
 @click.argument("agent")
 @click.argument("query")
-@click.option("-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="The most hits.")
+@click.option(
+    "-k", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits."
+)
 @type_option
 @tag_options
-@click.option("--since", metavar="7d|DATE", help="Not older: so long ago, or a local date and time.")
-@click.option("--until", metavar="7d|DATE", help="Older than this.")
-@click.option("--project", metavar="ID", help="Only of this project.")
-@click.option("--source", metavar="URI", help="Only from there.")
+@click.option(
+    "--since", metavar="7d|DATE", help="Only items from this time on: a duration before now, or a local date and time."
+)
+@click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
+@click.option("--project", metavar="ID", help="Only items of this project.")
+@click.option("--source", metavar="URI", help="Only items from this source.")
 @user_option
 @threshold_option
 @memory_option
@@ -39,7 +43,7 @@ _BY_TIME = "7"
 @root_option
 @json_option
 def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json: bool, **wanted: Any) -> None:
-    """Find what AGENT remembers about QUERY, best first: by meaning and by words at once.
+    """Search what AGENT remembers about QUERY, by meaning and by words at once; best hits first.
 
     Dates in the query ("last week", "in May 2023") are understood.
     """

@@ -29,16 +29,22 @@ LARGEST_LINE = 32 * 1024 * 1024
 """Bytes; a longer line is no item."""
 
 
-@click.command(short_help="Everything as JSON Lines, for import or for keeping.")
+@click.command(short_help="Export items as JSON Lines.")
 @click.argument("agent", required=False)
-@click.option("--output", metavar="FILE|-", default="-", show_default=True, help="Where to, replaced as a whole.")
+@click.option(
+    "--output",
+    metavar="FILE|-",
+    default="-",
+    show_default=True,
+    help="The file to write; an existing one is replaced atomically.",
+)
 @user_option
 @memory_option
 @root_option
 def export(agent: str | None, output: str, user: str | None, memory: str | None, root: Path | None) -> None:
-    """Everything that is remembered, or that AGENT remembers, one JSON object a line, in the order of the store.
+    """Export everything that all agents or AGENT remember, one JSON object per line, in the order of the store.
 
-    `symbi memory import` takes it, into whichever store. Exit code 1 when something could not be read and is missing.
+    `symbi memory import` imports it into any store. Exit code 1 if something could not be read and is missing.
     """
     asked = {"agent": agent, "user": user, "memory": memory, "limit": PAGE}
     found = find_root(root)
@@ -92,12 +98,12 @@ def _written(output: str) -> Iterator[BinaryIO]:
         yield handle
 
 
-@click.command("import", short_help="Remember what was exported; twice changes nothing.")
+@click.command("import", short_help="Import exported items; a repeated import changes nothing.")
 @click.argument("source", metavar="FILE|-")
-@click.option("--agent", metavar="NAME", help="Whose it becomes.  [default: the agents' that the lines name]")
-@click.option("--memory", metavar="NAME", help="Where it goes.  [default: the memories that the lines name]")
+@click.option("--agent", metavar="NAME", help="The agent of all items.  [default: the agent in each line]")
+@click.option("--memory", metavar="NAME", help="The memory to write to.  [default: the memory in each line]")
 @gate_options
-@click.option("--evidence", metavar="NA", multiple=True, help="Closes the gate evidence without files: na:REASON.")
+@click.option("--evidence", metavar="NA", multiple=True, help="Close the gate evidence without files: na:REASON.")
 @root_option
 @json_option
 def import_(
@@ -111,10 +117,10 @@ def import_(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Remember every line of FILE, or with - of standard input, as `symbi memory export` wrote it.
+    """Import every line of FILE, or with `-` of standard input, as written by `symbi memory export`.
 
-    What is remembered already is passed over. A line that cannot be taken is named with its number, and the others are
-    taken all the same; the exit code is 1 then.
+    Items that exist already are skipped. A line that cannot be imported is reported with its number and the others are
+    imported; the exit code is then 1.
     """
     asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof, evidence)}
     done = _Done(source, quiet=as_json)

@@ -17,16 +17,16 @@ from runtime.cli.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
 
-@click.command(short_help="Put what logs hold for the long term where it stays; delete old logs.")
+@click.command(short_help="Move long-term entries out of the logs, and delete old logs.")
 @click.argument("agent", required=False)
-@click.option("--all", "all_agents", is_flag=True, help="Every agent's.")
+@click.option("--all", "all_agents", is_flag=True, help="Compact the logs of every agent.")
 @memory_option
 @root_option
 @json_option
 def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Put what AGENT's logs hold for the long term where it stays, and delete the logs that are past their retention.
+    """Copy the long-term entries of AGENT's logs to its memory file, and delete logs older than the retention.
 
-    The daemon does it every day by itself. Done again, or cut off and done again, it puts nothing twice.
+    The daemon does this once a day. A repeated or interrupted compaction copies nothing twice.
     """
     if (agent is None) != all_agents:
         raise UsageError("say AGENT or --all, one of them")
@@ -77,16 +77,16 @@ def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
-@click.command(short_help="Delete everything that an agent remembers, or a user has.")
+@click.command(short_help="Delete everything of an agent or a user.")
 @click.argument("agent", required=False)
-@click.option("--user", metavar="NAME", help="Only what this user has; without AGENT, whichever agent remembers it.")
+@click.option("--user", metavar="NAME", help="Only items of this user; without AGENT, of every agent.")
 @memory_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option
 def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Delete everything that AGENT remembers, logs and all, or with --user what that user alone has. It cannot be had
-    back."""
+    """Delete everything that AGENT remembers, including logs, permanently. With --user delete only what is that
+    user's."""
     if agent is None and user is None:
         raise UsageError("say AGENT, --user or both")
     asked = {"agent": agent, "user": user, "memory": memory}
@@ -116,15 +116,15 @@ def _told(memories: Sequence[Mapping[str, Any]]) -> str:
     return " and ".join(map(one, memories))
 
 
-@click.command(short_help="Build the index again from what is remembered.")
+@click.command(short_help="Rebuild the search index.")
 @click.argument("agent", required=False)
 @memory_option
 @root_option
 @json_option
 def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Build the index of every memory, or of what AGENT remembers, again, vectors too.
+    """Rebuild the search index of every memory or of AGENT, including vectors.
 
-    Nobody has to: an index that is damaged or made for another embedding is built again by itself.
+    This is rarely needed: an index that is damaged, or was built with another embedding, is rebuilt automatically.
     """
     with shown_progress("indexing") as progress:
         answer = call(find_root(root), "memory_reindex", {"agent": agent, "memory": memory}, progress=progress)
@@ -141,15 +141,15 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
         sys.exit(1)
 
 
-@click.command(short_help="Read everything, and tell what is not as it was written.")
+@click.command(short_help="Read everything, and report damaged items.")
 @click.argument("agent", required=False)
 @memory_option
 @root_option
 @json_option
 def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Read everything that is remembered, or that AGENT remembers, checksums of records too.
+    """Read everything that all agents or AGENT remember, and check the checksums of records.
 
-    Exit code 1 when something cannot be read or is not as it was written.
+    Exit code 1 if something cannot be read or was changed after it was written.
     """
     with shown_progress("reading") as progress:
         answer = call(find_root(root), "memory_verify", {"agent": agent, "memory": memory}, progress=progress)

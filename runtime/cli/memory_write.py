@@ -19,34 +19,42 @@ from runtime.errors import SymbiontError, UsageError
 _GIT_SECONDS = 5
 
 
-@click.command(short_help="Remember something, without the secrets in it.")
+@click.command(short_help="Write an item; secrets in it are redacted.")
 @click.argument("agent")
 @click.argument("text", metavar="TEXT|-")
-@click.option("--type", "type", type=click.Choice(TYPES), default="fact", show_default=True, help="What it is.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; again for more.")
-@click.option("--project", metavar="ID", help="The project that it belongs to.")
-@click.option("--source-uri", metavar="URI", help="Where it is from.")
-@click.option("--author", metavar="NAME", help="Who said it.")
-@click.option("--session-id", metavar="ID", help="The conversation or run that it belongs to.")
-@click.option("--task", metavar="TEXT", help="What was being done.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
-@click.option("--risk-tier", type=click.Choice(["GREEN", "YELLOW", "RED"]), help="How much harm it can do.")
+@click.option(
+    "--type", "type", type=click.Choice(TYPES), default="fact", show_default=True, help="The type of the item."
+)
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag. Repeatable.")
+@click.option("--project", metavar="ID", help="The project of the item.")
+@click.option("--source-uri", metavar="URI", help="The source of the item.")
+@click.option("--author", metavar="NAME", help="The author of the statement.")
+@click.option("--session-id", metavar="ID", help="The conversation or run that produced the item.")
+@click.option("--task", metavar="TEXT", help="The task during which it was learned.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="Confidence in the statement.")
+@click.option("--risk-tier", type=click.Choice(["GREEN", "YELLOW", "RED"]), help="The risk of acting on it.")
 @click.option(
     "--git-commit",
     metavar="COMMIT",
-    help="The commit that it is about.  [default: that of the folder you are in, if any]",
+    help="The commit that it concerns.  [default: the one checked out in the current folder]",
 )
-@click.option("--source", "sources", metavar="TEXT", multiple=True, help="What shows it, an address; again for more.")
+@click.option(
+    "--source",
+    "sources",
+    metavar="TEXT",
+    multiple=True,
+    help="A reference that supports it, such as a URL. Repeatable.",
+)
 @click.option(
     "--evidence",
     metavar="FILE|NA",
     multiple=True,
-    help="A file that shows it, again for more; or na:REASON, for the gate.",
+    help="A file that supports it. Repeatable. Or na:REASON, to close the gate evidence.",
 )
 @gate_options
-@click.option("--user", metavar="NAME", help="Whose it is.  [default: owner]")
-@click.option("--memory", metavar="NAME", help="The memory it goes to.  [default: the one the agent writes to]")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--user", metavar="NAME", help="The user who owns the item.  [default: owner]")
+@click.option("--memory", metavar="NAME", help="The memory to write to.  [default: the one the agent writes to]")
+@click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
 @root_option
 @json_option
 def write(
@@ -63,7 +71,7 @@ def write(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Have AGENT remember TEXT, or with - what is on standard input. Secrets in it are taken out first."""
+    """Write TEXT, or with `-` the text on standard input, to the memory of AGENT. Secrets in it are redacted first."""
     found = find_root(root)
     asked = {
         **given,

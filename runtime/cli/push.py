@@ -25,16 +25,24 @@ _BEYOND = 25
 them, leaves those."""
 
 
-@click.command(short_help="Keep files, folders or text in a collection, in chunks.")
+@click.command(short_help="Store files, folders or text in a collection, in chunks.")
 @click.argument("paths", metavar="PATH…|-", nargs=-1, required=True, type=click.Path())
-@click.option("--collection", metavar="NAME", help="Where it goes.  [default: the default collection]")
-@click.option("--project", "project_id", metavar="ID", help="The project that it belongs to.")
-@click.option("--type", "memory_type", type=click.Choice(TYPES), help="What it is.  [default: semantic]")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; again for more.")
-@click.option("--source-uri", metavar="URI", help="Where it is from, for one file or -.  [default: the file's own URI]")
-@click.option("--encoding", metavar="NAME", help="What text is in that is not UTF-8 and does not say, such as latin-1.")
-@click.option("--replace/--no-replace", default=True, help="Forget what a file does not say any more.  [default: yes]")
-@click.option("--dry-run", is_flag=True, help="Show what would be pushed, and push nothing.")
+@click.option("--collection", metavar="NAME", help="The collection to store in.  [default: the default collection]")
+@click.option("--project", "project_id", metavar="ID", help="The project of the items.")
+@click.option("--type", "memory_type", type=click.Choice(TYPES), help="The type of the items.  [default: semantic]")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag. Repeatable.")
+@click.option(
+    "--source-uri",
+    metavar="URI",
+    help="The source of the items, for a single file or `-`.  [default: the URI of the file]",
+)
+@click.option(
+    "--encoding", metavar="NAME", help="The encoding of text that is not UTF-8 and declares none, such as latin-1."
+)
+@click.option(
+    "--replace/--no-replace", default=True, help="Delete items whose text is no longer in the file.  [default: yes]"
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be pushed without pushing it.")
 @root_option
 @json_option
 def push(
@@ -49,11 +57,11 @@ def push(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Keep what PATH says, or with - what is on standard input: text, Markdown, HTML and PDF, files or folders of them.
+    """Store the text of PATH, or with `-` of standard input. PATH is a text, Markdown, HTML or PDF file, or a folder.
 
-    What is there already is passed over, so a push that was cut off is finished by the same command. A file that was
-    edited is pushed again: what it does not say any more is forgotten. One that cannot be read is named, and the
-    others are pushed; the exit code is 1 then.
+    Text that is stored already is skipped, so the same command resumes an interrupted push. If a file was edited, its
+    new text is stored and items with text that it no longer contains are deleted. A file that cannot be read is
+    reported and the others are pushed; the exit code is then 1.
     """
     # Looked for first: who stands in the wrong folder reads nothing.
     found = None if dry_run else find_root(root)

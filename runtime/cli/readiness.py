@@ -17,9 +17,9 @@ from runtime.errors import SymbiontError
 @root_option
 @json_option
 def readiness(root: Path | None, as_json: bool) -> None:
-    """Say of everything that a daemon needs whether it is there: GREEN, YELLOW or RED.
+    """Check everything the daemon needs, and report each check as GREEN, YELLOW or RED.
 
-    Exit code 0 when nothing is RED, else 1. Asks the running daemon; without one, looks for itself.
+    Exit code 0 if nothing is RED, else 1. Asks the running daemon; if none is running, the command checks by itself.
     """
     answer = _ask(root)
     if as_json:

@@ -12,7 +12,7 @@ from runtime.cli.output import json_option, print_json, root_option
 
 @click.group()
 def secret() -> None:
-    """Secrets that the daemon makes and keeps sealed."""
+    """Show secrets that the daemon generated and stores encrypted."""
 
 
 @secret.command(short_help="Print the generated secret NAME.")
@@ -20,7 +20,7 @@ def secret() -> None:
 @root_option
 @json_option
 def show(name: str, root: Path | None, as_json: bool) -> None:
-    """Print the generated secret NAME, as a sender's settings page wants it."""
+    """Print the generated secret NAME in the form that the settings page of the sender expects."""
     answer = call(find_root(root), "secrets.show", {"name": name})
     if as_json:
         print_json(answer)

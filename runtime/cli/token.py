@@ -12,26 +12,28 @@ from runtime.cli.output import json_option, local, print_json, print_table, root
 
 @click.group()
 def token() -> None:
-    """Bearer tokens: with one, its user asks `/v1` on the operators' listener."""
+    """Create, list and revoke bearer tokens, with which users call `/v1` on the operators' listener."""
 
 
 @token.command()
-@click.option("--user", metavar="NAME", help="Whose it is.  [default: owner]")
-@click.option("--label", metavar="TEXT", help="What it is for, to know it by in the list.")
+@click.option("--user", metavar="NAME", help="The user of the token.  [default: owner]")
+@click.option("--label", metavar="TEXT", help="A label to recognize the token in the list.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice(["read", "write", "admin"]),
-    help="What it allows; each implies those before it.  [default: read]",
+    help="The permission; each scope includes those before it.  [default: read]",
 )
-@click.option("--expires", metavar="DURATION", help="How long it is good, such as 90d.  [default: until revoked]")
+@click.option(
+    "--expires", metavar="DURATION", help="How long the token is valid, such as 90d.  [default: until revoked]"
+)
 @root_option
 @json_option
 def create(
     user: str | None, label: str | None, scopes: tuple[str, ...], expires: str | None, root: Path | None, as_json: bool
 ) -> None:
-    """Make a token and print it, this once: only its hash is kept."""
+    """Create a token and print it. It is shown only once: only its hash is stored."""
     given = {"user": user, "label": label, "scopes": list(scopes) or None, "expires": expires}
     answer = call(find_root(root), "tokens.create", given)
     if as_json:
@@ -44,11 +46,11 @@ def create(
 
 
 @token.command("list")
-@click.option("--user", metavar="NAME", help="Only this user's.")
+@click.option("--user", metavar="NAME", help="Only tokens of this user.")
 @root_option
 @json_option
 def list_(user: str | None, root: Path | None, as_json: bool) -> None:
-    """Every token, good or not any more; never the token itself."""
+    """List every token, valid or not, without its value."""
     answer = call(find_root(root), "tokens.list", {"user": user})
     if as_json:
         print_json(answer)
@@ -79,7 +81,7 @@ def _when(moment: str | None) -> str:
 @root_option
 @json_option
 def revoke(token_id: str, root: Path | None, as_json: bool) -> None:
-    """Revoke the token whose id begins with ID, or that is ID itself. It is refused from now on, by every daemon."""
+    """Revoke the token ID. ID is an id, its unique prefix, or the token itself. Every daemon refuses it from now on."""
     answer = call(find_root(root), "tokens.revoke", {"id": token_id})
     if as_json:
         print_json(answer)

@@ -24,37 +24,40 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
-@click.option("--listen", metavar="HOST:PORT", help="Where senders post.  [default: 127.0.0.1:8080]")
+@click.option("--listen", metavar="HOST:PORT", help="The public listener, for senders.  [default: 127.0.0.1:8080]")
 @click.option("--admin-listen", metavar="HOST:PORT", help="The operators' listener.  [default: 127.0.0.1:8081]")
 @click.option(
     "--admin-names",
     metavar="NAME,…",
-    help="Names that the operators' listener answers to, besides addresses and localhost.",
+    help="Host names that the operators' listener accepts, besides addresses and localhost.",
 )
 @click.option(
     "--database",
     metavar="URL",
-    help="postgresql://… instead of SQLite in the root; one with a password belongs in SYMBIONT_DATABASE.",
+    help="postgresql://… instead of SQLite in the root. Set a URL with a password in SYMBIONT_DATABASE.",
 )
 @click.option(
     "--trusted-proxies",
     metavar="N",
-    help="How many proxies of yours stand before the listener: whose X-Forwarded-For to believe.  [default: 0]",
+    help="Number of your proxies in front of the listener, whose X-Forwarded-For is trusted.  [default: 0]",
 )
-@click.option("--keep-days", metavar="N", help="Days that finished deliveries are kept.  [default: 30]")
-@click.option("--keep-mb", metavar="N", help="Megabytes of bodies kept of finished deliveries.  [default: 256]")
+@click.option("--keep-days", metavar="N", help="Days to store finished deliveries.  [default: 30]")
+@click.option("--keep-mb", metavar="N", help="Megabytes of finished deliveries' bodies to store.  [default: 256]")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="The least that is logged; debug: a line for each delivery.  [default: info]",
+    help="The lowest level that is logged; debug logs every delivery.  [default: info]",
 )
 @click.option(
-    "--metrics-public", is_flag=True, default=None, help="/metrics without a token, also where others reach it."
+    "--metrics-public",
+    is_flag=True,
+    default=None,
+    help="Serve /metrics without a token, even if other machines can reach it.",
 )
 @click.option("--log-format", type=click.Choice(["auto", "text", "json"]), help="auto: text on a terminal, else JSON.")
 @root_option
 def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -> None:
-    """Start the daemon on the programs under each PATH (default: the current folder).
+    """Start the daemon with the programs under each PATH (default: the current folder).
 
     Files and folders are watched; SIGHUP reads them and the secrets again. SIGTERM and Ctrl-C drain and stop.
     """

@@ -15,9 +15,9 @@ from runtime.cli.output import ask, counted, json_option, local, print_json, pri
 
 @click.group()
 def user() -> None:
-    """Users: each has webhooks, tokens and memories that no other one sees. `owner` is there from the start.
+    """Add, list and remove users. Each has its own webhooks, tokens and memories, which other users cannot see.
 
-    What is a user's hangs on its id: a new user of the same name has nothing of it.
+    The user `owner` always exists. Data belongs to the id of a user: a new user of the same name does not get it.
     """
 
 
@@ -26,7 +26,7 @@ def user() -> None:
 @root_option
 @json_option
 def add(name: str, root: Path | None, as_json: bool) -> None:
-    """Make the user NAME."""
+    """Add the user NAME."""
     answer = call(find_root(root), "users.add", {"name": name})
     if as_json:
         print_json(answer)
@@ -38,7 +38,7 @@ def add(name: str, root: Path | None, as_json: bool) -> None:
 @root_option
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
-    """Every user, and how many good tokens each has."""
+    """List every user and the number of its valid tokens."""
     answer = call(find_root(root), "users.list")
     if as_json:
         print_json(answer)
@@ -50,17 +50,17 @@ def list_(root: Path | None, as_json: bool) -> None:
     print_table(("user", "id", "since", "tokens"), rows, empty="There are no users.")
 
 
-@user.command(short_help="Remove a user and, unless --keep, all that is theirs.")
+@user.command(short_help="Remove a user and, without --keep, all its data.")
 @click.argument("name")
-@click.option("--keep", is_flag=True, help="Keep what is theirs; nobody sees it but administrators.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--keep", is_flag=True, help="Keep the data of the user; only administrators can see it.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option
 def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Remove the user NAME with its tokens, the webhooks it made, and everything that it has: what it remembers, in
-    every memory, and what its webhooks received. It cannot be had back.
+    """Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, and its items in
+    every memory.
 
-    Exit code 1 when something could not be deleted: the daemon tries again, and so does the same command with `id:ID`.
+    Exit code 1 if something could not be deleted. The daemon tries again; so does the same command with `id:ID`.
     """
     found = find_root(root)
     # Who is not there, or cannot be removed, is not asked about: the answer below says so.

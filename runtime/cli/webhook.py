@@ -80,7 +80,7 @@ def _listed(explicit_root: Path | None) -> dict[str, Any]:
     "--payload", required=True, metavar="JSON|@FILE|-", help="The body: JSON text, a file, or standard input."
 )
 @click.option("--event", metavar="EVENT", help="The name of the event, if the provider sends it in a header.")
-@click.option("--delivery-id", metavar="ID", help="The sender's id for this delivery; a new one by default.")
+@click.option("--delivery-id", metavar="ID", help="The sender's id of this delivery.  [default: a new one]")
 @explain_options
 @root_option
 @json_option

@@ -18,23 +18,23 @@ NEW_FILE = "webhooks.symbiont"
 _file = click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The program's file to edit; found by itself when only one will do.",
+    help="The file of the program to edit. Needed only if several files are possible.",
 )
 
 
 @click.command(short_help="Add the webhook NAME to the program.")
 @click.argument("name")
-@click.option("--path", required=True, metavar="URLPATH", help="Where it answers, such as /hooks/github.")
-@click.option("--provider", metavar="NAME", help="Who signs, such as github; else `custom`.")
+@click.option("--path", required=True, metavar="URLPATH", help="The path of its URL, such as /hooks/github.")
+@click.option("--provider", metavar="NAME", help="The sender, such as github.  [default: custom]")
 @click.option(
-    "--secret", metavar="REFERENCE|-", help="Where the signing secret is, such as secret://env/NAME; `-`: asked."
+    "--secret",
+    metavar="REFERENCE|-",
+    help="Reference to the signing secret, such as secret://env/NAME; `-` asks for it.",
 )
-@click.option(
-    "--public-url", metavar="URL", help="The address that was given to a sender that signs it, such as Twilio."
-)
-@click.option("--agent", metavar="NAME", help="The agent that is woken.")
-@click.option("--memory", metavar="NAME", help="The memory that the agent uses for it.")
-@click.option("--allow-literal-secret", is_flag=True, help="Write the secret itself into the file.")
+@click.option("--public-url", metavar="URL", help="The URL given to a sender that signs it, such as Twilio.")
+@click.option("--agent", metavar="NAME", help="The agent to run.")
+@click.option("--memory", metavar="NAME", help="The memory that the agent uses for its deliveries.")
+@click.option("--allow-literal-secret", is_flag=True, help="Allow writing the secret itself into the file.")
 @_file
 @root_option
 @json_option
@@ -54,8 +54,8 @@ def add(
 ) -> None:
     """Add the webhook NAME to the program, at the end of one of its files.
 
-    The file is that of --agent, else the only one with webhooks, else the only one, else webhooks.symbiont.
-    Nothing is written when the program would have a new error.
+    Without --file it is the file that declares --agent, else the only file with webhooks, else the only file, else
+    webhooks.symbiont. Nothing is written if the program would have a new error.
     """
     given = {
         "path": path,

@@ -22,7 +22,7 @@ def explain_options(command: F) -> F:
         "headers",
         multiple=True,
         metavar="NAME:VALUE",
-        help="With --explain: a header that the sender adds; any number.",
+        help="With --explain: a header that the sender adds. Repeatable.",
     )(command)
     return click.option(
         "--explain", is_flag=True, help="Show what each filter finds and decides. Nothing is sent; no daemon is needed."

@@ -24,14 +24,21 @@ AT_ONCE = 2000
 """Attempts in one look."""
 
 
-@click.command()
-@click.option("--name", metavar="NAME", help="Only this webhook's.")
-@click.option("--reason", metavar="CODE", help="Only this reason, such as signature_mismatch or verified.")
-@click.option("--status", metavar="STATUS", help="Only this HTTP status: 401, or 4xx.")
+@click.command(short_help="List requests to webhooks, accepted and refused.")
+@click.option("--name", metavar="NAME", help="Only requests to this webhook.")
 @click.option(
-    "--tail", default=20, show_default=True, metavar="N", type=click.IntRange(1, 10_000), help="The newest N."
+    "--reason", metavar="CODE", help="Only requests with this reason, such as signature_mismatch or verified."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with new ones as they come, until interrupted.")
+@click.option("--status", metavar="STATUS", help="Only requests answered with this HTTP status: 401, or 4xx.")
+@click.option(
+    "--tail",
+    default=20,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    help="Show at most the newest N.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Show new requests as they arrive, until interrupted.")
 @root_option
 @json_option
 def logs(
@@ -44,9 +51,9 @@ def logs(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """What came in, refused attempts too: newest last.
+    """List requests to webhooks, accepted and refused, newest last.
 
-    With --follow new ones are shown as they come, through restarts of the daemon; with --json each is one line.
+    With --follow new requests are shown as they arrive, across restarts of the daemon; with --json each is one line.
     """
     found = find_root(root)
     given = {"name": name, "reason": reason, "status": status}

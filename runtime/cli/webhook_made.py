@@ -12,12 +12,12 @@ from runtime.cli.output import json_option, print_json, root_option
 from runtime.errors import UsageError
 
 
-@click.command(short_help="Make a webhook that no file declares.")
+@click.command(short_help="Create a webhook that no file declares.")
 @click.argument("title")
-@click.option("--agent", metavar="NAME", help="The agent that each delivery wakes.")
-@click.option("--keep-only", is_flag=True, help="Wake no agent: deliveries are kept, to be read.")
+@click.option("--agent", metavar="NAME", help="The agent to run for each delivery.")
+@click.option("--keep-only", is_flag=True, help="Run no agent; only store the deliveries.")
 @click.option(
-    "--insecure-allow-unverified", is_flag=True, help="Accept requests that nobody signed: whoever knows the URL may."
+    "--insecure-allow-unverified", is_flag=True, help="Accept unsigned requests from anyone who knows the URL."
 )
 @root_option
 @json_option
@@ -30,7 +30,10 @@ def create(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a webhook called TITLE that no file declares; its URL and secret are printed, the secret this once."""
+    """Create a webhook called TITLE that no file declares, and print its URL and its secret.
+
+    The secret is shown only once.
+    """
     if (agent is None) != keep_only:
         raise UsageError("say one of --agent NAME and --keep-only", hint="`symbi webhook list` shows agents")
     for what, text in (("TITLE", title), ("--agent", agent)):
@@ -50,12 +53,12 @@ def create(
         click.echo("the secret is not shown again", err=True)
 
 
-@click.command(short_help="Delete the webhook ID that was made at run time.")
+@click.command(short_help="Delete a webhook that was created through the API.")
 @click.argument("webhook_id", metavar="ID")
 @root_option
 @json_option
 def delete(webhook_id: str, root: Path | None, as_json: bool) -> None:
-    """Delete the webhook ID that was made at run time, whoever made it; `remove` is for those that a file declares."""
+    """Delete the webhook ID, which any user created through the API. `remove` is for webhooks that a file declares."""
     found = find_root(root)
     answer = call(found, "webhook_delete", {"webhook_id": _id(webhook_id)})
     if as_json:
@@ -64,14 +67,14 @@ def delete(webhook_id: str, root: Path | None, as_json: bool) -> None:
         click.echo(f"deleted {webhook_id}")
 
 
-@click.command(short_help="Rename the webhook ID that was made at run time, or switch it off and on.")
+@click.command(short_help="Rename a webhook that was created through the API, or switch it on or off.")
 @click.argument("webhook_id", metavar="ID")
-@click.option("--title", metavar="TITLE", help="What people call it from now on.")
-@click.option("--on/--off", "is_active", default=None, help="While it is off, requests are answered 404.")
+@click.option("--title", metavar="TITLE", help="The new title.")
+@click.option("--on/--off", "is_active", default=None, help="A webhook that is off answers 404.")
 @root_option
 @json_option
 def update(webhook_id: str, title: str | None, is_active: bool | None, root: Path | None, as_json: bool) -> None:
-    """Rename the webhook ID that was made at run time, or switch it off and on, whoever made it."""
+    """Rename the webhook ID, which any user created through the API, or switch it on or off."""
     found = find_root(root)
     answer = call(found, "webhook_update", {"webhook_id": _id(webhook_id), "title": title, "is_active": is_active})
     if as_json:

@@ -13,14 +13,14 @@ from runtime.errors import UsageError
 _LEFT_OUT = ("asana", "notion")
 
 
-@click.command(short_help="Every sender that is known; or all about the sender NAME.")
+@click.command(short_help="List the known senders, or show how NAME signs.")
 @click.argument("name", required=False)
 @json_option
 def providers(name: str | None, as_json: bool) -> None:
-    """Every sender that `provider` may name; or all that is known of NAME.
+    """List the senders that `provider` accepts, or describe the sender NAME.
 
-    That is how it proves what it sends, what its secret means, where event and delivery id stand, its handshake, and
-    where it documents all this. Neither a root nor a daemon is needed.
+    The description contains the signature scheme, the meaning of the secret, the fields of event and delivery id, the
+    handshake, and the address of the sender's documentation. Needs neither a root nor a daemon.
     """
     from runtime.webhooks.portrait import portrait
     from runtime.webhooks.providers import PROVIDERS

@@ -12,13 +12,16 @@ from runtime.cli.output import json_option, print_json, root_option
 
 @click.command(short_help="Give the webhook NAME a new secret.")
 @click.argument("name")
-@click.option("--overlap", default="24h", show_default=True, metavar="DURATION", help="How long the old one is good.")
+@click.option(
+    "--overlap", default="24h", show_default=True, metavar="DURATION", help="How long the old secret stays valid."
+)
 @root_option
 @json_option
 def rotate(name: str, overlap: str, root: Path | None, as_json: bool) -> None:
-    """Give the webhook NAME a new secret, where Symbiont made the one it has.
+    """Give the webhook NAME a new secret, if Symbiont generated its current one.
 
-    A running daemon takes it at once, and refuses the old one when the overlap is over; `--overlap 0s` ends it now.
+    A running daemon accepts the new secret at once. It refuses the old one after the overlap; `--overlap 0s` ends the
+    old secret now.
     """
     answer = call(find_root(root), "webhooks.rotate", {"name": name, "overlap": overlap})
     if as_json:

@@ -24,14 +24,19 @@ from runtime.errors import UsageError
 @click.option(
     "--event",
     metavar="EVENT",
-    help="Of what: a sample's name, such as pull_request.opened; the provider's first by default.",
+    help="The sample, such as pull_request.opened.  [default: the provider's first]",
 )
-@click.option("--delivery-id", metavar="ID", help="The sender's id for this delivery; a new one by default.")
+@click.option("--delivery-id", metavar="ID", help="The sender's id of this delivery.  [default: a new one]")
 @click.option(
-    "--count", default=1, show_default=True, metavar="N", type=click.IntRange(1), help="Send so many, each a new one."
+    "--count",
+    default=1,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1),
+    help="Send N deliveries, each with a new id.",
 )
-@click.option("--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="At most so many a second.")
-@click.option("--list", "listing", is_flag=True, help="Show which samples there are (for NAME), and send nothing.")
+@click.option("--rate", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Send at most N per second.")
+@click.option("--list", "listing", is_flag=True, help="List the samples (of the provider of NAME) and send nothing.")
 @root_option
 @json_option
 def trigger(
@@ -47,7 +52,7 @@ def trigger(
 ) -> None:
     """Send a sample delivery to webhook NAME of the running daemon, signed as its sender would, and show the answer.
 
-    Exit code 0 when every answer was 2xx, else 1.
+    Exit code 0 if every answer was 2xx, else 1.
     """
     if listing:
         _list(name, root, as_json=as_json)
