@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from runtime.crypto import MasterKey
 from runtime.database import Database
 from tests.clocks import ManualClock
+from tests.databases import migrated
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -111,7 +112,7 @@ def master_key() -> MasterKey:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where a fresh, empty but migrated database is: once SQLite, once PostgreSQL."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'symbiont.db'}"
+        yield f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
         return
     yield from fresh(request.getfixturevalue("postgres"))
 

@@ -27,6 +27,7 @@ from runtime.errors import SymbiontError
 from runtime.secrets import Context
 from tests.contracts.options import Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
+from tests.databases import migrated
 
 # A key, an address and a database: whichever a secret has to be, none of them is asked while a memory is opened.
 _SECRETS = ("a-key", "https://records.example.org/v1", "postgresql://user:password@127.0.0.1:1/search")
@@ -66,7 +67,7 @@ def _rows() -> Iterator[tuple[str, Row]]:
 
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = Context({}, tmp_path, database, database.master_key, SYSTEM)
     # What a block leaves open is none of its matter here, and a model takes its time to load.
     environment = Environment(embedding="none")

@@ -21,6 +21,7 @@ from runtime.tools import TOOLS, Context
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House
 from tests.runtime.models.services import serving
 
@@ -35,7 +36,7 @@ NOTES = [line.removeprefix("- 2026-02-14 ") for line in PROMPT.splitlines()[2:]]
 async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
     tmp_path: Path, clock: ManualClock, by_model: bool
 ) -> None:
-    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     async with serving("ollama") as service:
         choice = Choice(name="ollama", options={"url": service.url}) if by_model else Choice(name="none")
         block = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=choice))

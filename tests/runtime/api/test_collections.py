@@ -20,12 +20,13 @@ from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House, told
 
 
 @pytest.fixture
 async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
-    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     async with House(database, clock).remembering(tmp_path) as opened:
         yield opened
     await database.close()

@@ -17,6 +17,7 @@ from runtime.api.rest import Reply
 from runtime.database import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House, told
 
 SECRETIVE = "Ada's launch is codenamed Bluebird"
@@ -24,7 +25,7 @@ SECRETIVE = "Ada's launch is codenamed Bluebird"
 
 @pytest.fixture
 async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
-    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     async with House(database, clock).remembering(tmp_path) as opened:
         yield opened
     await database.close()

@@ -19,6 +19,7 @@ from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
+from tests.databases import migrated
 from tests.runtime.api.house import House, told
 
 DOCUMENT: dict[str, Any] = json.loads(describe(RESOURCES))
@@ -86,7 +87,7 @@ def test_every_schema_is_one() -> None:
 
 async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
-    database = await Database.open(folder / "symbiont.db", MasterKey(KEY_BYTES))
+    database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(KEY_BYTES))
     async with House(database, ManualClock()).remembering(folder) as house:
         await ask_anything(house)
     await database.close()
@@ -133,7 +134,7 @@ async def ask_anything(house: House) -> None:
 
 
 async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> None:
-    database = await Database.open(tmp_path_factory.mktemp("good") / "symbiont.db", MasterKey(KEY_BYTES))
+    database = await Database.open(migrated(tmp_path_factory.mktemp("good") / "symbiont.db"), MasterKey(KEY_BYTES))
     house = House(database, ManualClock())
     token = await house.token()
     schema = DOCUMENT["paths"]["/v1/webhooks"]["post"]["requestBody"]["content"]["application/json"]["schema"]

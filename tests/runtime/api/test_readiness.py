@@ -22,6 +22,7 @@ from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 from tests.runtime.models.services import serving
 
@@ -49,7 +50,7 @@ class Looked:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(tmp_path / "symbiont.db", KEY)
+    opened = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     yield opened
     await opened.close()
 

@@ -19,6 +19,7 @@ from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.made import PER_USER
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House, told
 
 MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
@@ -33,7 +34,7 @@ def house(database: Database, clock: ManualClock) -> House:
 @pytest.fixture
 async def any_house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
     """For what does not depend on the database."""
-    database = await Database.open(tmp_path / "symbiont.db", KEY)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     yield House(database, clock)
     await database.close()
 

@@ -26,6 +26,7 @@ from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch
 from runtime.secrets import Context
+from tests.databases import migrated
 from tests.runtime.daemon.process import GITHUB, running, symbi, write_program
 from tests.runtime.search.embedding.services import DIMENSION, serving
 
@@ -234,7 +235,7 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
 
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = Context({"OPENAI_API_KEY": KEY}, tmp_path, database, database.master_key, SYSTEM)
     yield Opening(tmp_path, tmp_path / "index", context, Pools())
     await database.close()

@@ -25,6 +25,7 @@ from runtime.daemon.resolution import Resolution, resolve
 from runtime.database import Database
 from runtime.secrets import Away, Context
 from runtime.webhooks.route import Mount
+from tests.databases import migrated
 
 MANY = 10 * AT_A_TIME
 
@@ -36,7 +37,7 @@ TWO = "memory a { store collection }\nmemory b { store collection }\n"
 async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
     program = analyse([Source("p.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
-    database = await Database.open(folder / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(bytes(32)))
     context = Context(os.environ, folder, database, database.master_key, SYSTEM)
     generation = await build(1, program, None, opening=Opening(folder, None, context, Pools()))
     yield generation
@@ -79,7 +80,7 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
     text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "a secret" }}\n' for n in range(MANY))
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     turns = 0
 
     async def requests() -> None:
@@ -110,7 +111,7 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
         monkeypatch.setenv(f"SECRET_{number}", f"secret {number}")
     text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://env/SECRET_{n}" }}\n' for n in range(many))
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
     done = list[int]()
 
@@ -144,7 +145,7 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     text += 'webhook last { path "/last" secret "secret://env/HERE" }'
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
     found = await resolve(program, (), Resolution(), context)
     assert len(asked) == resolution.AT_A_TIME

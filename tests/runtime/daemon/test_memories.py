@@ -18,6 +18,7 @@ from runtime.database import Database
 from runtime.errors import UsageError
 from runtime.memory import Item, Store
 from runtime.secrets import Context
+from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 
 OPENAI = 'embedding openai { url "http://127.0.0.1:1/v1" model "m" api_key "secret://env/EMBEDDING_KEY" }'
@@ -52,7 +53,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(bytes(32)))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     environ: dict[str, str] = {}
     context = Context(environ, tmp_path, database, database.master_key, SYSTEM)
     made = World(Opening(tmp_path, tmp_path / "index", context, Pools()), environ)

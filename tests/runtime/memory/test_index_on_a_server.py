@@ -23,6 +23,7 @@ from runtime.memory.store import Store
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock, until
+from tests.databases import migrated
 from tests.runtime.memory.test_opened import ask, texts
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant_server import QdrantServer, answering
@@ -192,7 +193,7 @@ async def test_files_of_one_path_on_two_machines_have_an_index_each(
 ) -> None:
     held = {}
     for machine in ("one", "two"):
-        database = await Database.open(tmp_path / f"{machine}.db", master_key)
+        database = await Database.open(migrated(tmp_path / f"{machine}.db"), master_key)
         index = tmp_path / machine
         made = await open_memory(block(server.url), tmp_path, index_folder=index, clock=clock, database=database)
         await made.store.append([fact(f"The walnut of {machine}")])

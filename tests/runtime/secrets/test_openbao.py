@@ -19,6 +19,7 @@ from runtime.crypto import MasterKey
 from runtime.database import Database
 from runtime.secrets import Context, Unresolved, resolve, vault
 from tests.clocks import ManualClock, until
+from tests.databases import migrated
 from tests.runtime.outbound.https import authority
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
 from tests.runtime.secrets.vault_server import Answer, scripted
@@ -56,7 +57,7 @@ def put(client: Any, path: str, fields: dict[str, str]) -> None:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(tmp_path / "vault.db", MasterKey(bytes(32)))
+    opened = await Database.open(migrated(tmp_path / "vault.db"), MasterKey(bytes(32)))
     yield opened
     await opened.close()
 

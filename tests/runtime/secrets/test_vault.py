@@ -15,6 +15,7 @@ from runtime.database import Database
 from runtime.secrets import Context, Unresolved, resolve, vault, vault_session
 from runtime.secrets.vault_session import VaultSession
 from tests.clocks import START, ManualClock, until
+from tests.databases import migrated
 from tests.runtime.secrets.vault_server import Answer, scripted
 
 TOKEN = "hvs.hunter2"
@@ -24,7 +25,7 @@ HOOK: Answer = (200, {"data": {"data": {"value": "s3cret"}, "metadata": {"versio
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(tmp_path / "vault.db", MasterKey(bytes(32)))
+    opened = await Database.open(migrated(tmp_path / "vault.db"), MasterKey(bytes(32)))
     yield opened
     await opened.close()
 

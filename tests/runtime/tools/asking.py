@@ -18,6 +18,7 @@ from runtime.tools.failure import Failure, failure_of
 from runtime.tools.readables import as_json, read
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House
 
 ADA = Caller("ada", frozenset({"write"}))
@@ -63,7 +64,7 @@ class Asked:
 @asynccontextmanager
 async def asking(folder: Path, *blocks: Memory, database: Database | None = None) -> AsyncIterator[Asked]:
     """With these memories open; without any, the program has one of Markdown files alone."""
-    opened = database or await Database.open(folder / "symbiont.db", KEY)
+    opened = database or await Database.open(migrated(folder / "symbiont.db"), KEY)
     async with House(opened, ManualClock()).remembering(folder, *blocks) as house:
         yield Asked(house)
     if database is None:

@@ -21,6 +21,7 @@ from runtime.memory import Item
 from runtime.tools import TOOLS, Context
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import NOTES, House
 
 AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
@@ -31,7 +32,7 @@ BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)
 async def opened(folder: Path, *memories: Memory) -> AsyncIterator[House]:
     folder.mkdir(parents=True, exist_ok=True)
     clock = ManualClock()
-    database = await Database.open(folder / "symbiont.db", KEY)
+    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
     async with House(database, clock).remembering(folder, *memories or (NOTES, AUDIT)) as house:
         yield house
     await database.close()

@@ -25,6 +25,7 @@ from runtime.tools import TOOLS, Context
 from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.api.house import House, told
 from tests.runtime.models.services import SAID, Service, never, says, serving, text
 
@@ -45,7 +46,7 @@ async def ollama() -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(tmp_path / "symbiont.db", KEY)
+    opened = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
     yield opened
     await opened.close()
 

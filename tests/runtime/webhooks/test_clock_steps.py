@@ -16,6 +16,7 @@ from runtime.webhooks.retention import Retention
 from runtime.webhooks.space import Space
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.runtime.webhooks.deliveries import candidate
 
 TOLERANCE = 300
@@ -120,7 +121,7 @@ def test_a_request_is_taken_once_and_a_new_one_is_not_lost(
 
 async def _play(actions: list[Advance | Step | Send | Prune | Restart]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        database = await Database.open(Path(folder) / "symbiont.db", KEY)
+        database = await Database.open(migrated(Path(folder) / "symbiont.db"), KEY)
         try:
             daemon = Daemon(database, ManualClock())
             await daemon.start()

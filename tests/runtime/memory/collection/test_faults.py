@@ -17,6 +17,7 @@ from runtime.memory.collection.store import CollectionStore, open_collection
 from runtime.memory.opened import open_memory
 from runtime.search.entry import Filter
 from tests.clocks import until
+from tests.databases import migrated
 from tests.runtime.daemon.proxy import Proxy
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.collection.pushing import AT_ONCE, chunk
@@ -54,7 +55,7 @@ async def test_a_push_that_is_killed_has_kept_what_it_said_and_nothing_half(
 
 
 async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, master_key: MasterKey) -> None:
-    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
     store = await open_collection(declared(), database)
     await store.upsert([fact("Before")])
     # SQLite's own limit answers as a full disk does, with SQLITE_FULL.

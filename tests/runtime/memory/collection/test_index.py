@@ -19,6 +19,7 @@ from runtime.memory.opened import OpenMemory, open_memory
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import Filter
 from tests.clocks import ManualClock, until
+from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant_server import QdrantServer
@@ -113,7 +114,7 @@ async def test_an_index_that_an_earlier_version_left_readable_is_overwritten_and
 
 async def test_what_a_markdown_memory_is_searched_by_is_left_as_it_is(tmp_path: Path, clock: ManualClock) -> None:
     """Its files say the same in the clear, and another memory's start is no reason to build it again."""
-    database = await Database.open(tmp_path / "symbiont.db", MasterKey(b"m" * 32))
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(b"m" * 32))
     block = Memory(name="notes", path="agents", embedding=HASHING)
     memory = await open_memory(block, tmp_path, index_folder=tmp_path / "index", clock=clock, database=database)
     await memory.store.append([fact("The walnut")])

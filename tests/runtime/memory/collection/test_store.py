@@ -22,6 +22,7 @@ from runtime.memory.collection.failure import StoreAway
 from runtime.memory.collection.reading import Reading
 from runtime.memory.collection.store import CollectionStore, open_collection
 from tests.clocks import ManualClock
+from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -33,7 +34,7 @@ async def everything(store: CollectionStore) -> list[Item]:
 
 
 async def test_a_copy_of_the_database_gives_no_text(tmp_path: Path, master_key: MasterKey) -> None:
-    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
     store = await open_collection(declared(), database)
     about = Provenance(author="hazel", sources=("chestnut",))
     (first, _) = await store.append(
@@ -282,7 +283,7 @@ async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store
 async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = await Database.open(tmp_path / "symbiont.db", master_key)
+    database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
     store = await open_collection(declared(), database)
     asked: list[Select[Any]] = []
     rows = Reading._rows
