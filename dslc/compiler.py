@@ -16,7 +16,7 @@ from dslc.workspace import Workspace
 
 
 class Compilation(NamedTuple):
-    """What came of a compilation. `blocks`: how many blocks of ours the files hold."""
+    """The result of a compilation. `blocks`: the number of blocks of our kinds in the files."""
 
     program: Program
     diagnostics: tuple[Diagnostic, ...]
@@ -24,19 +24,13 @@ class Compilation(NamedTuple):
     blocks: int
 
 
-def compile(sources: Iterable[Source], catalog: Catalog) -> tuple[Program, list[Diagnostic]]:  # noqa: A001
+def analyse(sources: Iterable[Source], catalog: Catalog, *, build: bool = True) -> Compilation:
     """Compile all sources as one program.
 
     Returns the program of every block that is right and the diagnostics of all files, files in the given order and
-    each in source order. Nothing is raised for wrong input; whether to take a program with errors is the caller's
-    decision.
+    each in source order. Nothing is raised for wrong input; whether to use a program with errors is the caller's
+    decision. Without `build` the program is empty, and no model is made.
     """
-    done = analyse(sources, catalog)
-    return done.program, list(done.diagnostics)
-
-
-def analyse(sources: Iterable[Source], catalog: Catalog, *, build: bool = True) -> Compilation:
-    """`compile`, with what reports want to know beside it; without `build` only that."""
     workspace = Workspace(Vocabulary(catalog))
     for source in sources:
         workspace.put(source)

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import structlog
 
-from dslc import Source, files
+from dslc import files
 from dslc.program import HOMES, Program
+from dslc.source import Source
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon import last_program, master_key

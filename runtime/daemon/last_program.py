@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
-from dslc import Source
+from dslc.source import Source
 from runtime.crypto import MasterKey, Unsealable
 from runtime.daemon.atomic import write_atomically
 from runtime.daemon.root import Root

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dslc import Catalog, Diagnostic, Program, Source, files
+from dslc import files
+from dslc.catalog import Catalog
 from dslc.compiler import Compilation, result
-from dslc.diagnostic import Severity, is_error
-from dslc.program import HOMES
+from dslc.diagnostic import Diagnostic, Severity, is_error
+from dslc.program import HOMES, Program
+from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 from runtime.errors import SymbiontError, UsageError

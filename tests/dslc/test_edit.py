@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from dslc.compiler import analyse
 from dslc.diagnostic import Edit
-from dslc.edit import add_block, apply, block, remove_block, remove_setting, set_setting
+from dslc.edit import add_block, apply, block, remove_block
 from dslc.format import layout
 from dslc.layout import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.program import Program
@@ -148,68 +147,6 @@ def test_a_removed_block_is_gone_and_nothing_else_changes(text: str, data: st.Da
     assert edit.text == ""
 
 
-_VALUES = {
-    ("path",): '"/elsewhere"',
-    ("provider",): 'custom { header "X-New" }',
-    ("memory",): "memory-0",
-    ("limits", "body"): "7KB",
-    ("public_url",): '"https://example.com/"',
-    ("secret",): '[\n"secret://env/B"\n]',
-}
-
-
-def in_order(tree: Any) -> Any:
-    """A tree with the settings of every body in one order."""
-    if isinstance(tree, list) and tree[0] == "{}":
-        return ["{}", *sorted((in_order(entry) for entry in tree[1:]), key=str)]
-    return tuple(in_order(part) for part in tree) if isinstance(tree, tuple) else tree
-
-
-def with_value(tree: Any, path: tuple[str, ...], value: str) -> Any:
-    """A block's or group's tree with another value under `path`."""
-    *head, (brackets, *entries) = tree
-    others = [entry for entry in entries if entry[0] != path[0]]
-    if len(path) == 1:
-        new = blocks(read(f"x {{ {path[0]} {value} }}"))[0][1][1]
-    else:
-        old = [entry for entry in entries if entry[0] == path[0]] or [(path[0], ["{}"])]
-        new = with_value(old[0], path[1:], value)
-    return (*head, [brackets, *others, new])
-
-
-@_SETTINGS
-@given(programs(foreign=True), st.data(), st.sampled_from(sorted(_VALUES)))
-def test_a_set_setting_has_the_value_and_nothing_else_changes(
-    text: str, data: st.DataObject, path: tuple[str, ...]
-) -> None:
-    before = read(text)
-    assume(names(before, "webhook"))
-    name = data.draw(st.sampled_from(names(before, "webhook")))
-    edit = set_setting(before, "webhook", name, path, _VALUES[path])
-    after = edited(before, edit)
-    wanted = [
-        with_value(block, path, _VALUES[path]) if block[0] == "webhook" and block[1].strip('"') == name else block
-        for block in blocks(before)
-    ]
-    assert [in_order(block) for block in blocks(after)] == [in_order(block) for block in wanted]
-    if edit.span.start == edit.span.end:
-        assert comments(layout(after)) == comments(layout(before))
-
-
-@_SETTINGS
-@given(programs(foreign=True), st.data())
-def test_a_removed_setting_is_gone_and_nothing_else_changes(text: str, data: st.DataObject) -> None:
-    before = read(text)
-    assume(names(before, "agent"))
-    name = data.draw(st.sampled_from(names(before, "agent")))
-    block = next(block for block in blocks(before) if block[0] == "agent" and block[1].strip('"') == name)
-    assume(len(block[-1]) > 1)
-    key = data.draw(st.sampled_from([entry[0] for entry in block[-1][1:]]))
-    after = edited(before, remove_setting(before, "agent", name, [key]))
-    kept = (*block[:-1], [entry for entry in block[-1] if entry[0] != key])
-    assert blocks(after) == [kept if other == block else other for other in blocks(before)]
-
-
 def after(text: str, edit: Edit) -> str:
     return apply(text.encode(), [edit]).decode()
 
@@ -251,81 +188,11 @@ def test_a_block_goes_with_what_belongs_to_it(text: str, expected: str) -> None:
     assert after(text, remove_block(read(text), "webhook", "w")) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            '{\n    path     "/w"\n    provider github # c\n    filter {}\n}',
-            '{\n    path     "/w"\n    provider github # c\n    memory   m\n    filter {}\n}',
-        ),
-        ('{ path "/w" }', '{ path "/w" memory m }'),
-        ('{path "/w"}', '{path "/w" memory m }'),
-        ('{ path "/w", }', '{ path "/w", memory m }'),
-        ('{\r\n\tpath "/w", // c\r\n}', '{\r\n\tpath "/w", // c\r\n\tmemory m\r\n}'),
-        ("{}", "{ memory m }"),
-        ("{ \n }", "{\n    memory m\n}"),
-        ("{ # c\n  # d\n}", "{ # c\n  # d\n    memory m\n}"),
-        ("{\n  filter {\n  }\n}", "{\n  filter {\n  }\n  memory m\n}"),
-        ('{ path "/w"\n  agent a filter {} }', '{ path "/w"\n  agent a memory m filter {} }'),
-        ("{ memory old, agent a }", "{ memory m, agent a }"),
-        ('{ memory """\nold\n""" # c\n}', "{ memory m # c\n}"),
-        ("{ memory x { y 1 } }", "{ memory m }"),
-    ],
-)
-def test_a_setting_is_set_where_it_is_or_after_the_others(text: str, expected: str) -> None:
-    text, expected = f"webhook w {text}", f"webhook w {expected}"
-    assert after(text, set_setting(read(text), "webhook", "w", ["memory"], "m")) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("{ provider custom, agent a }", '{ provider custom { header "X" } agent a }'),
-        ('{ provider custom { header "Y" } }', '{ provider custom { header "X" } }'),
-        ("{\n    agent a\n    filter {}\n}", '{\n    agent a\n    filter {}\n    provider { header "X" }\n}'),
-    ],
-)
-def test_a_setting_of_a_group_is_set_in_it(text: str, expected: str) -> None:
-    text, expected = f"webhook w {text}", f"webhook w {expected}"
-    assert after(text, set_setting(read(text), "webhook", "w", ["provider", "header"], '"X"')) == expected
-
-
-def test_a_value_with_options_takes_no_comma_behind_it() -> None:
-    text = "webhook w { provider github, agent a }"
-    edit = set_setting(read(text), "webhook", "w", ["provider"], "custom {}")
-    assert after(text, edit) == "webhook w { provider custom {} agent a }"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("{\n    a 1\n\n    x 2, # c\n\n    b 3\n}", "{\n    a 1\n\n    b 3\n}"),
-        ("{\n    a 1\n\n    x 2\n}", "{\n    a 1\n}"),
-        ("{\n    # above\n    x 2\n    b 3\n}", "{\n    # above\n    b 3\n}"),
-        ("{ a 1, x 2, b 3 }", "{ a 1, b 3 }"),
-        ("{ x 2 }", "{ }"),
-        ("{\n  a 1, x 2 # c\n}", "{\n  a 1, # c\n}"),
-        ("{\n  x { y 1\n }\n}", "{\n}"),
-    ],
-)
-def test_a_removed_setting_leaves_what_is_around_it(text: str, expected: str) -> None:
-    text, expected = f"agent a {text}", f"agent a {expected}"
-    assert after(text, remove_setting(read(text), "agent", "a", ["x"])) == expected
-
-
 def test_what_is_not_there_or_there_twice_is_refused() -> None:
-    file = read("agent a { x 1 x 2 y {} }\nagent b {}\nagent b {}\n")
-    edits: list[Callable[[], Edit]] = [
-        lambda: remove_block(file, "agent", "c"),
-        lambda: remove_block(file, "agent", "b"),
-        lambda: set_setting(file, "agent", "a", ["x"], "3"),
-        lambda: set_setting(file, "agent", "a", ["y"], "3"),
-        lambda: remove_setting(file, "agent", "a", ["y", "z"]),
-        lambda: remove_setting(file, "agent", "a", ["x"]),
-    ]
-    for refused in edits:
+    file = read("agent a {}\nagent b {}\nagent b {}\n")
+    for name in ("b", "c"):
         with pytest.raises(LookupError):
-            refused()
+            remove_block(file, "agent", name)
 
 
 def test_a_file_that_cannot_be_read_is_not_edited() -> None:

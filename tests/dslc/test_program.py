@@ -8,21 +8,21 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-import dslc
-from dslc import Catalog, Source
 from dslc.blocks import Agent, Choice, Filter, Memory, Webhook
-from dslc.catalog import Row
+from dslc.catalog import Catalog, Row
+from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.program import Program
+from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 
 _TEXT = 'webhook w {\n    path "/w"\n    provider custom { header "X" }\n    secret "secret://env/A"\n}\n'
 
 
 def _program(text: str = _TEXT) -> Program:
-    program, diagnostics = dslc.compile([Source("w.symbiont", text)], CATALOG)
-    assert not list(filter(is_error, diagnostics))
-    return program
+    done = analyse([Source("w.symbiont", text)], CATALOG)
+    assert not list(filter(is_error, done.diagnostics))
+    return done.program
 
 
 def test_a_program_says_where_each_block_was_declared() -> None:
@@ -53,17 +53,15 @@ def test_a_program_survives_copying_and_pickling() -> None:
 
 
 def test_a_block_with_an_error_is_left_out_and_the_others_stay() -> None:
-    program, diagnostics = dslc.compile(
-        [Source("a", _TEXT + "memory m { retention 90 }"), Source("b", "agent")], CATALOG
-    )
-    assert [diagnostic.code for diagnostic in diagnostics] == ["T401", "S111"]
-    assert (list(program.webhooks), list(program.memories)) == (["w"], [])
+    done = analyse([Source("a", _TEXT + "memory m { retention 90 }"), Source("b", "agent")], CATALOG)
+    assert [diagnostic.code for diagnostic in done.diagnostics] == ["T401", "S111"]
+    assert (list(done.program.webhooks), list(done.program.memories)) == (["w"], [])
 
 
 def test_diagnostics_stand_in_source_order() -> None:
     text = 'webhook w {\n    path "/v1"\n    agent nobody\n    colour red\n}\nwebhook w {\n}\n'
-    _, diagnostics = dslc.compile([Source("b", text), Source("a", text)], CATALOG)
-    places = [(diagnostic.file, diagnostic.span.start) for diagnostic in diagnostics]
+    done = analyse([Source("b", text), Source("a", text)], CATALOG)
+    places = [(diagnostic.file, diagnostic.span.start) for diagnostic in done.diagnostics]
     assert places == sorted(places, key=lambda place: ("ba".index(place[0]), place[1]))
 
 
@@ -108,5 +106,5 @@ def test_a_memory_that_clients_search_by_its_name_is_not_called_unused() -> None
     text = "".join(
         f"memory {name} {{\n    store {store}\n}}\n" for name, store in (("a", "collection"), ("b", "records"))
     )
-    _, diagnostics = dslc.compile([Source("w.symbiont", text)], Catalog.installed())
+    diagnostics = analyse([Source("w.symbiont", text)], Catalog.installed()).diagnostics
     assert [(each.code, each.message) for each in diagnostics] == [("R302", "`memory b` is never used")]

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from dslc import Catalog, Source
 from dslc.blocks import Choice, Memory, Summarize
+from dslc.catalog import Catalog
 from dslc.compiler import analyse
+from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.environment import VARIABLES, Environment

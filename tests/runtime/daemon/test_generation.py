@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from dslc import Catalog, Source
+from dslc.catalog import Catalog
 from dslc.compiler import analyse
+from dslc.source import Source
 from runtime import secrets
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey

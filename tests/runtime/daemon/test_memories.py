@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dslc import Catalog, Source
+from dslc.catalog import Catalog
 from dslc.compiler import analyse
+from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.generation import Generation, build
