@@ -19,7 +19,8 @@ from typing import Any
 from bench.parts import Ratio
 from bench.push import generated
 from bench.search import Texts, timed
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, utc
 from runtime.memory import open_store, path_of
 from runtime.memory.index_file import open_indexer

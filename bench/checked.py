@@ -15,12 +15,12 @@ import uvloop
 
 from bench.load import SECRET
 from bench.program import PATH, one_webhook
-from runtime import http
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.listeners import bind
-from runtime.database import Database
-from runtime.secrets import Secret
+from runtime.database.connection import Database
+from runtime.http.server import Server
+from runtime.secrets.secret import Secret
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.delivery import Candidate, Decision
@@ -57,7 +57,7 @@ async def serve(port: int, folder: Path) -> None:
     gc.set_threshold(50_000, 20, 50)
     receiver = await receiving(folder)
     with bind("PORT", f"127.0.0.1:{port}") as listener:
-        await http.Server(receiver.handle).start(listener)
+        await Server(receiver.handle).start(listener)
         await asyncio.Event().wait()
 
 

@@ -34,11 +34,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.postgresql import NAMED, postgresql
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.index.postgres.opened import PostgresIndex
 from runtime.search.question import Question, understand
 

@@ -26,8 +26,10 @@ from bench.bare import ANSWER, answer
 from bench.checked import receiving
 from bench.load import github_request
 from bench.program import PATH, body
-from runtime import http
 from runtime.daemon.listeners import bind
+from runtime.http.request import Request
+from runtime.http.response import Response
+from runtime.http.server import Server
 
 CONNECTIONS = 64
 WARM = 5
@@ -58,9 +60,9 @@ class Nowhere(asyncio.Transport):
         """It never stopped."""
 
 
-async def _read(request: http.Request) -> http.Response:
+async def _read(request: Request) -> Response:
     await request.read(1024 * 1024)
-    return http.Response(202, "application/json", ANSWER)
+    return Response(202, "application/json", ANSWER)
 
 
 async def _protocols(side: str, folder: Path) -> Callable[[], Any]:
@@ -72,7 +74,7 @@ async def _protocols(side: str, folder: Path) -> Callable[[], Any]:
         await runner.setup()
         assert runner.server is not None
         return runner.server
-    server = http.Server(_read if side == "http" else (await receiving(folder)).handle)
+    server = Server(_read if side == "http" else (await receiving(folder)).handle)
     await server.start(bind("PORT", "127.0.0.1:0"))
     return server.accept
 

@@ -21,13 +21,14 @@ from pathlib import Path
 
 from bench.parts import Ratio
 from bench.search import Texts
-from dslc.blocks import Memory
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM
-from runtime.memory import Item, Scan, open_store
+from runtime.memory import open_store
 from runtime.memory.index_file import open_indexer
+from runtime.memory.item import Item
 from runtime.memory.newest import from_store, key_of, newest
 from runtime.memory.opened import OpenMemory
-from runtime.memory.store import Store
+from runtime.memory.store import Scan, Store
 from runtime.search.entry import Filter
 
 ITEMS = 60_000

@@ -16,10 +16,11 @@ from bench.postgresql import postgresql
 from bench.program import body, one_webhook
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.delivery import Candidate
 from runtime.webhooks.entry import COLUMNS, entry_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dslc.blocks import Webhook
+from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source

@@ -28,7 +28,7 @@ from runtime.daemon.house import House
 from runtime.daemon.root import DATABASE_FILE, INDEXES, make
 from runtime.daemon.settings import Settings
 from runtime.database.schema import OWNER
-from runtime.identity import Caller
+from runtime.identity.caller import Caller
 from runtime.memory.collection.store import BATCH
 from runtime.memory.indexer import PUT_AT_ONCE
 from runtime.memory.opened import OpenMemory

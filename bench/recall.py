@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import search as latency
 from bench.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.cli.progress import shown_progress
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
@@ -30,7 +31,8 @@ from runtime.memory import open_store, path_of
 from runtime.memory.index_file import open_indexer
 from runtime.memory.item import Item, Provenance
 from runtime.memory.opened import OpenMemory
-from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Filter
 from runtime.search.question import KEYWORD_WEIGHT, VECTOR_WEIGHT, Question
 

@@ -32,13 +32,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from bench.parts import Ratio
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM
-from runtime.memory import Item, Store, open_store, path_of
-from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.memory import open_store, path_of
+from runtime.memory.item import Item
+from runtime.memory.store import Store
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.index.schema import TOKENIZE
 from runtime.search.question import Question, understand
 

@@ -84,6 +84,7 @@ class Catalog:
 
 
 def _described() -> Mapping[str, tuple[Setting, ...]]:
-    from dslc.blocks import TABLE, settings_of
+    from dslc.blocks import TABLE
+    from dslc.blocks.setting import settings_of
 
     return {kind: settings_of(model) for kind, model in TABLE.items()}

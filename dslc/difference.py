@@ -9,11 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dslc.blocks import Block, Choice, Setting
+from dslc.blocks.block import Block
+from dslc.blocks.choice import Choice
 from dslc.blocks.setting import field_name
 from dslc.effects import Reload
 from dslc.program import HOMES, Program
 from dslc.report.program import plain
+from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 

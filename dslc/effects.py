@@ -14,8 +14,10 @@ from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType
 
-from dslc.blocks import Memory, Webhook, is_reference
 from dslc.blocks.duration import write_duration
+from dslc.blocks.memory import Memory
+from dslc.blocks.secret import is_reference
+from dslc.blocks.webhook import Webhook
 from dslc.program import Program
 
 _DEFAULT_MEMORY = "default"

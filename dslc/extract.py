@@ -14,7 +14,9 @@ from functools import cache
 from lark import Token
 from tree_sitter import Node, Tree
 
-from dslc.blocks import Block, Memory, Webhook
+from dslc.blocks.block import Block
+from dslc.blocks.memory import Memory
+from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog
 from dslc.check.declarations import Contribution
 from dslc.check.model import built

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from dslc.blocks.frozen import FrozenDict
 
 if TYPE_CHECKING:
-    from dslc.blocks import Agent, Memory, Webhook
+    from dslc.blocks.agent import Agent
+    from dslc.blocks.memory import Memory
+    from dslc.blocks.webhook import Webhook
 
 HOMES: Mapping[str, str] = MappingProxyType({"memories": "memory", "webhooks": "webhook", "agents": "agent"})
 """Where a program keeps the blocks of each kind: its field, and the kind."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from dslc.blocks import TABLE, Setting
+from dslc.blocks import TABLE
 from dslc.blocks.header import TOKEN
 from dslc.blocks.names import NAME_RULE
 from dslc.blocks.size import LARGEST, read_size
@@ -18,6 +18,7 @@ from dslc.blocks.tool import FORM as TOOL
 from dslc.blocks.url import RESERVED
 from dslc.program import HOMES
 from dslc.report.program import LITERAL, VERSION
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
 Schema = dict[str, Any]

@@ -1,6 +1,6 @@
 """What may be said of one setting of the language, as plain data.
 
-Block kinds and rows describe their settings by pydantic models; `dslc.blocks.settings_of` reads these, and the
+Block kinds and rows describe their settings by pydantic models; `dslc.blocks.setting.settings_of` reads these, and the
 catalogue keeps what it read, so that a check imports neither the models nor pydantic.
 """
 

@@ -22,7 +22,7 @@ from dslc.tree import ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from dslc.recovery import Mended
+    from dslc.recovery.mender import Mended
 
 MOST = 1000  # syntax errors after which the rest of a file is not read
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 import dslc.blocks
+from dslc.blocks.setting import settings_of
 from runtime.memory import STORES, StoreRow
 from runtime.memory.records.remotes import REMOTES
 from runtime.models import MODELS
@@ -17,7 +18,7 @@ from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
 from runtime.tools import TOOLS
-from runtime.webhooks import PROVIDERS
+from runtime.webhooks.providers import PROVIDERS
 
 VERSION = 1
 FILE = Path(dslc.blocks.__file__).parent.parent / "catalog.json"
@@ -87,7 +88,7 @@ def _events(row: Any) -> dict[str, Any]:
 
 
 def _settings(model: type[BaseModel]) -> list[dict[str, Any]]:
-    return [setting.to_json() for setting in dslc.blocks.settings_of(model)]
+    return [setting.to_json() for setting in settings_of(model)]
 
 
 def render() -> str:

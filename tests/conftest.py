@@ -19,7 +19,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.databases import migrated
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 
 
 def migrated(path: Path) -> Path:

@@ -13,7 +13,7 @@ from dslc.tree import BlockNode, Body, Entry, ListValue, Value
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from dslc.blocks import Block
+    from dslc.blocks.block import Block
 
 
 class Missing:

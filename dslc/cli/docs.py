@@ -22,7 +22,7 @@ def docs(output: str) -> None:
     Generated pages that are no longer part of the reference are removed from the folder; other files are not touched.
     """
     from dslc.catalog import Catalog
-    from dslc.reference import pages
+    from dslc.reference.pages import pages
     from dslc.vocabulary import Vocabulary
 
     written = pages(Vocabulary(Catalog.installed()))
@@ -36,7 +36,7 @@ def docs(output: str) -> None:
 
 
 def _write(folder: Path, written: dict[str, str]) -> None:
-    from dslc.reference import GENERATED
+    from dslc.reference.markdown import GENERATED
 
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.md"):

@@ -14,7 +14,7 @@ from dslc.cli.completion import complete_codes
 from dslc.cli.terminal import CannotRun, colour, put
 
 if TYPE_CHECKING:
-    from dslc.explain import Page
+    from dslc.explain.page import Page
 
 _STYLES = {
     "error": "\x1b[1;31m",
@@ -34,7 +34,7 @@ _WIDEST = 100  # columns; longer lines are hard to read
 def explain(code: str | None, form: str) -> None:
     """Explain CODE: what it means, why it matters, a wrong example and a right one. Without CODE, list all."""
     from dslc.diagnostic import CODES
-    from dslc.explain import page
+    from dslc.explain.page import page
 
     if code is None:
         pages = [page(known) for known in CODES]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dslc.blocks import Invalid, Setting, is_reference
 from dslc.blocks.duration import read_duration, write_duration
-from dslc.blocks.secret import backend_of
+from dslc.blocks.invalid import Invalid
+from dslc.blocks.secret import backend_of, is_reference
 from dslc.blocks.size import read_size
 from dslc.language_server import prose
 from dslc.language_server.spot import Spot
+from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 
 Summary = Callable[[str, str], str]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dslc.blocks import Invalid
+from dslc.blocks.invalid import Invalid
 from dslc.blocks.names import valid_name
 from dslc.diagnostic import Edit
 from dslc.language_server.spot import Spot

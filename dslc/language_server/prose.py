@@ -7,8 +7,9 @@ import re
 from inspect import cleandoc
 from typing import Any
 
-from dslc.blocks import TABLE, Setting
+from dslc.blocks import TABLE
 from dslc.catalog import Row
+from dslc.setting import Setting
 
 _TYPES = {
     "string": "text",

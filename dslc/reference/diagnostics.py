@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dslc import explain
 from dslc.diagnostic import CODES
+from dslc.explain.page import page as explanation
 from dslc.reference.markdown import page, program, table
 
 _GROUPS = {
@@ -39,7 +39,7 @@ def _sections() -> Iterator[str]:
         if code[0] != letter:
             letter = code[0]
             yield f"## {_GROUPS.get(letter, letter)}"
-        about = explain.page(code)
+        about = explanation(code)
         yield f"### {code}"
         yield f"{about.severity.value.capitalize()}: {about.title}."
         yield about.what

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from dslc.blocks import Memory, Setting, Webhook
+from dslc.blocks.memory import Memory
 from dslc.blocks.size import write_size
+from dslc.blocks.webhook import Webhook
 from dslc.difference import Change, Difference, Entry
 from dslc.example import written
 from dslc.report.program import LITERAL
 from dslc.report.text import visible
+from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1

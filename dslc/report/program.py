@@ -9,11 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dslc.blocks import Choice, Setting, is_reference
+from dslc.blocks.choice import Choice
 from dslc.blocks.duration import write_duration
+from dslc.blocks.secret import is_reference
 from dslc.blocks.setting import setting_name
 from dslc.passwords import without_passwords
 from dslc.program import HOMES, Program
+from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1

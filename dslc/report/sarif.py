@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dslc.diagnostic import CODES, Diagnostic, Fix
-from dslc.explain import page
+from dslc.explain.page import page
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import uri_in_project

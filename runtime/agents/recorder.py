@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from dslc.blocks import Agent
+from dslc.blocks.agent import Agent
 from runtime.clock import utc
-from runtime.memory import Item, Store, delivery_uri
-from runtime.threads import RunLog
-from runtime.webhooks import describe, find_provider
+from runtime.memory.item import Item, delivery_uri
+from runtime.memory.store import Store
+from runtime.threads.run_log import RunLog
 from runtime.webhooks.delivery import Work
 from runtime.webhooks.payload import OFF_THE_LOOP
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.summary import describe
 
 
 async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:

@@ -11,8 +11,6 @@ from runtime.api.house import House
 from runtime.api.resource_operations import resource_read
 from runtime.api.tool_operations import TOOL_OPERATIONS
 
-__all__ = ["OPERATIONS", "House", "Operation"]
-
 Operation = Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Takes flat JSON parameters, answers a JSON object, raises SymbiontError."""
 

@@ -10,7 +10,8 @@ import structlog
 
 from runtime.api.problem import Problem
 from runtime.clock import Clock
-from runtime.identity import Caller, TokenRefused, Tokens
+from runtime.identity.caller import Caller
+from runtime.identity.tokens import TokenRefused, Tokens
 
 log = structlog.get_logger("symbiont.tokens")
 

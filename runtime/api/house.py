@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from runtime.identity import Tokens
-from runtime.secrets import Context
+from runtime.identity.tokens import Tokens
+from runtime.secrets.backend import Context
 from runtime.tools.context import House as ToolsHouse
 from runtime.webhooks.route import Mount
 

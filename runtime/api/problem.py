@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from runtime.database import Unavailable
+from runtime.database.failure import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError
-from runtime.identity import Caller, Forbidden
-from runtime.memory import NoSuchItem, StoreBusy, StoreError, Unsupported
-from runtime.tools import Tool, WrongParameters
+from runtime.identity.caller import Caller, Forbidden
+from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
+from runtime.tools.tool import Tool, WrongParameters
 
 CONTENT_TYPE = "application/problem+json"
 

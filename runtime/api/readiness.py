@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NamedTuple
 from runtime import extras
 from runtime.api.house import House
 from runtime.errors import SymbiontError
-from runtime.memory import Problem
 from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Problem
 from runtime.webhooks.backlog import BacklogReader
 from runtime.webhooks.delivery import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.made_routes import SWITCHED_OFF

@@ -7,8 +7,8 @@ from typing import Any
 
 from runtime.api.house import House
 from runtime.api.parameters import text
-from runtime.identity import OWNER_CALLER
-from runtime.tools import Context
+from runtime.identity.caller import OWNER_CALLER
+from runtime.tools.context import Context
 from runtime.tools.readables import as_json, path_in, read
 
 

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from runtime.api.strict_input import LARGEST_BODY
-from runtime.tools import TOOLS, Tool
+from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
+from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Bytes of a body that holds what is to be remembered: an item of 1,048,576 characters, however JSON writes them."""

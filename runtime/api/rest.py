@@ -14,9 +14,11 @@ from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.api.resources import RESOURCES, Resource, readable_path
 from runtime.api.strict_input import read_object, read_query
 from runtime.errors import SymbiontError
-from runtime.identity import Caller
-from runtime.tools import Context, Tool, readables
+from runtime.identity.caller import Caller
+from runtime.tools import readables
+from runtime.tools.context import Context
 from runtime.tools.context import House as ToolsHouse
+from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.api")
 

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from dslc.blocks import Invalid, Webhook, is_reference
 from dslc.blocks.duration import read_duration
+from dslc.blocks.invalid import Invalid
+from dslc.blocks.secret import is_reference
+from dslc.blocks.webhook import Webhook
 from runtime.api.house import House
 from runtime.api.moments import told
 from runtime.api.parameters import optional_text, text

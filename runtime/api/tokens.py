@@ -14,7 +14,8 @@ from runtime.api.moments import told
 from runtime.api.parameters import optional_text, text
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
-from runtime.identity import SCOPES, Scope, users
+from runtime.identity import users
+from runtime.identity.caller import SCOPES, Scope
 from runtime.names import unknown
 
 log = structlog.get_logger("symbiont.tokens")

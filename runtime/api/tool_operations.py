@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.house import House
-from runtime.identity import OWNER_CALLER
+from runtime.identity.caller import OWNER_CALLER
 from runtime.memory.progress import Progress
-from runtime.tools import TOOLS, Context, Tool
-from runtime.tools.context import untold
+from runtime.tools import TOOLS
+from runtime.tools.context import Context, untold
+from runtime.tools.tool import Tool
 
 
 class ToolOperation:

@@ -13,9 +13,10 @@ from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 from runtime.names import unknown
-from runtime.webhooks import audit_log, samples
+from runtime.webhooks import audit_log
 from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.route import Mount, Route
+from runtime.webhooks.samples import sample as samples
 
 
 async def list_webhooks(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from runtime.daemon.house import House
-    from runtime.identity import Scope
+    from runtime.identity.caller import Scope
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class Either:
         except Owned:
             return False
         # Loaded by now: on this thread that would hold up whoever asks meanwhile.
-        from runtime.identity import OWNER_CALLER
+        from runtime.identity.caller import OWNER_CALLER
         from runtime.mcp.household import Household
 
         self._own = Household(house, OWNER_CALLER)

@@ -77,7 +77,7 @@ def push(
 
 def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> Sources:
     from runtime.cli.push_sources import Sources
-    from runtime.documents import encoding_named
+    from runtime.documents.encoding import encoding_named
 
     sources = Sources(paths, None if encoding is None else encoding_named(encoding), source_uri)
     if source_uri is not None and len(sources) > 1:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runtime.daemon.owner import as_invoker
-from runtime.documents import READERS, Document, Unreadable, read
+from runtime.documents import READERS, read
+from runtime.documents.document import Document, Unreadable
 from runtime.documents.folder import Place, Search
 from runtime.errors import UsageError
 

@@ -76,7 +76,7 @@ def add(
 
 
 def _secret(secret: str | None, name: str, *, literal: bool) -> str:
-    from dslc.blocks import is_reference
+    from dslc.blocks.secret import is_reference
 
     if secret is None:
         raise UsageError(

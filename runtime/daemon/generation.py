@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from dslc.blocks import Agent, Choice, Memory
+from dslc.blocks.agent import Agent
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from dslc.program import Program
 from runtime.daemon.memories import Opening
 from runtime.daemon.pool import Held

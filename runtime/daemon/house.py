@@ -24,14 +24,16 @@ from runtime.daemon.owner import is_for_another
 from runtime.daemon.reload import Compiled, Problem, compile_paths, compile_sources, nothing
 from runtime.daemon.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.settings import Settings
-from runtime.database import Database, Unavailable
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.errors import SymbiontError, UsageError
-from runtime.identity import Tokens
-from runtime.memory import FsyncFailed
+from runtime.identity.tokens import Tokens
+from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexer import Start
 from runtime.memory.opened import OpenMemory
-from runtime.metrics import Metrics
-from runtime.secrets import Context, generated
+from runtime.metrics.metrics import Metrics
+from runtime.secrets import generated
+from runtime.secrets.backend import Context
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes

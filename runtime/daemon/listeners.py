@@ -19,7 +19,9 @@ from aiohttp import web
 from runtime.daemon.root import DAEMON_FILE, Root
 from runtime.daemon.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
-from runtime.http import Limits, Listener, Server, Shared
+from runtime.http.connection import Shared
+from runtime.http.limits import Limits
+from runtime.http.server import Listener, Server
 
 BACKLOG = 1024
 OPERATORS = Limits(connections=64)

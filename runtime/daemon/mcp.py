@@ -17,7 +17,7 @@ from runtime.api.problem import Problem, problem_of
 from runtime.daemon.asgi import bridged
 from runtime.daemon.house import House
 from runtime.errors import SymbiontError
-from runtime.identity import Caller
+from runtime.identity.caller import Caller
 
 if TYPE_CHECKING:
     from mcp.server.auth.middleware.bearer_auth import AuthorizationContext

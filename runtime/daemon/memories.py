@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.daemon.environment import DEFAULT_MODEL, NONE, Environment
 from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory import Store, folder_of, identity_of, open_store
+from runtime.memory import folder_of, identity_of, open_store
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
 from runtime.memory.opened import OpenMemory, no_embedding, no_model
@@ -26,10 +27,14 @@ from runtime.memory.secret_options import (
     model_secrets,
     with_secrets,
 )
-from runtime.models import Model, open_model
-from runtime.search.embedding import Embedder, default_embedding, open_embedding
+from runtime.memory.store import Store
+from runtime.models import open_model
+from runtime.models.model import Model
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
-from runtime.secrets import Context, Secret
+from runtime.secrets.backend import Context
+from runtime.secrets.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from dslc.blocks import Memory, Webhook
+from dslc.blocks.memory import Memory
+from dslc.blocks.webhook import Webhook
 from dslc.program import Program
 from runtime import secrets
 from runtime.memory.secret_options import secrets_of
-from runtime.secrets import Away, Context, Secret, Unresolved, backend_of
-from runtime.webhooks import PROVIDERS
+from runtime.secrets import backend_of
+from runtime.secrets.backend import Away, Context, Unresolved
+from runtime.secrets.secret import Secret
+from runtime.webhooks.providers import PROVIDERS
 
 AT_A_TIME = 64
 """Secrets that are asked for together: to begin thousands at once would hold up the event loop, and a server."""

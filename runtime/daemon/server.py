@@ -17,7 +17,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from runtime.agents import act
+from runtime.agents.act import act
 from runtime.api.readiness import not_mounted
 from runtime.daemon.admin import admin, operators
 from runtime.daemon.house import House
@@ -40,17 +40,19 @@ from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
-from runtime.database import Unavailable
+from runtime.database.failure import Unavailable
 from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
 from runtime.errors import UsageError
-from runtime.http import Limits, Server, parses_strictly
+from runtime.http.connection import parses_strictly
+from runtime.http.limits import Limits
 from runtime.http.problem import PROBLEMS
+from runtime.http.server import Server
 from runtime.identity import users
-from runtime.memory import FsyncFailed
+from runtime.memory.errors import FsyncFailed
 from runtime.memory.schedule import Compactor
-from runtime.outbound import KeyStore
+from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
-from runtime.threads import RunLog
+from runtime.threads.run_log import RunLog
 from runtime.webhooks.address_limit import AddressLimit
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit

@@ -16,8 +16,8 @@ from aiohttp import web
 from runtime.daemon.asgi import left
 from runtime.errors import SymbiontError
 from runtime.memory.progress import Progress
-from runtime.tools import Tool
 from runtime.tools.failure import failure_of
+from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.admin")
 

@@ -11,10 +11,8 @@ from pathlib import Path
 
 from runtime import extras
 from runtime.documents.document import Document, Unreadable
-from runtime.documents.encoding import MARKS, encoding_named
+from runtime.documents.encoding import MARKS
 from runtime.rows import by_name
-
-__all__ = ["ENDINGS", "READERS", "Document", "Reader", "Unreadable", "encoding_named", "read", "reader_of"]
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024

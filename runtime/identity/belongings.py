@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select, tuple_
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, metadata, runs, steps, users
 
 CHUNK: Final = 2000

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, func, select
 
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import OWNER, tokens, users
 from runtime.errors import Conflict, UsageError
 from runtime.names import unknown

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from runtime.mcp.listing import FILE
-from runtime.tools import TOOLS, Tool
+from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES, Readable
+from runtime.tools.tool import Tool
 
 _ERROR: Final = {
     "title": "Error",

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import structlog
 
 from runtime.errors import SymbiontError
-from runtime.identity import Caller, Scope
+from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import Answer, Failed, Progress
-from runtime.tools import TOOLS, Context, readables
+from runtime.tools import TOOLS, readables
+from runtime.tools.context import Context, untold
 from runtime.tools.context import House as ToolsHouse
-from runtime.tools.context import untold
 from runtime.tools.failure import failure_of
 
 log = structlog.get_logger("symbiont.mcp")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from runtime.identity import Scope
+    from runtime.identity.caller import Scope
 
 FILE: Final = Path(__file__).with_name("listing.json")
 """Written by `python -m runtime.mcp.described`: tools, each with the scope that it needs, and resources."""

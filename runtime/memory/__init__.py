@@ -12,32 +12,17 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
-from dslc.blocks import Memory
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
-from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
-from runtime.memory.item import Item, MemoryType, Provenance, chunk_hash, delivery_uri
-from runtime.memory.redact import redact
-from runtime.memory.store import (
-    Capability,
-    Compaction,
-    Growth,
-    Inspection,
-    Part,
-    Place,
-    Problem,
-    Scan,
-    Store,
-    StoreStats,
-    Upserted,
-)
 from runtime.rows import LateRow, by_name
 
 if TYPE_CHECKING:
-    from runtime.database import Database
+    from runtime.database.connection import Database
+    from runtime.memory.store import Store
 
-Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable[Store]]
-OpenRows = Callable[[Memory, "Database", Clock, Mapping[str, object]], Awaitable[Store]]
+Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable["Store"]]
+OpenRows = Callable[[Memory, "Database", Clock, Mapping[str, object]], Awaitable["Store"]]
 
 
 @dataclass(frozen=True)
@@ -162,11 +147,3 @@ def _row(memory: Memory) -> StoreRow:
     if row is None:
         raise UsageError(f"there is no store {memory.store.name}", hint=f"there are {', '.join(sorted(STORES))}")
     return row
-
-
-__all__ = [
-    "STORES", "Capability", "Compaction", "FsyncFailed", "Growth", "Inspection", "Item", "MemoryType", "NoSuchItem",
-    "Part", "Place", "Problem", "Provenance", "RefusedItem", "Scan", "Store", "StoreBusy", "StoreError", "StoreRow",
-    "StoreStats", "Unsupported", "Upserted", "chunk_hash", "delivery_uri", "folder_of", "identity_of", "open_store",
-    "path_of", "redact",
-]  # fmt: skip

@@ -11,9 +11,9 @@ from typing import Final
 
 import structlog
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.clock import Clock
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.indexer import Indexer
 from runtime.memory.store import Store

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from dslc.blocks import Memory
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.memory.agent_name import legal
 from runtime.memory.archive import Archive

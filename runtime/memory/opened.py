@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory import folder_of, open_store
 from runtime.memory.entries import item_of, place_of
@@ -23,7 +24,8 @@ from runtime.memory.item import Item
 from runtime.memory.progress import Progress, SyncReport
 from runtime.memory.store import Compaction, Place, Scan, Store, Upserted
 from runtime.memory.upkeep import works
-from runtime.models import Model, open_model
+from runtime.models import open_model
+from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dslc.blocks import Choice, Memory, Setting, settings_of
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from dslc.blocks.secret import valid_secret
+from dslc.blocks.setting import settings_of
+from dslc.setting import Setting
 from runtime.memory import STORES
 from runtime.memory.records.remotes import REMOTES
 from runtime.models import MODELS
 from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 
 _Put = Callable[[str], object]
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.models.model import Model
 from runtime.rows import LateRow, by_name
 
 Open = Callable[[Mapping[str, object]], Awaitable[Model | None]]
@@ -58,7 +58,7 @@ MODELS = by_name(
 async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | None:
     """Open the model that a program names; None for `none`.
 
-    `options`: those of the choice, with every secret already a `runtime.secrets.Secret`. The caller closes it. Raises
+    `options`: those of the choice, with every secret already a `Secret`. The caller closes it. Raises
     UsageError for a model that is not in the table, and for options that it does not take. Reaches no network.
     """
     row = MODELS.get(choice.name)
@@ -72,6 +72,3 @@ async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | N
             f"the model {row.name} is given options that it does not take",
             hint="; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems),
         ) from None
-
-
-__all__ = ["MODELS", "Model", "ModelRefused", "ModelRow", "ModelUnavailable", "NoSuchModel", "open_model"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.clock import rfc3339
 from runtime.rows import by_name
-from runtime.secrets.backend import Away, Backend, Context, Rotated, Unresolved
+from runtime.secrets.backend import Context, Rotated, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
 from runtime.secrets.file import FILE
@@ -12,8 +12,6 @@ from runtime.secrets.generated import GENERATED
 from runtime.secrets.keyring import KEYRING
 from runtime.secrets.secret import Secret
 from runtime.secrets.vault import VAULT
-
-__all__ = ["BACKENDS", "Away", "Backend", "Context", "Rotated", "Secret", "Unresolved", "backend_of", "resolve"]
 
 SCHEME = "secret://"
 

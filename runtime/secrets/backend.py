@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from runtime.clock import Clock
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import SealedBytes
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal

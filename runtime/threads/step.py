@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, select
 
 from runtime.crypto import SealedBytes
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import runs, steps
 from runtime.errors import GiveUp, SymbiontError
 

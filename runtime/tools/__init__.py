@@ -18,10 +18,7 @@ from runtime.tools import (
     summarize,
     webhooks,
 )
-from runtime.tools.context import Context, House
-from runtime.tools.tool import Annotations, Tool, WrongParameters
-
-__all__ = ["TOOLS", "Annotations", "Context", "House", "Tool", "WrongParameters"]
+from runtime.tools.tool import Tool
 
 TOOLS = by_name(
     "tool",

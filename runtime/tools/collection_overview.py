@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runtime.errors import SymbiontError
-from runtime.memory import FsyncFailed
 from runtime.memory.collection.store import Counts
+from runtime.memory.errors import FsyncFailed
 from runtime.memory.opened import OpenMemory
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX

@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
-from runtime.memory import Item, NoSuchItem, Provenance, RefusedItem, Scan, redact
 from runtime.memory.chunks import chunks
 from runtime.memory.collection.store import BATCH
-from runtime.memory.item import NOTHING_KNOWN
-from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.memory.errors import NoSuchItem, RefusedItem
+from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
+from runtime.memory.redact import redact
+from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_notes, find_collection
 from runtime.tools.collection_types import (

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from dslc.blocks.names import NAME_RULE
-from runtime.memory import Item, MemoryType, Provenance
-from runtime.memory.item import rfc3339, tag_form, well_formed
+from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory_types import AGENT, UUID, Scores

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runtime.clock import Clock
-from runtime.database import Database
-from runtime.identity import Caller
+from runtime.database.connection import Database
+from runtime.identity.caller import Caller
 from runtime.memory.opened import OpenMemory
 from runtime.memory.progress import Progress
 from runtime.webhooks.audit import Audit

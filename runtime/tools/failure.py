@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from runtime.database import Unavailable
+from runtime.database.failure import Unavailable
 from runtime.errors import Conflict, Retry, SymbiontError, UsageError
-from runtime.identity import Caller, Forbidden
-from runtime.memory import NoSuchItem, RefusedItem, StoreError, Unsupported
+from runtime.identity.caller import Caller, Forbidden
+from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.tools.tool import Tool, WrongParameters
 

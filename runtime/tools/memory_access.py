@@ -11,9 +11,11 @@ from datetime import datetime
 from pathlib import PurePath
 
 from runtime.errors import NotFound
-from runtime.identity import Forbidden, users
-from runtime.memory import Item, Place, Scan
+from runtime.identity import users
+from runtime.identity.caller import Forbidden
+from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Place, Scan
 from runtime.names import unknown
 from runtime.tools.context import Context
 from runtime.tools.memory_types import KeptItem

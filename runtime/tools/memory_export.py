@@ -7,8 +7,10 @@ from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from runtime.errors import SymbiontError
-from runtime.memory import FsyncFailed, Item, Part, StoreError
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Part
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory_access import asked_user, named, places, sees_all, user_filter

@@ -12,10 +12,10 @@ import structlog
 from pydantic import ValidationError
 
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory import FsyncFailed, Item, RefusedItem, Scan, StoreError
-from runtime.memory.item import is_id
+from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
+from runtime.memory.item import Item, is_id
 from runtime.memory.opened import OpenMemory
-from runtime.memory.store import LARGEST_TEXT, redacted_item
+from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.tools.context import Context
 from runtime.tools.memory_access import home, named, sees_all
 from runtime.tools.memory_types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName

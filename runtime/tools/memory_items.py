@@ -8,7 +8,8 @@ from typing import Any
 
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound, UsageError
-from runtime.memory import Item, NoSuchItem, Unsupported
+from runtime.memory.errors import NoSuchItem, Unsupported
+from runtime.memory.item import Item
 from runtime.memory.newest import key_of, newest
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Capability

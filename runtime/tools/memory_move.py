@@ -12,9 +12,10 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.errors import NotFound, SymbiontError
-from runtime.memory import FsyncFailed, Item, Part, Scan, Unsupported
+from runtime.memory.errors import FsyncFailed, Unsupported
+from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
-from runtime.memory.store import redacted_item
+from runtime.memory.store import Part, Scan, redacted_item
 from runtime.names import unknown
 from runtime.search.errors import IndexFailed
 from runtime.tools.collection_access import STORE

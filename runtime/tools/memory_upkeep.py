@@ -8,8 +8,9 @@ import structlog
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory import FsyncFailed, Problem, Scan, StoreError, Unsupported
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.opened import OpenMemory
+from runtime.memory.store import Problem, Scan
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
 from runtime.tools.memory_access import asked_user, everywhere, items_of, named, places, user_filter

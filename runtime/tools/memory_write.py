@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runtime.clock import utc
 from runtime.errors import UsageError
-from runtime.memory import Item, Provenance
+from runtime.memory.item import Item, Provenance
 from runtime.memory.opened import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.collection_types import PROJECT

@@ -7,7 +7,7 @@ from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from runtime.memory import MemoryType
+from runtime.memory.item import MemoryType
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.collection_access import away, collection_memories, default_memory, store_of

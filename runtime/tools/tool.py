@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from runtime.errors import UsageError
-from runtime.identity import Scope
+from runtime.identity.caller import Scope
 from runtime.memory.item import well_formed
 from runtime.tools.context import Context
 from runtime.tools.counts import COUNTS

@@ -15,7 +15,8 @@ from sqlalchemy import Connection
 
 from runtime.clock import Clock
 from runtime.crypto import SealedBytes
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.failure import Collision
 from runtime.database.group_commit import Plain, Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
@@ -91,7 +92,7 @@ class Admission:
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
 
-        Raises `Busy` when too much waits, and `runtime.database.Unavailable` when nothing could be stored.
+        Raises `Busy` when too much waits, and `runtime.database.failure.Unavailable` when nothing could be stored.
         """
         size = len(candidate.body)
         if size <= OFF_THE_LOOP:

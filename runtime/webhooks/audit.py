@@ -12,7 +12,9 @@ import structlog
 from sqlalchemy import Connection, delete, func, select
 
 from runtime.clock import Clock
-from runtime.database import Database, Unavailable, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.schema import attempts
 from runtime.webhooks.delivery import Attempt, Headers
 from runtime.webhooks.entry import headers_json, storable

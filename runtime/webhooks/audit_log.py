@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import case, literal, null, select
 from sqlalchemy.sql import Select
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
 from runtime.webhooks.listing import first_id

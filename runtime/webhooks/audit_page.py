@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import literal, null, select
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import attempts, deliveries, runs
 from runtime.webhooks.delivery import Headers
 

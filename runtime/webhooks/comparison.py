@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dslc.blocks import Condition
+from dslc.blocks.filter import Condition
 from dslc.blocks.pattern import compile_pattern
 
 Test = Callable[[Any], bool]

@@ -9,10 +9,12 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from runtime.clock import Clock
-from runtime.database import Database, Unavailable
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.errors import GiveUp, SymbiontError
-from runtime.metrics import Metrics
-from runtime.threads import RunLog, Superseded
+from runtime.metrics.metrics import Metrics
+from runtime.threads.run_log import RunLog
+from runtime.threads.step import Superseded
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
 from runtime.webhooks.inbox import LEASE_SECONDS, NO_LANES, Concurrency, Inbox, Outcome

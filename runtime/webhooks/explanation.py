@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dslc.blocks import Condition, Webhook
+from dslc.blocks.filter import Condition
+from dslc.blocks.webhook import Webhook
 from runtime.webhooks.filter import Filters, compile_filter, compile_filters
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.json_path import compile_path

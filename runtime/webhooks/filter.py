@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from dslc.blocks import Condition
+from dslc.blocks.filter import Condition
 from runtime.webhooks.comparison import as_texts, compile_tests
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.json_path import bounded, compile_path, is_general

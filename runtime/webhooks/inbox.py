@@ -15,12 +15,14 @@ from sqlalchemy import Connection, select, text
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import Unsealable
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp
-from runtime.threads import Superseded, run
+from runtime.threads import run
+from runtime.threads.step import Superseded
 from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work

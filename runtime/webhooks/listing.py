@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, literal_column, or_, select
 
 from runtime.crypto import Unsealable
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound, UsageError

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, case, delete, func, select, tuple_
 
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import Unsealable
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
 from runtime.database.version import renew

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from runtime.clock import Clock
-from runtime.metrics import MADE, Metrics
+from runtime.metrics.metrics import MADE, Metrics
 from runtime.webhooks.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.made_routes import PREFIX

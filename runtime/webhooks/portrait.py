@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dslc.blocks import settings_of
+from dslc.blocks.setting import settings_of
 from runtime.webhooks.basic_scheme import Basic
 from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.hmac_scheme import Hmac

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks import settings_of
 from dslc.blocks.secret import is_reference, valid_secret
+from dslc.blocks.setting import settings_of
 from runtime.secrets.secret import Secret
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Handshake

@@ -12,11 +12,13 @@ from typing import Final
 
 import structlog
 
-from runtime import http
 from runtime.clock import Clock
-from runtime.database import Unavailable
+from runtime.database.failure import Unavailable
 from runtime.database.schema import OWNER
-from runtime.metrics import Metrics
+from runtime.http.problem import Problem
+from runtime.http.request import Request as HttpRequest
+from runtime.http.response import Response, failure
+from runtime.metrics.metrics import Metrics
 from runtime.webhooks import kept, rates
 from runtime.webhooks.address_limit import AddressLimit, Origin
 from runtime.webhooks.admission import Admission, Busy
@@ -60,7 +62,7 @@ class _Arrival:
         *("secret_index", "verified"),
     )
 
-    def __init__(self, incoming: http.Request, began: float) -> None:
+    def __init__(self, incoming: HttpRequest, began: float) -> None:
         """`began`: when the head was whole, in monotonic seconds."""
         head = incoming.head
         self.began = began
@@ -130,7 +132,7 @@ class Receiver:
         self._large = asyncio.Semaphore()
         self._observation = Observation(metrics or Metrics(), clock)
 
-    async def handle(self, incoming: http.Request) -> http.Response:
+    async def handle(self, incoming: HttpRequest) -> Response:
         """Answer one request; whatever is not accepted goes to the audit."""
         arrival = _Arrival(incoming, self._clock.monotonic())
         arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
@@ -139,9 +141,9 @@ class Receiver:
         except Refused as reason:
             self._note_refusal(arrival, reason.reason, reason.status)
             return refused(reason, arrival.route)
-        except http.Problem as problem:
+        except Problem as problem:
             self._note_refusal(arrival, problem.error, problem.status)
-            return http.failure(problem)
+            return failure(problem)
         except Busy as busy:
             self._note(arrival, "refused", busy.reason, 503)
             return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
@@ -153,7 +155,7 @@ class Receiver:
             self._note(arrival, "refused", "internal", 500)
             return refused(Refused("internal"), arrival.route)
 
-    def refuse(self, problem: http.Problem, peer: str | None) -> http.Response:
+    def refuse(self, problem: Problem, peer: str | None) -> Response:
         """The answer to what never became a request, over a connection with `peer`. It counts as every other refusal
         does, and whoever sends nothing else is told to wait."""
         origin = self._addresses.unread(peer)
@@ -164,9 +166,9 @@ class Receiver:
             return refused(reason, None)
         self._observation.refused(problem.error)
         self._addresses.refused(origin, problem.status)
-        return http.failure(problem)
+        return failure(problem)
 
-    async def _receive(self, arrival: _Arrival) -> http.Response:
+    async def _receive(self, arrival: _Arrival) -> Response:
         head, headers = arrival.incoming.head, arrival.headers
         path, method = head.path, head.method
         route = arrival.route = self._table().by_path.get(path)
@@ -194,7 +196,7 @@ class Receiver:
         self._observation.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
-    def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> http.Response:
+    def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> Response:
         """The answer to what was admitted, or not. Raises `Refused`."""
         if decision.verdict == "limited":
             raise Refused("rate_limited", fields=rates.fields(decision.quotas, decision.retry_after))

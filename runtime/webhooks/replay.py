@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from runtime.clock import Clock, milliseconds
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import SymbiontError
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, KEPT, QUEUED

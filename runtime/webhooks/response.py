@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.http import Response
-from runtime.http.response import JSON, refusal
+from runtime.http.response import JSON, Response, refusal
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.route import Route

@@ -16,7 +16,9 @@ import structlog
 from sqlalchemy import Connection, delete, func, select, text, update
 
 from runtime.clock import Clock, milliseconds
-from runtime.database import Database, Unavailable, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.database.shrink import shrink
 from runtime.webhooks.backoff import TRIES, delay

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 
-from dslc.blocks import Webhook
+from dslc.blocks.webhook import Webhook
 from runtime.database.schema import OWNER
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.by_secret import BySecret
 from runtime.webhooks.filter import Filters, compile_filters

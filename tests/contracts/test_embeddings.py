@@ -11,11 +11,13 @@ from contextlib import AsyncExitStack
 import numpy as np
 import pytest
 
-from dslc.blocks import Choice, settings_of
+from dslc.blocks.choice import Choice
+from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
 from runtime.rows import by_name
-from runtime.search.embedding import EMBEDDINGS, Embedder, EmbeddingRow, default_embedding, open_embedding
-from runtime.secrets import Secret
+from runtime.search.embedding import EMBEDDINGS, EmbeddingRow, default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
+from runtime.secrets.secret import Secret
 from tests.runtime.search.embedding.services import DIMENSION, PATHS, serving
 
 KEY = "sk-" + "3Q9vKkT7wX2mZ8bN4cR6"

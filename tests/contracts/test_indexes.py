@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dslc.blocks import Choice, settings_of
+from dslc.blocks.choice import Choice
+from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
 from runtime.rows import by_name
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
-from runtime.search.index import INDEXES, Change, Index, IndexRow, IndexStats, Pending, open_index
-from runtime.search.index.index import Grown
+from runtime.search.index import INDEXES, IndexRow, open_index
+from runtime.search.index.index import Change, Grown, Index, IndexStats, Pending
 from tests.runtime.search.index import postgres_server, qdrant_server
 from tests.runtime.search.index.entries import (
     DIMENSION,

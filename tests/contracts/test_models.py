@@ -9,14 +9,16 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from dslc.blocks import Choice, settings_of
+from dslc.blocks.choice import Choice
+from dslc.blocks.setting import settings_of
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostic import Severity
 from dslc.source import Source
-from runtime.models import MODELS, Model, ModelRow, open_model
+from runtime.models import MODELS, ModelRow, open_model
+from runtime.models.model import Model
 from runtime.rows import by_name
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.runtime.models.services import PATHS, SAID, serving
 
 KEY = "sk-" + "9Wn3Rt7Vb1Y8Gx2Lm5Qz"

@@ -12,12 +12,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pydantic import ValidationError
 
-from dslc.blocks import Choice, Webhook
+from dslc.blocks.choice import Choice
+from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.source import Source
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.route import mount
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS

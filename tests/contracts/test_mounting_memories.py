@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import ValidationError
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from dslc.catalog import Row
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error
@@ -22,9 +23,9 @@ from runtime.crypto import MasterKey
 from runtime.daemon.environment import Environment
 from runtime.daemon.generation import build
 from runtime.daemon.memories import Opening, Pools
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.secrets import Context
+from runtime.secrets.backend import Context
 from tests.contracts.options import Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 from tests.databases import migrated

@@ -10,16 +10,20 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dslc.blocks import settings_of
+from dslc.blocks.setting import settings_of
 from runtime.rows import by_name
-from runtime.webhooks import PROVIDERS, Headers, Refused, Request, prepare, verify
+from runtime.webhooks.headers import Headers
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.json_path import compile_path
 from runtime.webhooks.portrait import portrait
+from runtime.webhooks.providers import PROVIDERS
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import Draft
 from runtime.webhooks.source import BODY as BODY_ID
 from runtime.webhooks.source import header_name
 from runtime.webhooks.timestamp import write_time
+from runtime.webhooks.verification import prepare, verify
 from tests.contracts.provider_cases import (
     BODY,
     DELIVERY,

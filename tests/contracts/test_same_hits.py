@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.engine import Answer, search
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import INDEXES, Index, open_index
+from runtime.search.index import INDEXES, open_index
+from runtime.search.index.index import Index
 from runtime.search.question import Question
 from tests.contracts.test_indexes import SERVERS, no_options
 from tests.runtime.search.index import postgres_server

@@ -16,27 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks import Choice, Memory, settings_of
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from dslc.blocks.setting import settings_of
 from runtime.clock import SYSTEM, Clock
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.memory import (
-    STORES,
-    Growth,
-    Item,
-    MemoryType,
-    NoSuchItem,
-    Provenance,
-    RefusedItem,
-    Scan,
-    Store,
-    StoreRow,
-    Unsupported,
-    delivery_uri,
-    identity_of,
-    open_store,
-)
-from runtime.memory.store import LARGEST_TEXT
+from runtime.memory import STORES, StoreRow, identity_of, open_store
+from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
+from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
+from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store
 from runtime.rows import by_name
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh

@@ -14,14 +14,16 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
-from runtime.identity import SCOPES, Caller, Forbidden, Scope
-from runtime.memory import NoSuchItem, Unsupported
+from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
+from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.rows import by_name
-from runtime.tools import TOOLS, Context, Tool, WrongParameters
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
 from runtime.tools.counts import COUNTS, Counts
 from runtime.tools.failure import failure_of
+from runtime.tools.tool import Tool, WrongParameters
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

@@ -10,12 +10,12 @@ import pytest
 
 from runtime.api.problem import TITLES
 from runtime.api.resources import RESOURCES
-from runtime.identity import SCOPES
+from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
-from runtime.webhooks import verify
 from runtime.webhooks.made import make_secret
 from runtime.webhooks.refusal import Refused
+from runtime.webhooks.verification import verify
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 

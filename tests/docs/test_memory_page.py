@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime.memory import Scan, flushed, redact
+from runtime.memory import flushed
 from runtime.memory.annotation import Annotation, Origin
 from runtime.memory.document import Document
 from runtime.memory.item import Item
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.redact import redact
+from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")

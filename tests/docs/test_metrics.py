@@ -10,9 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from runtime.daemon.scrape import FORWARDED
-from runtime.metrics import VERDICTS
 from runtime.metrics.exposition import Exposition
-from runtime.metrics.metrics import OUTCOMES, RELOADS
+from runtime.metrics.metrics import OUTCOMES, RELOADS, VERDICTS
 from tests.runtime.metrics.test_metrics import complete
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from dslc.report import FORMATS
 from dslc.report.difference import render
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import find_provider
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from runtime.webhooks import PROVIDERS
 from runtime.webhooks.overview import PAGE, render
+from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.scheme import Scheme
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory, Summarize
-from runtime.database import Database
-from runtime.identity import Caller
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory, Summarize
+from runtime.database.connection import Database
+from runtime.identity.caller import Caller
 from runtime.memory.summary.abstractive import MOST_CHARACTERS
 from runtime.models.ollama import OllamaOptions
 from runtime.models.openai import OpenAIOptions
 from runtime.models.remote import REACHABLE_SECONDS
-from runtime.tools import TOOLS, Context
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from dslc.blocks import As, Duration, Relation, SecretReference, Size, settings_of
+from dslc.blocks.setting import settings_of
+from dslc.blocks.values import As, Duration, Relation, SecretReference, Size
 from dslc.catalog import Catalog, Row
 
 

@@ -25,7 +25,7 @@ from runtime.daemon.generation import Generation, fallback_of
 from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution
 from runtime.memory import identity_of
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.route import RouteTable, mount
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.test_cli import dslc

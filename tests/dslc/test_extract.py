@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tree_sitter import Tree
 
-from dslc.blocks import Block
+from dslc.blocks.block import Block
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.extract import extract_memory_definitions, extract_webhook_definitions

@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks import KINDS, Choice, SecretReference, Webhook
+from dslc.blocks import KINDS
+from dslc.blocks.choice import Choice
+from dslc.blocks.values import SecretReference
+from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.difference import difference

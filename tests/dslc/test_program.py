@@ -8,7 +8,11 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from dslc.blocks import Agent, Choice, Filter, Memory, Webhook
+from dslc.blocks.agent import Agent
+from dslc.blocks.choice import Choice
+from dslc.blocks.filter import Filter
+from dslc.blocks.memory import Memory
+from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error

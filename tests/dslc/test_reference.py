@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import TABLE, Setting
+from dslc.blocks import TABLE
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostic import CODES, Severity
 from dslc.example import Line, line, needed, row_line
-from dslc.reference import pages
 from dslc.reference.markdown import anchors, code, sentence
+from dslc.reference.pages import pages
 from dslc.reference.sample import complete, sample
 from dslc.reference.settings import same_as
 from dslc.reference.titles import family_page
+from dslc.setting import Setting
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.blocks import Invalid, is_reference
-from dslc.blocks.secret import backend_of, valid_secret
+from dslc.blocks.invalid import Invalid
+from dslc.blocks.secret import backend_of, is_reference, valid_secret
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
 from dslc.format import canonical

@@ -9,7 +9,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from dslc.blocks import TABLE, Duration, Relation, SecretReference, Setting, Size, settings_of
+from dslc.blocks import TABLE
+from dslc.blocks.setting import settings_of
+from dslc.blocks.values import Duration, Relation, SecretReference, Size
+from dslc.setting import Setting
 
 
 class Inner(BaseModel):

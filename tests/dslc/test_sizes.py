@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.blocks import Invalid
+from dslc.blocks.invalid import Invalid
 from dslc.blocks.size import LARGEST, UNITS, read_size, write_size
 
 

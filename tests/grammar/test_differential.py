@@ -18,7 +18,7 @@ from lark import Token
 from dslc.catalog import Catalog
 from dslc.extract import read
 from dslc.invisible import cleaned
-from dslc.recovery import Mended
+from dslc.recovery.mender import Mended
 from dslc.source import Source
 from dslc.syntax import File, parse
 from dslc.tree import BlockNode, Body, ForeignNode, ListValue

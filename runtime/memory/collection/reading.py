@@ -26,7 +26,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from runtime.crypto import Unsealable
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.agent_name import legal
 from runtime.memory.answers import Part, Problem, Scan, StoreStats

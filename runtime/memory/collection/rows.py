@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import select
 
 from runtime.crypto import MasterKey, SealedBytes
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import item_parts, items
 from runtime.database.sealed import Seal
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dslc.blocks import As, Choice
+from dslc.blocks.choice import Choice
+from dslc.blocks.values import As
 
 Gate = Literal["governance", "tdd_proof", "evidence", "risk_tier"]
 

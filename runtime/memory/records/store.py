@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import structlog
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported

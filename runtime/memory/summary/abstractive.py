@@ -14,7 +14,7 @@ from typing import Final
 from runtime.memory.item import Item, rfc3339
 from runtime.memory.sentences import sentences
 from runtime.memory.summary.extractive import CUT
-from runtime.models import Model
+from runtime.models.model import Model
 
 MOST_CHARACTERS: Final = 20_000
 """Characters of all notes together that a model is given: some 5,000 to 7,000 tokens of English."""

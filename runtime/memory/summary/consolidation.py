@@ -16,7 +16,7 @@ from runtime.memory.summary.abstractive import bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
 from runtime.memory.turns import Turns
-from runtime.models import Model, ModelRefused, ModelUnavailable
+from runtime.models.model import Model, ModelRefused, ModelUnavailable
 
 Strategy = Literal["auto", "abstractive", "extractive"]
 

@@ -76,7 +76,7 @@ def default_embedding() -> str | None:
 async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -> Embedder | None:
     """Open the embedding that a memory declares, or what None means here (`default_embedding`).
 
-    `options`: those of the choice, with every secret already a `runtime.secrets.Secret`. The caller closes it. Raises
+    `options`: those of the choice, with every secret already a `Secret`. The caller closes it. Raises
     UsageError for an embedding that is not in the table, options that it does not take, and one that cannot work here:
     its extra is absent, or its files are not what they should be. Reaches no network.
     """
@@ -97,6 +97,3 @@ async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -
 
 def _problems(error: ValidationError) -> list[Any]:
     return list(error.errors(include_input=False, include_url=False, include_context=False))
-
-
-__all__ = ["EMBEDDINGS", "Embedder", "EmbeddingRow", "default_embedding", "open_embedding"]

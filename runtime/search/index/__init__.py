@@ -11,10 +11,10 @@ from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
 from runtime.rows import LateRow, by_name
-from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Matched, Pending, Scored
+from runtime.search.index.index import Index, IndexPlace
 from runtime.secrets.secret import Secret
 
 Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
@@ -22,7 +22,7 @@ Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
 
 class IndexRow(LateRow):
     """A kind of index; `opening` names an `Open`, given the index's place and the options. Where an option is a secret,
-    it is given a `runtime.secrets.Secret`, or the text that stands in the program."""
+    it is given a `Secret`, or the text that stands in the program."""
 
 
 INDEXES = by_name(
@@ -96,9 +96,3 @@ async def open_index(
         ) from None
     opening = cast("Open", row.opened_by)
     return await opening(IndexPlace(path, name, key), given.model_copy(update=resolved))
-
-
-__all__ = [
-    "DEFAULT", "INDEXES", "Around", "Change", "Index", "IndexPlace", "IndexRow", "IndexStats", "Matched", "Open",
-    "Pending", "Scored", "open_index",
-]  # fmt: skip

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dslc.blocks import HeaderName, Relation
 from dslc.blocks.options import Options
-from dslc.blocks.values import Form
+from dslc.blocks.values import Form, HeaderName, Relation
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.cloud_events import Permission
 from runtime.webhooks.handshake import ByMethod, Greeting, safe_challenge

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from dslc.blocks import As, Duration, HeaderName, Relation
 from dslc.blocks.options import Options
 from dslc.blocks.template import read_template
-from dslc.blocks.values import Form
+from dslc.blocks.values import As, Duration, Form, HeaderName, Relation
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.payload import json_or_form
 from runtime.webhooks.provider import Provider

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dslc.blocks import Relation
 from dslc.blocks.options import Options
+from dslc.blocks.values import Relation
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.providers.jwt import PUBLIC, Algorithms, JwksUrl

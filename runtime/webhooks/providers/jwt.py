@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dslc.blocks import Duration, Relation
 from dslc.blocks.options import Options
-from dslc.blocks.values import SINGLE, Form, Url
+from dslc.blocks.values import SINGLE, Duration, Form, Relation, Url
 from runtime.webhooks.jwt_keys import FAMILIES
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.payload import json_or_form

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from dslc.blocks import HeaderName
 from dslc.blocks.options import Options
+from dslc.blocks.values import HeaderName
 from runtime.webhooks.answer import Answer
 from runtime.webhooks.handshake import Greeting
 from runtime.webhooks.payload import Payload

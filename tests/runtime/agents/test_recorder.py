@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import Agent
+from dslc.blocks.agent import Agent
 from runtime.agents.recorder import entry
 from runtime.memory.lasting import look_through
 from runtime.memory.log import Log, entry_of, header

@@ -8,13 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.api.bearer import Bearer
 from runtime.api.problem import Problem
 from runtime.api.rest import Call, Reply, Rest
 from runtime.clock import Clock, milliseconds
-from runtime.database import Database
-from runtime.identity import Scope, Tokens, users
+from runtime.database.connection import Database
+from runtime.identity import users
+from runtime.identity.caller import Scope
+from runtime.identity.tokens import Tokens
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks

@@ -12,9 +12,9 @@ import pytest
 
 from runtime.api.problem import SCHEMA, TITLES
 from runtime.api.resources import LARGEST_ITEMS, RESOURCES, UNVERSIONED
-from runtime.database import Database
-from runtime.memory import StoreError
+from runtime.database.connection import Database
 from runtime.memory.collection.failure import StoreAway
+from runtime.memory.errors import StoreError
 from runtime.search.errors import IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.failure import CODES

@@ -12,9 +12,10 @@ from uuid import uuid4
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.api.rest import Reply
-from runtime.database import Database
+from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

@@ -14,7 +14,7 @@ from runtime.api.openapi import describe
 from runtime.api.resources import RESOURCES
 from runtime.api.rest import Reply
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
 from tests.clocks import ManualClock

@@ -10,14 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks import Choice, Memory, Summarize
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory, Summarize
 from runtime import extras
 from runtime.api.house import House
 from runtime.api.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.clock import Clock
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.memory.opened import OpenMemory, open_memory
-from runtime.models import Model, open_model
+from runtime.models import open_model
+from runtime.models.model import Model
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock

@@ -6,10 +6,10 @@ import hmac
 
 import pytest
 
-from runtime.webhooks import Refused
 from runtime.webhooks.basic_scheme import Basic
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.jwt_scheme import Jwt
+from runtime.webhooks.refusal import Refused
 from runtime.webhooks.token_scheme import BodyToken, Token
 from tests.contracts.provider_cases import CASES, Case, label
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.webhooks import PROVIDERS
+from runtime.webhooks.providers import PROVIDERS
 from tests.runtime.daemon.process import symbi
 
 

@@ -10,10 +10,10 @@ import asyncio
 import os
 from typing import Any
 
-from runtime.agents import act
+from runtime.agents.act import act
 from runtime.cli import main
 from runtime.daemon import server
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.webhooks.dispatcher import Dispatcher
 
 RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))

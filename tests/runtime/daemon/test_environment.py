@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory, Summarize
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory, Summarize
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
@@ -20,13 +21,13 @@ from runtime.daemon.environment import VARIABLES, Environment
 from runtime.daemon.generation import COLLECTION, Generation, build
 from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.settings import Settings
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.opened import OpenMemory
 from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch
-from runtime.secrets import Context
+from runtime.secrets.backend import Context
 from tests.databases import migrated
 from tests.runtime.daemon.process import GITHUB, running, symbi, write_program
 from tests.runtime.search.embedding.services import DIMENSION, serving

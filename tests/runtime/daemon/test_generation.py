@@ -23,8 +23,8 @@ from runtime.daemon import resolution
 from runtime.daemon.generation import AT_A_TIME, ENDED_AT_A_TIME, Generation, build
 from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.resolution import Resolution, resolve
-from runtime.database import Database
-from runtime.secrets import Away, Context
+from runtime.database.connection import Database
+from runtime.secrets.backend import Away, Context
 from runtime.webhooks.route import Mount
 from tests.databases import migrated
 

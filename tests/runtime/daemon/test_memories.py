@@ -15,10 +15,11 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.generation import Generation, build
 from runtime.daemon.memories import Opening, Pools
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.memory import Item, Store
-from runtime.secrets import Context
+from runtime.memory.item import Item
+from runtime.memory.store import Store
+from runtime.secrets.backend import Context
 from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 

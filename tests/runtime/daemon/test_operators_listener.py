@@ -12,7 +12,7 @@ import uvloop
 from aiohttp import web
 
 from runtime.daemon.listeners import Runner, bind, listen
-from runtime.http import Limits
+from runtime.http.limits import Limits
 from tests.clocks import until
 
 SECONDS = 20

@@ -20,8 +20,9 @@ from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable, lasting_id
-from runtime.database.failure import unavailable
+from runtime.database import lasting_id
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable, unavailable
 from runtime.database.group_commit import Stage
 from runtime.database.schema import meta
 from runtime.database.url import locate

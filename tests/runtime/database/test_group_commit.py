@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from runtime.database import Database, Unavailable
-from runtime.database.failure import Collision
+from runtime.database.connection import Database
+from runtime.database.failure import Collision, Unavailable
 from runtime.database.group_commit import LARGEST, GroupCommit, Stage
 from runtime.database.outage import Outage
 from runtime.database.schema import meta

@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy import insert
 
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable, outage
+from runtime.database import outage
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
 from tests.clocks import until

@@ -9,7 +9,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from runtime.database import Database, migrate
+from runtime.database import migrate
+from runtime.database.connection import Database
 from runtime.database.schema import metadata
 from runtime.database.sealed import Sealed
 

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from runtime.crypto import MasterKey, SealedBytes, Unsealable
-from runtime.database import Database, bulk
+from runtime.database import bulk
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, meta, secrets
 from runtime.database.sealed import Seal
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup, notify
 from tests.runtime.webhooks.deliveries import cut_off
 

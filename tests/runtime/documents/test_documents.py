@@ -12,7 +12,9 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 
 from runtime import documents, extras
-from runtime.documents import READERS, Reader, Unreadable, encoding_named, read, reader_of
+from runtime.documents import READERS, Reader, read, reader_of
+from runtime.documents.document import Unreadable
+from runtime.documents.encoding import encoding_named
 from runtime.documents.html import MOST_ATTRIBUTES
 from runtime.errors import UsageError
 from tests.runtime.documents.made import pdf

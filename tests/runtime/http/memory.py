@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from runtime import http
 from runtime.http.head import Head
+from runtime.http.problem import Problem
+from runtime.http.request import Request
+from runtime.http.response import Response, failure
+from runtime.http.server import Server
 
 LARGEST = 64
 """Bytes of a body that the handler takes."""
@@ -74,17 +77,17 @@ async def play(*pieces: bytes) -> Exchange:
     """Send `pieces`, one after the other, where an event loop runs already."""
     taken: list[tuple[Head, bytes]] = []
 
-    async def handle(request: http.Request) -> http.Response:
+    async def handle(request: Request) -> Response:
         if request.head.path == "/unread":
-            return http.Response(404, "text/plain", b"")
+            return Response(404, "text/plain", b"")
         try:
             body = await request.read(LARGEST)
-        except http.Problem as problem:
-            return http.failure(problem)
+        except Problem as problem:
+            return failure(problem)
         taken.append((request.head, body))
-        return http.Response(202, "text/plain", b"")
+        return Response(202, "text/plain", b"")
 
-    server = http.Server(handle)
+    server = Server(handle)
     await server.start(socket.create_server(("127.0.0.1", 0)))
     transport = _Transport()
     connection = server.accept()

@@ -14,8 +14,11 @@ from typing import Any
 
 import msgspec
 
-from runtime import http
-from runtime.http.server import Handler
+from runtime.http.limits import Limits
+from runtime.http.problem import Problem
+from runtime.http.request import Request
+from runtime.http.response import Response, failure
+from runtime.http.server import Handler, Server
 
 SECONDS = 60
 """How long anything may take here before the test fails."""
@@ -25,12 +28,12 @@ LARGEST = 1024 * 1024
 Serve = Callable[..., "Serving"]
 
 
-async def echo(request: http.Request) -> http.Response:
+async def echo(request: Request) -> Response:
     """Answers with what was asked; refuses with what is wrong."""
     try:
         body = await request.read(LARGEST)
-    except http.Problem as problem:
-        return http.failure(problem)
+    except Problem as problem:
+        return failure(problem)
     said = {
         "method": request.head.method,
         "path": request.head.path,
@@ -39,7 +42,7 @@ async def echo(request: http.Request) -> http.Response:
         "peer": request.peer,
         "body": body.decode("latin-1"),
     }
-    return http.Response(202, "application/json", msgspec.json.encode(said))
+    return Response(202, "application/json", msgspec.json.encode(said))
 
 
 @dataclass
@@ -119,7 +122,7 @@ class Peer:
 class Serving:
     """A listener that runs in a thread of its own."""
 
-    server: http.Server
+    server: Server
     address: tuple[str, int]
     loop: asyncio.AbstractEventLoop
     errors: list[dict[str, Any]] = field(default_factory=list)
@@ -133,9 +136,7 @@ class Serving:
         listener.setblocking(False)
         loop = new_loop()
         given = {name: limits[name] for name in ("refuse", "behind_proxies") if name in limits}
-        server = http.Server(
-            handler, http.Limits(**{name: each for name, each in limits.items() if name not in given}), **given
-        )
+        server = Server(handler, Limits(**{name: each for name, each in limits.items() if name not in given}), **given)
         serving = cls(server, listener.getsockname(), loop)
         loop.set_exception_handler(lambda _, context: serving.errors.append(context))
         thread = threading.Thread(target=loop.run_forever, name="listener")

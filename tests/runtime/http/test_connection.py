@@ -8,7 +8,9 @@ import struct
 
 import pytest
 
-from runtime import http
+from runtime.http.problem import Problem
+from runtime.http.request import Request
+from runtime.http.response import Response
 from tests.runtime.http.peer import LARGEST, Serve, Serving, until
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: x\r\n"
@@ -55,10 +57,10 @@ def test_a_large_body_is_gathered(serve: Serve) -> None:
 
 
 def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
-    async def slow_then_quick(request: http.Request) -> http.Response:
+    async def slow_then_quick(request: Request) -> Response:
         if request.head.path == "/slow":
             await asyncio.create_task(asyncio.sleep(0.05))
-        return http.Response(200, "text/plain", request.head.path.encode() + await request.read(10))
+        return Response(200, "text/plain", request.head.path.encode() + await request.read(10))
 
     paths = ["/slow", "/a", "/slow", "/b", *(f"/{number}" for number in range(50))]
     with serve(slow_then_quick).connect() as peer:
@@ -69,12 +71,12 @@ def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
 def test_nothing_is_read_while_a_request_waits_for_the_one_before_it(serve: Serve) -> None:
     reading: list[bool] = []
 
-    async def look(request: http.Request) -> http.Response:
+    async def look(request: Request) -> Response:
         body = await request.read(10)
         (connection,) = serving.server.connections
         assert connection.transport is not None
         reading.append(connection.transport.is_reading())
-        return http.Response(200, "text/plain", body)
+        return Response(200, "text/plain", body)
 
     serving = serve(look)
     with serving.connect() as peer:
@@ -109,9 +111,9 @@ def test_head_is_answered_without_a_body(serve: Serve) -> None:
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_an_answer_without_content_ends_with_its_head(serve: Serve, status: int) -> None:
-    async def nothing(request: http.Request) -> http.Response:
+    async def nothing(request: Request) -> Response:
         await request.read(10)
-        return http.Response(status, "application/json", b"not sent", b"X-One: two\r\n")
+        return Response(status, "application/json", b"not sent", b"X-One: two\r\n")
 
     with serve(nothing).connect() as peer:
         for _ in range(2):
@@ -131,8 +133,8 @@ def test_what_stands_behind_a_refusal_is_not_handled(serve: Serve) -> None:
 
 
 def test_who_asks_for_the_end_and_does_not_read_is_cut_off(serve: Serve) -> None:
-    async def much(request: http.Request) -> http.Response:
-        return http.Response(200, "text/plain", b"x" * 6_000_000, close=True)
+    async def much(request: Request) -> Response:
+        return Response(200, "text/plain", b"x" * 6_000_000, close=True)
 
     serving = serve(much)
     with serving.connect() as peer:
@@ -144,9 +146,9 @@ def test_who_asks_for_the_end_and_does_not_read_is_cut_off(serve: Serve) -> None
 def test_an_answer_of_the_listeners_own_may_be_another_one(serve: Serve) -> None:
     told: list[tuple[str, str | None]] = []
 
-    def refuse(problem: http.Problem, peer: str | None) -> http.Response:
+    def refuse(problem: Problem, peer: str | None) -> Response:
         told.append((problem.error, peer))
-        return http.Response(429, "text/plain", b"enough")
+        return Response(429, "text/plain", b"enough")
 
     answer = serve(refuse=refuse).ask(b"nonsense\r\n\r\n")
     assert (answer.status, answer.body, answer.headers["connection"]) == (429, b"enough", "close")
@@ -231,8 +233,8 @@ def test_a_refusal_reaches_a_sender_that_goes_on_sending(serve: Serve) -> None:
 
 
 def test_a_body_nobody_asked_for_is_passed_over_and_the_connection_used_again(serve: Serve) -> None:
-    async def refuse(request: http.Request) -> http.Response:
-        return http.Response(404, "text/plain", request.head.path.encode())
+    async def refuse(request: Request) -> Response:
+        return Response(404, "text/plain", request.head.path.encode())
 
     with serve(refuse).connect() as peer:
         for body in (b"POST /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", b"x" * 200_000, b""):
@@ -247,8 +249,8 @@ def test_a_body_nobody_asked_for_is_passed_over_and_the_connection_used_again(se
     "data", [post(b"x" * 300_000), chunked(b"abc")[:-2], post(b"abc", "/a", "Expect: 100-continue")[:-3]]
 )
 def test_a_body_not_worth_reading_ends_the_connection(serve: Serve, data: bytes) -> None:
-    async def refuse(request: http.Request) -> http.Response:
-        return http.Response(404, "text/plain", b"")
+    async def refuse(request: Request) -> Response:
+        return Response(404, "text/plain", b"")
 
     with serve(refuse).connect() as peer:
         assert peer.ask(data).headers["connection"] == "close"
@@ -314,7 +316,7 @@ def test_a_sender_that_goes_away_leaves_nothing_behind(serve: Serve) -> None:
 
 
 def test_a_handler_that_fails_is_answered_for(serve: Serve) -> None:
-    async def fail(request: http.Request) -> http.Response:
+    async def fail(request: Request) -> Response:
         await request.read(10)
         if request.head.path == "/later":
             await asyncio.create_task(asyncio.sleep(0))

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from runtime import http
+from runtime.http.request import Request
+from runtime.http.response import Response
 from tests.runtime.http.peer import Peer, Serve, Serving, until
 from tests.runtime.http.test_connection import HEAD, chunked, post
 
@@ -88,10 +89,10 @@ def test_a_connection_that_nobody_uses_is_closed_without_a_word(serve: Serve) ->
 def test_a_request_that_is_being_handled_is_not_cut_off(serve: Serve) -> None:
     released = asyncio.Event()
 
-    async def wait(request: http.Request) -> http.Response:
+    async def wait(request: Request) -> Response:
         await request.read(10)
         await released.wait()
-        return http.Response(200, "text/plain", b"")
+        return Response(200, "text/plain", b"")
 
     serving = serve(wait)
     with serving.connect() as peer:
@@ -140,11 +141,11 @@ class _Gate:
         self.open = asyncio.Event()
         self.entered = 0
 
-    async def handle(self, request: http.Request) -> http.Response:
+    async def handle(self, request: Request) -> Response:
         body = await request.read(100)
         self.entered += 1
         await self.open.wait()
-        return http.Response(202, "text/plain", body)
+        return Response(202, "text/plain", body)
 
 
 def test_when_every_connection_is_at_work_a_new_one_is_told_to_come_again(serve: Serve) -> None:

@@ -6,11 +6,13 @@ import pytest
 from sqlalchemy import select
 
 from runtime.clock import milliseconds
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import tokens as table
 from runtime.errors import Conflict, NotFound, UsageError
-from runtime.identity import Caller, Forbidden, Scope, TokenRefused, Tokens, users
+from runtime.identity import users
+from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.identity.token import make_token
+from runtime.identity.tokens import TokenRefused, Tokens
 from tests.clocks import ManualClock
 
 

@@ -9,10 +9,12 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from runtime.crypto import SealedBytes
-from runtime.database import Database, migrate, sqlite
+from runtime.database import migrate, sqlite
 from runtime.database import schema as tables
+from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.identity import Tokens, belongings, users
+from runtime.identity import belongings, users
+from runtime.identity.tokens import Tokens
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 

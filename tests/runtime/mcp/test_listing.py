@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runtime.identity import SCOPES, Caller, Scope
+from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
 from runtime.mcp.described import render
 from runtime.tools import TOOLS

@@ -14,18 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.memory import (
-    Compaction,
-    FsyncFailed,
-    Item,
-    Provenance,
-    RefusedItem,
-    StoreBusy,
-    StoreError,
-    delivery_uri,
-)
+from runtime.memory.errors import FsyncFailed, RefusedItem, StoreBusy, StoreError
 from runtime.memory.folder import Folder
+from runtime.memory.item import Item, Provenance, delivery_uri
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.store import Compaction
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact, item
 

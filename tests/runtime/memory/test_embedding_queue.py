@@ -16,7 +16,8 @@ from runtime.memory.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQue
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Entry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from tests.clocks import ManualClock, until
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime import extras
 from runtime.api.readiness import _index
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.memory.index_file import index_file, index_name
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.memory.store import Store

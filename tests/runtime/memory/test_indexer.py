@@ -12,17 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.memory import Item, Part, Place, Provenance, handed_over
+from runtime.memory import handed_over
 from runtime.memory.collection.failure import StoreAway
 from runtime.memory.entries import entries_of, group_of, item_of, place_of
 from runtime.memory.indexer import Indexer
+from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.store import Part, Place
 from runtime.memory.upkeep import keep_index
 from runtime.memory.watching import Watch
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Change, Index, open_index
-from runtime.search.index.index import Grown
+from runtime.search.index import open_index
+from runtime.search.index.index import Change, Grown, Index
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.texts import fact, item, items
 

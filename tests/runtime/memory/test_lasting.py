@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 from hypothesis import given
 
-from runtime.memory import Provenance, delivery_uri
+from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.lasting import look_through
 from runtime.memory.log import Log, entry_of, header
 from tests.runtime.memory.texts import WHEN, files, item

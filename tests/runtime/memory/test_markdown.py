@@ -11,21 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import (
-    FsyncFailed,
-    Item,
-    MemoryType,
-    NoSuchItem,
-    RefusedItem,
-    Scan,
-    StoreBusy,
-    StoreError,
-    delivery_uri,
-)
 from runtime.memory import lock as folder_lock
+from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError
 from runtime.memory.folder import Folder
-from runtime.memory.item import rfc3339
+from runtime.memory.item import Item, MemoryType, delivery_uri, rfc3339
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.store import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LOG = "2026-02-14.md"

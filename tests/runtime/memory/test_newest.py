@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory
-from runtime.memory import Item
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.memory.item import Item
 from runtime.memory.newest import newest
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.search.entry import Filter

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory
-from dslc.blocks.memory import Search
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory, Search
 from runtime.errors import UsageError
-from runtime.memory import Item, Provenance, Unsupported
 from runtime.memory import opened as module
+from runtime.memory.errors import Unsupported
+from runtime.memory.item import Item, Provenance
 from runtime.memory.opened import Found, OpenMemory, open_memory
 from runtime.search.embedding import default_embedding
 from runtime.search.embedding.embedder import Embedder

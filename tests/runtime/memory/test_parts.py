@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import Growth, Part, Scan, StoreError, delivery_uri
+from runtime.memory.errors import StoreError
+from runtime.memory.item import delivery_uri
 from runtime.memory.markdown import MarkdownStore
+from runtime.memory.store import Growth, Part, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LOG = "2026-02-14.md"

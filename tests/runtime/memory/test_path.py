@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import Memory
+from dslc.blocks.memory import Memory
 from runtime.errors import UsageError
 from runtime.memory import open_store
 

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import structlog
 
-from dslc.blocks import Choice, Memory
-from runtime.database import Database
-from runtime.memory import FsyncFailed, Item, StoreError
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.database.connection import Database
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.memory.schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
 from tests.clocks import ManualClock, until

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import Item, RefusedItem, Scan, StoreError
+from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.folder import Folder
+from runtime.memory.item import Item
 from runtime.memory.markdown import MarkdownStore
-from runtime.memory.store import LARGEST_TEXT
+from runtime.memory.store import LARGEST_TEXT, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 DAY = WHEN.date()

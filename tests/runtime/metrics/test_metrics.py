@@ -12,9 +12,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
 from runtime.http.problem import PROBLEMS
-from runtime.metrics import MADE, VERDICTS, Metrics
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
+from runtime.metrics.metrics import MADE, VERDICTS, Metrics
 from runtime.webhooks.refusal import REASONS
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"

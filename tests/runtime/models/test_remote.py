@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.errors import Retry, UsageError
-from runtime.models import MODELS, Model, ModelRefused, ModelUnavailable, NoSuchModel, open_model
+from runtime.models import MODELS, open_model
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.openai import OpenAIModel, OpenAIOptions
 from runtime.models.remote import REACHABLE_SECONDS
 from runtime.outbound.bearer import OPENAI
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock
 from tests.runtime.models.services import PATHS, SAID, Service, never, says, serving, text
 

@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from structlog.testing import capture_logs
 
-from runtime.outbound import KeyStore
 from runtime.outbound import key_store as limits
+from runtime.outbound.key_store import KeyStore
 from tests.clocks import ManualClock, until
 from tests.runtime.outbound.https import authority, serving
 

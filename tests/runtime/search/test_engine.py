@@ -18,7 +18,8 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.question import Question
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

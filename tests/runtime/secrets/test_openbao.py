@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.database import Database
-from runtime.secrets import Context, Unresolved, resolve, vault
+from runtime.database.connection import Database
+from runtime.secrets import resolve, vault
+from runtime.secrets.backend import Context, Unresolved
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.outbound.https import authority

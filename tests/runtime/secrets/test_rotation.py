@@ -10,9 +10,11 @@ from sqlalchemy import select
 
 from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import secrets as table
-from runtime.secrets import Context, Secret, Unresolved, generated, resolve
+from runtime.secrets import generated, resolve
+from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.secret import Secret
 from tests.clocks import START, ManualClock
 
 HOOK = "secret://generated/hook"

@@ -10,9 +10,11 @@ import pytest
 
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.rows import by_name
-from runtime.secrets import BACKENDS, Context, Secret, Unresolved, resolve
+from runtime.secrets import BACKENDS, resolve
+from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.secret import Secret
 
 KEY = MasterKey(bytes(range(32)))
 

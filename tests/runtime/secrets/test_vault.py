@@ -11,8 +11,9 @@ import pytest
 
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
-from runtime.database import Database
-from runtime.secrets import Context, Unresolved, resolve, vault, vault_session
+from runtime.database.connection import Database
+from runtime.secrets import resolve, vault, vault_session
+from runtime.secrets.backend import Context, Unresolved
 from runtime.secrets.vault_session import VaultSession
 from tests.clocks import START, ManualClock, until
 from tests.databases import migrated

@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from sqlalchemy import Connection, select
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import runs, steps
 from runtime.errors import GiveUp, Retry
-from runtime.threads import RunLog, StepUncertain, Superseded, run
+from runtime.threads import run
+from runtime.threads.run_log import RunLog
+from runtime.threads.step import StepUncertain, Superseded
 from tests.clocks import ManualClock
 
 RUN = "00000000-0000-7000-8000-000000000000"

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dslc.blocks import Choice, Memory
-from runtime.database import Database
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.identity import OWNER_CALLER, Caller
+from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.progress import Progress
-from runtime.tools import TOOLS, Context
-from runtime.tools.context import untold
+from runtime.tools import TOOLS
+from runtime.tools.context import Context, untold
 from runtime.tools.failure import Failure, failure_of
 from runtime.tools.readables import as_json, read
 from tests.clocks import ManualClock

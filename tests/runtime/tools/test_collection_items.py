@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import items
 from runtime.memory.store import LARGEST_TEXT
 from tests.clocks import ManualClock

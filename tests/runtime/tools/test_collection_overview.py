@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory
-from runtime.database import Database
-from runtime.identity import Caller
-from runtime.memory import Item
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.database.connection import Database
+from runtime.identity.caller import Caller
+from runtime.memory.item import Item
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection_access import default_memory

@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import item_sources
-from runtime.memory import Item, RefusedItem, Upserted
 from runtime.memory.chunks import chunks
 from runtime.memory.collection.store import CollectionStore
-from runtime.memory.store import LARGEST_TEXT
+from runtime.memory.errors import RefusedItem
+from runtime.memory.item import Item
+from runtime.memory.store import LARGEST_TEXT, Upserted
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 SENTENCES = [f"Sentence number {number} says something of its own." for number in range(12)]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.search.errors import IndexFailed
 from runtime.tools.collection_search import LONGEST_CONTEXT, LONGEST_LINE
 from tests.clocks import ManualClock

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.database import Unavailable
+from runtime.database.failure import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
-from runtime.identity import Caller, Forbidden
-from runtime.memory import NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
+from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.collection.failure import StoreAway
+from runtime.memory.errors import NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.tools import TOOLS, WrongParameters
+from runtime.tools import TOOLS
 from runtime.tools.failure import Code, failure_of, wrong
+from runtime.tools.tool import WrongParameters
 
 SEARCH, PUSH = TOOLS["search"], TOOLS["push"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 HASHING = Choice(name="hashing")

@@ -9,14 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import utc
-from runtime.database import Database
-from runtime.identity import OWNER_CALLER, Caller, Forbidden
-from runtime.memory import Item, Part, Place
+from runtime.database.connection import Database
+from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
+from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.store import Part, Place
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
-from runtime.tools import TOOLS, Context
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
 from runtime.tools.memory_move import MovedMemory
 from tests.clocks import ManualClock
 

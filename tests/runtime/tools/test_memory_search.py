@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dslc.blocks import Choice, Memory
-from runtime.identity import OWNER_CALLER, Caller
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.identity.caller import OWNER_CALLER, Caller
 from tests.runtime.tools.test_memory_transfer import call, opened
 
 OLLAMA = Choice(name="ollama", options={"url": "http://127.0.0.1:1"})

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks import Choice, Memory
-from runtime.database import Database
-from runtime.identity import OWNER_CALLER, Caller
-from runtime.memory import Item
-from runtime.tools import TOOLS, Context
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.database.connection import Database
+from runtime.identity.caller import OWNER_CALLER, Caller
+from runtime.memory.item import Item
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

@@ -10,9 +10,10 @@ from urllib.parse import quote
 import pytest
 from jsonschema import Draft202012Validator
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.errors import NotFound
-from runtime.identity import Caller, Forbidden
+from runtime.identity.caller import Caller, Forbidden
 from runtime.tools.readables import READABLES, SCHEMES, path_in
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 

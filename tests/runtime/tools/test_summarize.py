@@ -11,17 +11,20 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import Choice, Memory, Summarize
-from runtime.database import Database
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory, Summarize
+from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.identity import Caller, Scope
-from runtime.memory import Item, StoreError
+from runtime.identity.caller import Caller, Scope
 from runtime.memory.collection.store import CollectionStore
+from runtime.memory.errors import StoreError
+from runtime.memory.item import Item
 from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
 from runtime.memory.turns import Turns
 from runtime.models import open_model
-from runtime.tools import TOOLS, Context
+from runtime.tools import TOOLS
+from runtime.tools.context import Context
 from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from runtime.clock import SYSTEM
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.webhooks.admission import Admission
 from tests.conftest import KEY
 from tests.runtime.webhooks.deliveries import candidate

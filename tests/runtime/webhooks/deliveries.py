@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Table, select, text
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.webhooks.delivery import Candidate, Decision
 
 BODY = b'{"action":"opened"}'

@@ -9,8 +9,8 @@ from ipaddress import ip_network
 import pytest
 from structlog.testing import capture_logs
 
-from dslc.blocks import Webhook
-from runtime.secrets import Secret
+from dslc.blocks.webhook import Webhook
+from runtime.secrets.secret import Secret
 from runtime.webhooks.address_limit import AddressLimit, Origin
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused

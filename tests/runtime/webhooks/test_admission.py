@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, update
 
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.webhooks.admission import Admission, Busy, First, decide

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import text, update
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import deliveries
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.backlog import _QUERY, BacklogReader

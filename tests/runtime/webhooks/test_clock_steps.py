@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.retention import Retention
 from runtime.webhooks.space import Space

@@ -4,8 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from runtime.webhooks import PROVIDERS, Refused, prepare, sign, verify
+from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.custom import CustomOptions
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import prepare, verify
 
 NOW = 1_700_000_000
 

@@ -13,10 +13,11 @@ from sqlalchemy import update
 
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
-from runtime.threads import RunLog
+from runtime.threads.run_log import RunLog
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import AgentGone, Work

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from dslc.blocks import AnyOf, Filter, InnerFilter
-from runtime.webhooks import Headers, Payload, Refused, compile_filters
-from runtime.webhooks.payload import decode_json
+from dslc.blocks.filter import AnyOf, Filter, InnerFilter
+from runtime.webhooks.filter import compile_filters
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload, decode_json
+from runtime.webhooks.refusal import Refused
 from runtime.webhooks.source import compile_sources
 
 BODY: Any = {

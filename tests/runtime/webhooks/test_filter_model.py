@@ -10,11 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dslc.blocks import AnyOf, Choice, Condition, Filter, InnerFilter, Webhook
-from dslc.blocks.filter import InnerAny
-from runtime.webhooks import Headers, Payload, compile_filters
+from dslc.blocks.choice import Choice
+from dslc.blocks.filter import AnyOf, Condition, Filter, InnerAny, InnerFilter
+from dslc.blocks.webhook import Webhook
 from runtime.webhooks.explanation import explain
-from runtime.webhooks.payload import decode_json
+from runtime.webhooks.filter import compile_filters
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload, decode_json
 
 _NAMES = ("a", "b", "c")
 _SCALARS: st.SearchStrategy[Any] = st.one_of(

@@ -9,7 +9,13 @@ from urllib.parse import unquote
 import pytest
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks import PROVIDERS, Answer, Headers, Refused, Request, Verifier, prepare, sign
+from runtime.webhooks.answer import Answer
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.providers import PROVIDERS
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import Verifier, prepare
 
 NOW = 1_700_000_000
 

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks import Headers, Refused, Request
+from runtime.webhooks.headers import Headers
 from runtime.webhooks.hmac_scheme import Hmac
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
 from runtime.webhooks.scheme import Draft
 from runtime.webhooks.secret_key import base64_key
 from runtime.webhooks.signature_header import Fields

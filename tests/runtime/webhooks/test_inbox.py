@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text, update
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import SymbiontError
-from runtime.threads import Superseded
+from runtime.threads.step import Superseded
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.inbox import Inbox, Outcome
 from runtime.webhooks.replay import send_again

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.webhooks import Refused
 from runtime.webhooks.json_path import MOST_NODES, _general, _walk, bounded, compile_path, plain_steps
+from runtime.webhooks.refusal import Refused
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.blocks import Webhook
-from runtime.database import Database
+from dslc.blocks.webhook import Webhook
+from runtime.database.connection import Database
 from runtime.database.schema import bodies
 from runtime.database.sealed import Seal
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.inbox import Inbox

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.webhooks.kept import body_of

@@ -11,10 +11,10 @@ from sqlalchemy import TextClause, text, update
 
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import Retry
-from runtime.threads import RunLog
+from runtime.threads.run_log import RunLog
 from runtime.webhooks import due
 from runtime.webhooks import inbox as inbox_module
 from runtime.webhooks.admission import Admission

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, update
 
-from dslc.blocks import Agent
+from dslc.blocks.agent import Agent
 from runtime.agents import recorder
 from runtime.crypto import MasterKey, SealedBytes
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
-from runtime.memory import Scan
 from runtime.memory.markdown import MarkdownStore
-from runtime.threads import RunLog
+from runtime.memory.store import Scan
+from runtime.threads.run_log import RunLog
 from runtime.webhooks import admission
 from runtime.webhooks.admission import Admission, Busy
 from runtime.webhooks.delivery import Work

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import update
 
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.database.schema import deliveries, rates, replay_keys
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.delivery import Candidate, Decision

@@ -10,10 +10,10 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.errors import GiveUp, Retry
-from runtime.metrics import Metrics
-from runtime.threads import RunLog
+from runtime.metrics.metrics import Metrics
+from runtime.threads.run_log import RunLog
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.delivery import AgentGone, Work
 from runtime.webhooks.dispatcher import Dispatcher

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.secrets import Secret
-from runtime.webhooks import sign
+from runtime.secrets.secret import Secret
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.overlap import placed
 from runtime.webhooks.refusal import Refused
 from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign
 from runtime.webhooks.verification import prepare
 
 MOMENTS = st.one_of(st.none(), st.integers(1, 6).map(float))

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import aiohttp
 
-from dslc.blocks import Choice, Webhook
-from runtime import http
+from dslc.blocks.choice import Choice
+from dslc.blocks.webhook import Webhook
 from runtime.daemon.listeners import bind, shown
-from runtime.database import Database
+from runtime.database.connection import Database
+from runtime.http.server import Server
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.filter import Filters
@@ -43,7 +44,7 @@ async def posted(
 ) -> list[int]:
     """The status of the same request sent so often at once."""
     with bind("PORT", "127.0.0.1:0") as listener:
-        server = http.Server(receiver.handle)
+        server = Server(receiver.handle)
         await server.start(listener)
         async with aiohttp.ClientSession() as session:
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import NotFound, UsageError
 from runtime.webhooks import audit_log, listing

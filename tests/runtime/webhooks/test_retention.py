@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from structlog.testing import capture_logs
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, rates, replay_keys
 from runtime.webhooks.admission import Admission, Full
 from runtime.webhooks.backoff import TRIES, delay

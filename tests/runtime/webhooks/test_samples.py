@@ -9,9 +9,10 @@ import pytest
 
 from runtime.clock import SYSTEM, uuid7
 from runtime.errors import UsageError
-from runtime.webhooks import PROVIDERS, samples
 from runtime.webhooks.headers import Headers
+from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request import Request
+from runtime.webhooks.samples import sample as samples
 from runtime.webhooks.signing import sign_request
 from runtime.webhooks.source import BODY
 from runtime.webhooks.verification import Verified, Verifier, prepare

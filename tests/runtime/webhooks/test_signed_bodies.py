@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks import Headers, Refused, Request, prepare, sign, sign_request, verify
+from runtime.webhooks.headers import Headers
 from runtime.webhooks.providers.box import escaped
 from runtime.webhooks.providers.hubspot import signed_url
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign, sign_request
+from runtime.webhooks.verification import prepare, verify
 
 NOW = 1_700_000_000
 HEX = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"

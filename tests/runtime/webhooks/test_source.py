@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from runtime.webhooks import Headers, Payload, Refused
-from runtime.webhooks.payload import decode_json
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.payload import Payload, decode_json
+from runtime.webhooks.refusal import Refused
 from runtime.webhooks.source import compile_sources
 
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from runtime.webhooks import Refused
+from runtime.webhooks.refusal import Refused
 from runtime.webhooks.template import Signed, Template
 
 

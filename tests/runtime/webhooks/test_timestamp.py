@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.webhooks import Refused
+from runtime.webhooks.refusal import Refused
 from runtime.webhooks.timestamp import check_fresh, read_time, read_timestamp, write_time
 
 

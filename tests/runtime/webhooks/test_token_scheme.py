@@ -7,8 +7,14 @@ import json
 
 import pytest
 
-from runtime.webhooks import PROVIDERS, Headers, Refused, Request, describe, prepare, sign, sign_request, verify
+from runtime.webhooks.headers import Headers
+from runtime.webhooks.providers import PROVIDERS
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request import Request
+from runtime.webhooks.signing import sign, sign_request
+from runtime.webhooks.summary import describe
 from runtime.webhooks.token_scheme import without
+from runtime.webhooks.verification import prepare, verify
 
 NOW = 1_700_000_000
 

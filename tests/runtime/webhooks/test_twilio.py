@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks import Refused, Verified, sign, verify
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import Verified, verify
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/sms?from=there"

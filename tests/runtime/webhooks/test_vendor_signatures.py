@@ -10,7 +10,9 @@ import pytest
 import stripe
 from slack_sdk.signature import SignatureVerifier
 
-from runtime.webhooks import Refused, sign, verify
+from runtime.webhooks.refusal import Refused
+from runtime.webhooks.signing import sign
+from runtime.webhooks.verification import verify
 
 NOW = 1_700_000_000
 SECRET = "whsec_of_the_tests"

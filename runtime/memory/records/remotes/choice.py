@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from runtime.clock import Clock
 from runtime.errors import UsageError
 from runtime.memory.records.remotes import REMOTES
 from runtime.memory.records.remotes.remote import Remote, RemoteOff
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 
 
 def check(memory: Memory) -> None:

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dslc.blocks import Duration, SecretReference, is_reference
+from dslc.blocks.secret import is_reference
+from dslc.blocks.values import Duration, SecretReference
 from runtime.clock import Clock
 from runtime.memory.records.remotes.remote import NotSent, Outlook, RemoteOff
 from runtime.outbound.http import CallFailed, HttpCaller
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 
 _TRIES = 2  # "retry once"
 _LARGEST_ANSWER = 1024 * 1024

@@ -7,7 +7,7 @@ import sys
 from datetime import date
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.memory.collection.store import open_collection
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.collection.pushing import KEY

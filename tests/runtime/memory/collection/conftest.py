@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from dslc.blocks import Choice, Memory
-from runtime.database import Database
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.database.connection import Database
 from runtime.memory.collection.store import CollectionStore, open_collection
 from tests.clocks import ManualClock
 

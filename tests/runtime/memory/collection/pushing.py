@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.memory.collection.store import open_collection
 from runtime.memory.item import Item
 from tests.runtime.memory.collection.conftest import declared

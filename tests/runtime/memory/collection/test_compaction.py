@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.database.schema import items
-from runtime.memory import StoreError
 from runtime.memory.collection.store import CollectionStore, open_collection
+from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.opened import open_memory
 from runtime.search.entry import Filter

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
-from runtime.database import Database, Unavailable
-from runtime.memory import StoreError
+from runtime.database.connection import Database
+from runtime.database.failure import Unavailable
 from runtime.memory.collection.store import CollectionStore, open_collection
+from runtime.memory.errors import StoreError
 from runtime.memory.opened import open_memory
 from runtime.search.entry import Filter
 from tests.clocks import until

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
-from runtime.database import Database
+from runtime.database.connection import Database
 from runtime.memory.opened import Found, OpenMemory, open_memory
 from runtime.search.entry import Filter
 from tests.runtime.memory.collection.conftest import declared

@@ -13,14 +13,17 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.dialects import sqlite
 
 from runtime.crypto import MasterKey, SealedBytes
-from runtime.database import Database, Unavailable
-from runtime.database.failure import Collision
+from runtime.database.connection import Database
+from runtime.database.failure import Collision, Unavailable
 from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
-from runtime.memory import FsyncFailed, Growth, Item, Provenance, Scan, StoreError, open_store
+from runtime.memory import open_store
 from runtime.memory.collection.failure import StoreAway
 from runtime.memory.collection.reading import Reading
 from runtime.memory.collection.store import CollectionStore, open_collection
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.item import Item, Provenance
+from runtime.memory.store import Growth, Scan
 from tests.clocks import ManualClock
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared

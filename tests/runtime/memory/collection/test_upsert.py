@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from runtime.memory import NoSuchItem, Provenance, RefusedItem, Scan
 from runtime.memory.collection.parts import LARGEST
 from runtime.memory.collection.store import BATCH, LONGEST_NAME, CollectionStore
-from runtime.memory.item import Item
+from runtime.memory.errors import NoSuchItem, RefusedItem
+from runtime.memory.item import Item, Provenance
+from runtime.memory.store import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 GIVEN = "018f4e9a-0000-7000-8000-000000000001"

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.clock import SYSTEM, Clock
 from runtime.memory.records.store import RecordsStore
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 
 KEY = "the-key-of-contextstream"
 

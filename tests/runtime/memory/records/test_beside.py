@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import Scan
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.folder import Folder
 from runtime.memory.records import cabinet as cabinets
 from runtime.memory.records.reading import load
 from runtime.memory.records.record import Record
 from runtime.memory.records.store import RecordsStore
+from runtime.memory.store import Scan
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
     events,

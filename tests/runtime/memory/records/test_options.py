@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from dslc.blocks import Choice, Memory
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
 from dslc.report.program import render
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.errors import UsageError
-from runtime.memory import RefusedItem, open_store
+from runtime.memory import open_store
+from runtime.memory.errors import RefusedItem
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.secret_options import secrets_of, with_secrets
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.runtime.memory.records.remote import remote
 from tests.runtime.memory.texts import fact
 

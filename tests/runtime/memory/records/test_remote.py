@@ -388,7 +388,7 @@ async def test_records_that_wait_for_a_remote_that_is_no_longer_declared_are_not
 
 
 async def test_a_remote_is_a_row_with_options_that_are_documented(tmp_path: Path) -> None:
-    from dslc.blocks import settings_of
+    from dslc.blocks.setting import settings_of
     from runtime.memory.records.remotes import REMOTES
 
     for row in REMOTES.values():

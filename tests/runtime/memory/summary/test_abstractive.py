@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runtime.memory import Item
+from runtime.memory.item import Item
 from runtime.memory.summary.abstractive import MOST_CHARACTERS, bounded, prompt_of, write
-from runtime.models import Model
+from runtime.models.model import Model
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 END = datetime(2025, 1, 7, 23, 59, 59, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime, timedelta, timezone
 
-from runtime.memory import redact
 from runtime.memory.item import chunk_hash, is_summary_uri, summary_uri
+from runtime.memory.redact import redact
 from runtime.memory.summary.key import content_of, is_summary, key_tag, summary_key
 
 START = datetime(2025, 1, 1, tzinfo=UTC)

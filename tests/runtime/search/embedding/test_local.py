@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding, local, open_embedding

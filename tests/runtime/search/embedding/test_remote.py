@@ -16,17 +16,18 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
 from runtime.outbound.bearer import OPENAI
 from runtime.outbound.http import HttpCaller
-from runtime.search.embedding import EMBEDDINGS, Embedder, open_embedding
+from runtime.search.embedding import EMBEDDINGS, open_embedding
 from runtime.search.embedding import remote as remote_module
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.ollama import OllamaEmbedder, OllamaOptions
 from runtime.search.embedding.openai import OpenAIEmbedder, OpenAIOptions
 from runtime.search.embedding.remote import AWAY_SECONDS
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.runtime.outbound.https import authority
 from tests.runtime.outbound.test_http import Sleepless
 from tests.runtime.search.embedding.services import DIMENSION, PATHS, Service, never, says, serving, vector, vectors

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import Index, Matched, Pending, Scored
+from runtime.search.index.index import Index, Matched, Pending, Scored
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 DIMENSION = 8

@@ -13,7 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import agree
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything, near, said, talk, vector
 

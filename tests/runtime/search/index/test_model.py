@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.search.entry import Filter
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import agree
 from tests.runtime.search.index.entries import DIMENSION, everything, ids, vector, vectors
 from tests.runtime.search.index.model import WORDS, Plain, filters, steps

@@ -17,19 +17,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.errors import UsageError
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, Matched, Scored, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index, Matched, Scored
 from runtime.search.index.postgres import hnsw, tables, vectors
 from runtime.search.index.postgres.opened import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.stems import spelled
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
 from tests.runtime.search.index.entries import vectors as vectors_of

@@ -16,11 +16,13 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 
-from dslc.blocks import Choice, Memory
-from runtime.memory import Item
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.memory.item import Item
 from runtime.memory.opened import open_memory
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.index.postgres.opened import PostgresIndex
 from runtime.search.index.postgres.tables import lock_of
 from runtime.search.question import Question

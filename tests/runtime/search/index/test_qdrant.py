@@ -21,13 +21,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.memory.entries import entries_of
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store import Part
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.index.qdrant.point import INDEXED, payload_of, point_id
 from tests.runtime.search.index.entries import (
     DIMENSION,

@@ -14,14 +14,15 @@ import pytest
 import structlog
 from aiohttp import web
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.memory.embedding_queue import EmbeddingQueue
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from runtime.search.index.qdrant import bounded
-from runtime.secrets import Secret
+from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.test_embedding_queue import Scripted
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, near, said, talk, vector, vectors

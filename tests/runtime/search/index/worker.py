@@ -11,10 +11,11 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.search.entry import Entry
 from runtime.search.errors import IndexFailed
-from runtime.search.index import Index, open_index
+from runtime.search.index import open_index
+from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry
 
