@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dslc.blocks.filter import Condition
 from runtime.webhooks.comparison import as_texts, compile_tests
 from runtime.webhooks.headers import Headers
-from runtime.webhooks.json_path import bounded, compile_path, is_general
+from runtime.webhooks.json_path import compile_path, is_general
+from runtime.webhooks.json_path_limit import bounded
 from runtime.webhooks.payload import Payload
 from runtime.webhooks.source import Read
 
