@@ -50,32 +50,32 @@ VARIABLES: Final = {
         Variable(
             "EMBEDDING_PROVIDER",
             "`local` where it is installed",
-            "What turns text into vectors in a memory that names no `embedding`; `none`: searches go by keyword.",
+            "The embedding of memories that name none; `none`: searches use keywords.",
             choices=("ollama", _OPENAI, "local", "hashing", NONE),
         ),
         Variable("EMBEDDING_MODEL", "the provider's own", "The model of `ollama` or `openai`."),
         Variable(
             "EMBEDDING_DIMENSION",
             "what the model answers",
-            "How many numbers a vector has. An embedding that answers another number is not used, and says so.",
+            "The dimension of vectors. An embedding that returns another dimension is not used, and this is reported.",
             most=16384,
         ),
-        Variable("OLLAMA_URL", "`http://localhost:11434`", "Where Ollama is, for embeddings and for summaries."),
-        Variable("OLLAMA_BASE_URL", "`OLLAMA_URL`", "The same; `OLLAMA_URL` wins where both are set."),
+        Variable("OLLAMA_URL", "`http://localhost:11434`", "The URL of Ollama, for embeddings and for summaries."),
+        Variable("OLLAMA_BASE_URL", "`OLLAMA_URL`", "The same; `OLLAMA_URL` has priority if both are set."),
         Variable(
             "SUMMARIZATION_PROVIDER",
             "`ollama` where one of the variables of Ollama or `SUMMARIZATION_MODEL` is set",
-            "Which language model writes summaries in a memory that names none; `none`, or nothing of all this: they "
-            "are made of the items' own sentences.",
+            "The language model for summaries of memories that name none. With `none`, or if nothing is set, a summary "
+            "consists of sentences from the items.",
             choices=("ollama", _OPENAI, NONE),
         ),
-        Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes them."),
-        Variable("SUMMARIZATION_MAX_WORDS", "`250`", "Words of a summary at most.", most=5000),
+        Variable("SUMMARIZATION_MODEL", "the provider's own", "The model that writes the summaries."),
+        Variable("SUMMARIZATION_MAX_WORDS", "`250`", "Maximum number of words of a summary.", most=5000),
         Variable(
             _OPENAI_KEY,
             "",
-            "The key that is sent to OpenAI, and to nobody else, where a variable above or a program names `openai` "
-            "and no other key.",
+            "The API key for OpenAI. It is sent only to OpenAI, if a variable above or a program names `openai` and no "
+            "other key.",
         ),
     )
 }
