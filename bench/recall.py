@@ -1,6 +1,6 @@
 """`python -m bench.recall --data FILE.jsonl`: how often what was said comes back among the first ten hits.
 
-Every conversation of the file (`bench.dialogues` says what it holds) is written into a real markdown memory, an agent
+Every conversation of the file (`bench.dialogues` describes it) is written into a real markdown memory, an agent
 each, and searched as the product searches. Beside it, in the same run: plain FTS5 (bm25, every default, the question's
 words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
 """

@@ -49,16 +49,16 @@ class Row(NamedTuple):
 class Catalog:
     """Families of rows, and the settings of every kind of block.
 
-    Without `kinds` these are read from the models. Raises ValueError when a family has two rows of one name.
+    Raises ValueError when a family has two rows of one name.
     """
 
     def __init__(
         self,
-        families: Mapping[str, tuple[Row, ...]] | None = None,
-        kinds: Mapping[str, tuple[Setting, ...]] | None = None,
+        families: Mapping[str, tuple[Row, ...]],
+        kinds: Mapping[str, tuple[Setting, ...]],
     ) -> None:
-        self.families: Mapping[str, tuple[Row, ...]] = FrozenDict(families or {})
-        self.kinds: Mapping[str, tuple[Setting, ...]] = FrozenDict(_described() if kinds is None else kinds)
+        self.families: Mapping[str, tuple[Row, ...]] = FrozenDict(families)
+        self.kinds: Mapping[str, tuple[Setting, ...]] = FrozenDict(kinds)
         for family, rows in self.families.items():
             names = [row.name for row in rows]
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -81,10 +81,3 @@ class Catalog:
             {family: tuple(map(Row.from_json, rows)) for family, rows in given["families"].items()},
             {kind: tuple(map(Setting.from_json, settings)) for kind, settings in given["kinds"].items()},
         )
-
-
-def _described() -> Mapping[str, tuple[Setting, ...]]:
-    from dslc.blocks import TABLE
-    from dslc.blocks.setting import settings_of
-
-    return {kind: settings_of(model) for kind, model in TABLE.items()}

@@ -1,4 +1,4 @@
-"""`python -m runtime.catalog` writes `dslc/catalog.json`: the kinds of blocks, and what the tables add to them."""
+"""`python -m runtime.catalog` writes `dslc/catalog.json`: the kinds of blocks, and the rows of all tables."""
 
 from __future__ import annotations
 

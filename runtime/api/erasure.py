@@ -8,9 +8,9 @@ import structlog
 
 from runtime.errors import SymbiontError
 from runtime.identity.belongings import delete_rows
+from runtime.memory.collection.options import STORE
 from runtime.memory.collection.rows import holds
 from runtime.memory.errors import FsyncFailed
-from runtime.tools.collection_access import STORE
 from runtime.tools.context import House
 from runtime.tools.counts import COUNTS
 

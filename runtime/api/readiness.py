@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from runtime import extras
 from runtime.api.house import House
 from runtime.errors import SymbiontError
+from runtime.memory.collection.options import STORE
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Problem
 from runtime.webhooks.backlog import BacklogReader
@@ -27,7 +28,6 @@ LITTLE_ROOM = 1024 * 1024 * 1024
 NO_ROOM = 64 * 1024 * 1024
 """Bytes free on a disk: below the first a person should know, below the second writes are about to fail."""
 _LISTED = 5
-COLLECTION = "collection"
 """The store whose items are summarised."""
 NONE = "none"
 """What an environment's embedding is called that makes no vectors."""
@@ -77,7 +77,7 @@ async def _checks(house: House) -> AsyncIterator[Check]:
         yield await _store(name, memory)
         yield await _index(name, memory)
         yield _embedding(name, memory)
-        if memory.block.store.name == COLLECTION or memory.summarizer_problem:
+        if memory.block.store.name == STORE or memory.summarizer_problem:
             yield await _summaries(name, memory)
 
 

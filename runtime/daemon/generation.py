@@ -19,12 +19,13 @@ from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution, resolve
 from runtime.errors import UsageError
 from runtime.memory import path_of
+from runtime.memory.collection.options import STORE
 from runtime.memory.collection.rows import holds
 from runtime.memory.opened import OpenMemory
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
-COLLECTION = Memory(name="collection", store=Choice(name="collection"))
+COLLECTION = Memory(name=STORE, store=Choice(name=STORE))
 """The collection that is there without a block. It is no agent's unless a block names it."""
 
 AT_A_TIME = 8

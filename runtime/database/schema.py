@@ -74,7 +74,7 @@ deliveries = Table(
     Column("run_id", String(36)),
     Column("finished_at", BigInteger),
     Column("last_error", Text),
-    Column("lane", String(64)),  # the webhook whose turn it waits for, see `runtime.webhooks.lanes`; NULL: for none
+    Column("lane", String(64)),  # the webhook whose concurrency queue it waits in; NULL: in none
     UniqueConstraint("user_id", "webhook", "provider_delivery_id", name="uq_deliveries_provider_delivery_id"),
 )
 """What was accepted: the inbox, and its own audit."""

@@ -1,5 +1,5 @@
-"""`python -m runtime.mcp.described` writes `listing.json`: the tables of tools and readables as the Model Context
-Protocol lists them, in plain JSON (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
+"""`python -m runtime.mcp.described` writes `listing.json`: the tools and resources as the Model Context Protocol
+lists them, in plain JSON (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
+from runtime.memory.collection.options import STORE
 from runtime.rows import LateRow, by_name
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ STORES = by_name(
             expires=False,
         ),
         StoreRow(
-            name="collection",
+            name=STORE,
             title="Collection",
             doc="Items as rows of the database, their texts sealed: pushed, searched and summarised by whoever asks, "
             "each text once for its user and project, and kept until it is forgotten, or is an entry past the "

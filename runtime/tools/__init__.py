@@ -3,78 +3,84 @@
 from __future__ import annotations
 
 from runtime.rows import by_name
-from runtime.tools import (
-    collection_items,
-    collection_overview,
-    collection_push,
-    collection_search,
-    memory,
-    memory_export,
-    memory_import,
-    memory_items,
-    memory_move,
-    memory_upkeep,
-    memory_write,
-    summarize,
-    webhooks,
-)
+from runtime.tools.collection_items import forget, get, update
+from runtime.tools.collection_overview import get_collections, metrics, new_collection
+from runtime.tools.collection_push import push
+from runtime.tools.collection_search import search
+from runtime.tools.memory import memory_inspect, memory_search
+from runtime.tools.memory_export import memory_export
+from runtime.tools.memory_import import memory_import
+from runtime.tools.memory_items import memory_edit, memory_forget, memory_list, memory_show
+from runtime.tools.memory_move import memory_move
+from runtime.tools.memory_upkeep import memory_compact, memory_purge, memory_reindex, memory_stats, memory_verify
+from runtime.tools.memory_write import memory_write
+from runtime.tools.summarize import summarize
 from runtime.tools.tool import Tool
+from runtime.tools.webhooks import (
+    webhook_create,
+    webhook_delete,
+    webhook_get,
+    webhook_get_audit_log,
+    webhook_list,
+    webhook_rotate_secret,
+    webhook_update,
+)
 
 TOOLS = by_name(
     "tool",
     [
         Tool(
-            webhooks.webhook_create,
+            webhook_create,
             "write",
             shows_secret=True,
             indexes=False,
             example={"title": "Nightly build", "agent": None},
         ),
-        Tool(webhooks.webhook_list, "read", indexes=False, example={"limit": 20}),
+        Tool(webhook_list, "read", indexes=False, example={"limit": 20}),
         Tool(
-            webhooks.webhook_get,
+            webhook_get,
             "read",
             indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
         Tool(
-            webhooks.webhook_update,
+            webhook_update,
             "write",
             indexes=False,
             idempotent=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "is_active": False},
         ),
         Tool(
-            webhooks.webhook_delete,
+            webhook_delete,
             "write",
             indexes=False,
             destructive=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
         Tool(
-            webhooks.webhook_rotate_secret,
+            webhook_rotate_secret,
             "write",
             indexes=False,
             shows_secret=True,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "overlap": "24h"},
         ),
         Tool(
-            webhooks.webhook_get_audit_log,
+            webhook_get_audit_log,
             "read",
             indexes=False,
             example={"webhook_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "limit": 20},
         ),
-        Tool(memory.memory_search, "read", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),
+        Tool(memory_search, "read", example={"agent": "reviewer", "query": "rate limit", "limit": 5}),
         Tool(
-            memory_write.memory_write,
+            memory_write,
             "write",
             example={"agent": "reviewer", "text": "The API takes 100 requests a minute", "tags": ["api"]},
         ),
-        Tool(memory_items.memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
-        Tool(memory_items.memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(memory_list, "read", example={"agent": "reviewer", "since": "7d", "limit": 20}),
+        Tool(memory_show, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         # Not idempotent: in a Markdown memory the next of equal items gets the id of the one that is gone.
         Tool(
-            memory_items.memory_edit,
+            memory_edit,
             "write",
             destructive=True,
             example={
@@ -83,26 +89,26 @@ TOOLS = by_name(
             },
         ),
         Tool(
-            memory_items.memory_forget,
+            memory_forget,
             "write",
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"},
         ),
-        Tool(memory.memory_inspect, "admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}),
-        Tool(memory_upkeep.memory_stats, "read", example={"agent": "reviewer"}),
-        Tool(memory_upkeep.memory_compact, "admin", idempotent=True, destructive=True, example={"agent": "reviewer"}),
-        Tool(memory_upkeep.memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
-        Tool(memory_upkeep.memory_reindex, "admin", idempotent=True, example={"memory": "notes"}),
-        Tool(memory_upkeep.memory_verify, "admin", read_only=True, example={"agent": "reviewer"}),
+        Tool(memory_inspect, "admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"}),
+        Tool(memory_stats, "read", example={"agent": "reviewer"}),
+        Tool(memory_compact, "admin", idempotent=True, destructive=True, example={"agent": "reviewer"}),
+        Tool(memory_purge, "admin", destructive=True, example={"agent": "reviewer", "dry_run": True}),
+        Tool(memory_reindex, "admin", idempotent=True, example={"memory": "notes"}),
+        Tool(memory_verify, "admin", read_only=True, example={"agent": "reviewer"}),
         Tool(
-            memory_move.memory_move,
+            memory_move,
             "admin",
             idempotent=True,
             example={"source": "notes", "target": "archive", "dry_run": True},
         ),
-        Tool(memory_export.memory_export, "read", example={"agent": "reviewer", "limit": 200}),
+        Tool(memory_export, "read", example={"agent": "reviewer", "limit": 200}),
         Tool(
-            memory_import.memory_import,
+            memory_import,
             "write",
             idempotent=True,
             example={
@@ -117,7 +123,7 @@ TOOLS = by_name(
             },
         ),
         Tool(
-            collection_push.push,
+            push,
             "write",
             idempotent=True,
             example={
@@ -129,7 +135,7 @@ TOOLS = by_name(
             },
         ),
         Tool(
-            collection_search.search,
+            search,
             "read",
             example={
                 "query_text": "current architecture plan",
@@ -141,7 +147,7 @@ TOOLS = by_name(
             },
         ),
         Tool(
-            summarize.summarize,
+            summarize,
             "write",
             idempotent=True,
             example={
@@ -153,25 +159,25 @@ TOOLS = by_name(
                 "max_words": 150,
             },
         ),
-        Tool(collection_overview.get_collections, "read", name="get-collections", example={}),
+        Tool(get_collections, "read", name="get-collections", example={}),
         Tool(
-            collection_overview.new_collection,
+            new_collection,
             "write",
             name="new-collection",
             idempotent=True,
             example={"name": "research"},
         ),
-        Tool(collection_overview.metrics, "read", example={}),
-        Tool(collection_items.get, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
+        Tool(metrics, "read", example={}),
+        Tool(get, "read", example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}),
         Tool(
-            collection_items.update,
+            update,
             "write",
             idempotent=True,
             destructive=True,
             example={"memory_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60", "tags": ["architecture", "decided"]},
         ),
         Tool(
-            collection_items.forget,
+            forget,
             "write",
             idempotent=True,
             destructive=True,

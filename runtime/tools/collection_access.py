@@ -10,6 +10,7 @@ import asyncio
 from typing import Final, NamedTuple
 
 from runtime.errors import NotFound
+from runtime.memory.collection.options import STORE
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.opened import OpenMemory
 from runtime.names import unknown
@@ -17,8 +18,6 @@ from runtime.search.errors import IndexFailed
 from runtime.tools.context import Context
 from runtime.tools.memory_access import sees_all, user_filter
 
-STORE: Final = "collection"
-"""The name of the memory that is there without a block."""
 DEFAULT: Final = "default"
 WRITTEN_SECONDS: Final = 1.0
 """How long an answer to who wrote waits for an index elsewhere to say that it is there."""

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from runtime.clock import utc
 from runtime.errors import SymbiontError
 from runtime.memory.chunks import chunks
+from runtime.memory.collection.options import PROJECT
 from runtime.memory.collection.store import BATCH
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
@@ -21,8 +22,8 @@ from runtime.memory.redact import redact
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_notes, find_collection
+from runtime.tools.collection_types import Collection as CollectionArgument
 from runtime.tools.collection_types import (
-    PROJECT,
     FailedItem,
     Items,
     NewProject,
@@ -34,7 +35,6 @@ from runtime.tools.collection_types import (
     Tags,
     Text,
 )
-from runtime.tools.collection_types import Collection as CollectionArgument
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
 from runtime.tools.tool import WrongParameters, aliases_of, in_full

@@ -12,14 +12,13 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from dslc.blocks.names import NAME_RULE
+from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory_types import AGENT, UUID, Scores
 from runtime.tools.tool import Also, schema_of
 
-PROJECT: Final = "default"
-"""The project of what names none."""
 MOST_ITEMS: Final = 1000
 """Items of one push at most."""
 MOST_TAGS: Final = 100

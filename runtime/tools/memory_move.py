@@ -12,13 +12,13 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.errors import NotFound, SymbiontError
+from runtime.memory.collection.options import STORE
 from runtime.memory.errors import FsyncFailed, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Part, Scan, redacted_item
 from runtime.names import unknown
 from runtime.search.errors import IndexFailed
-from runtime.tools.collection_access import STORE
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory_types import AnyAgent, DryRun

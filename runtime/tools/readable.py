@@ -7,6 +7,7 @@ from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import LARGEST_TEXT
@@ -21,7 +22,7 @@ from runtime.tools.collection_overview import (
     named,
     state_of,
 )
-from runtime.tools.collection_types import LONGEST_QUERY, MOST_ITEMS, PROJECT
+from runtime.tools.collection_types import LONGEST_QUERY, MOST_ITEMS
 from runtime.tools.context import Context
 from runtime.tools.memory_access import user_filter
 

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
+from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
 from runtime.memory.summary.consolidation import NothingToSummarise, Summary, Wanted, consolidate
 from runtime.memory.summary.consolidation import Strategy as Way
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.tools.collection_access import collection_notes, find_collection
-from runtime.tools.collection_types import PROJECT, Collection, NewProject, WantedTags
+from runtime.tools.collection_types import Collection, NewProject, WantedTags
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory_access import sees_all, user_filter

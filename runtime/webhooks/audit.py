@@ -16,8 +16,8 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.failure import Unavailable
 from runtime.database.schema import attempts
+from runtime.database.text import headers_json, storable
 from runtime.webhooks.delivery import Attempt, Headers
-from runtime.webhooks.entry import headers_json, storable
 from runtime.webhooks.headers import Headers as Received
 from runtime.webhooks.roll_up import WAITING, Group, RollUp, Row
 

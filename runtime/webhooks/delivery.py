@@ -55,7 +55,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     headers: Headers = ()
     """The chosen ones, see `runtime.webhooks.audit.chosen_headers`."""
     received: Headers = ()
-    """All of them as received, without secrets (`runtime.webhooks.kept.hidden`); they are kept with the body."""
+    """All of them as received, without secrets; they are stored with the body."""
     source: str | None = None
     """The sender's address."""
     verified: bool = True

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import SealedBytes
+from runtime.database.text import headers_json, storable
 from runtime.webhooks.delivery import KEPT, QUEUED, Candidate, Decision, Quota
 from runtime.webhooks.rates import Limit, limits_of
 from runtime.webhooks.space import Space
@@ -23,8 +21,6 @@ COLUMNS = (
     *("state", "attempt", "tries", "next_attempt_at"),
 )
 """What an entry's `row` holds."""
-
-_json = msgspec.json.Encoder()
 
 
 class Entry(NamedTuple):
@@ -62,18 +58,6 @@ def entry_of(candidate: Candidate, clock: Clock, space: Space) -> Entry:
     key = None if candidate.replay_key is None else (user, webhook, candidate.replay_key)
     forgotten = key is not None and int(candidate.replay_until * 1000) < space.keys_from
     return Entry(candidate, delivery_id, identity, key, row, now, limits_of(candidate), forgotten)
-
-
-def storable(text: str | None) -> str | None:
-    """`text` without what a database refuses: NUL, and halves of surrogate pairs, become U+FFFD."""
-    if text is None or (text.isascii() and "\x00" not in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
-
-
-def headers_json(headers: Sequence[tuple[str, str]]) -> str:
-    """Headers as they are stored."""
-    return _json.encode([(name, storable(value)) for name, value in headers]).decode()
 
 
 def _storable_id(provider_id: str | None) -> str | None:

@@ -20,13 +20,13 @@ from runtime.database.connection import Database
 from runtime.database.group_commit import Stage
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
+from runtime.database.text import storable
 from runtime.errors import GiveUp
 from runtime.threads import run
 from runtime.threads.step import Superseded
 from runtime.webhooks import due, lanes
 from runtime.webhooks.backoff import TRIES
 from runtime.webhooks.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
-from runtime.webhooks.entry import storable
 from runtime.webhooks.kept import body_of
 from runtime.webhooks.payload import OFF_THE_LOOP
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from dslc.blocks import TABLE
 from dslc.blocks.setting import settings_of
 from dslc.blocks.values import As, Duration, Relation, SecretReference, Size
 from dslc.catalog import Catalog, Row
@@ -50,7 +51,11 @@ class Remote(BaseModel):
     api_key: SecretReference | None = None
 
 
+BLOCKS = {kind: settings_of(model) for kind, model in TABLE.items()}
+"""The kinds of blocks, read from their models."""
+
 CATALOG = Catalog(
+    kinds=BLOCKS,
     families={
         "provider": (
             Row(
@@ -78,5 +83,5 @@ CATALOG = Catalog(
         "embedding": (Row(name="remote", options=settings_of(Remote)),),
         "model": (Row(name="ollama"), Row(name="openai"), Row(name="none")),
         "tool": (Row(name="search"), Row(name="remember")),
-    }
+    },
 )

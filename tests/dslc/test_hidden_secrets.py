@@ -27,7 +27,7 @@ from dslc.setting import Setting
 from dslc.source import Source
 from dslc.unified import unified
 from dslc.vocabulary import Vocabulary
-from tests.dslc.catalogs import CATALOG
+from tests.dslc.catalogs import BLOCKS, CATALOG
 
 _SECRET = "hunter2Zq"
 _LINES = (
@@ -205,7 +205,7 @@ def test_a_difference_tells_that_a_password_changed_and_shows_neither() -> None:
 
 def test_a_secret_of_an_unknown_kind_is_hidden_where_a_warning_names_it() -> None:
     option = Setting("whatever", "secret")
-    catalog = Catalog({"index": (Row("vast", options=(option,)),)})
+    catalog = Catalog({"index": (Row("vast", options=(option,)),)}, BLOCKS)
     done = analyse([Source("a.symbiont", f'memory größe {{ index vast {{ whatever "ö{_SECRET}" }} }}\n')], catalog)
     report = FORMATS["text"].render(done, colour=False)
     assert "P501" in report

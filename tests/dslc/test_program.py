@@ -103,7 +103,7 @@ def test_the_installed_catalogue_can_be_read() -> None:
 
 def test_a_catalogue_with_two_rows_of_one_name_names_them() -> None:
     with pytest.raises(ValueError, match="provider has two rows called x"):
-        Catalog({"provider": (Row("x"), Row("x"))})
+        Catalog({"provider": (Row("x"), Row("x"))}, {})
 
 
 def test_a_memory_that_clients_search_by_its_name_is_not_called_unused() -> None:

@@ -21,7 +21,7 @@ from dslc.report.program import render
 from dslc.schema import schema
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
-from tests.dslc.catalogs import CATALOG
+from tests.dslc.catalogs import BLOCKS, CATALOG
 from tests.dslc.test_cli import dslc
 from tests.dslc.test_reference import CATALOGS, EVERY_SETTING, INSTALLED
 
@@ -101,8 +101,8 @@ def test_it_takes_a_program_that_says_everything() -> None:
 
 
 def test_a_catalogue_without_rows_leaves_the_defaults() -> None:
-    bare = Draft202012Validator(schema(Vocabulary(Catalog())))
-    document = printed("memory m {} agent a {}", Vocabulary(Catalog()))
+    bare = Draft202012Validator(schema(Vocabulary(Catalog({}, BLOCKS))))
+    document = printed("memory m {} agent a {}", Vocabulary(Catalog({}, BLOCKS)))
     assert bare.is_valid(document)
     document["memories"]["m"]["index"] = {"name": "qdrant", "options": {}}
     assert not bare.is_valid(document)

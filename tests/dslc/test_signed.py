@@ -8,6 +8,7 @@ from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
 from dslc.setting import Setting
 from dslc.source import Source
+from tests.dslc.catalogs import BLOCKS
 
 _OPTIONS = (
     Setting("payload", "string", default="{body}"),
@@ -18,7 +19,7 @@ _OPTIONS = (
 
 def warned(filters: str, options: str = "", **row: object) -> list[str]:
     """The codes for a webhook with these filters, of a provider of this row."""
-    catalog = Catalog({"provider": (Row("them", options=_OPTIONS, **row),), "secret": (Row("env"),)})  # type: ignore[arg-type]
+    catalog = Catalog({"provider": (Row("them", options=_OPTIONS, **row),), "secret": (Row("env"),)}, BLOCKS)  # type: ignore[arg-type]
     text = f'webhook w {{ path "/w" provider them {{ {options} }} secret "secret://env/A" {filters} }}'
     return [each.code for each in analyse([Source("w", text)], catalog).diagnostics]
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict, Field
 
+STORE: Final = "collection"
+"""The name of the store, and of the collection that exists without a block."""
+PROJECT: Final = "default"
+"""The project of items that name none."""
 CHUNK_SIZE = 1200
 CHUNK_OVERLAP = 150
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from runtime.errors import UsageError
+from runtime.memory.collection.options import PROJECT
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, summary_uri
 from runtime.memory.opened import OpenMemory
@@ -22,8 +23,6 @@ Strategy = Literal["auto", "abstractive", "extractive"]
 
 MAX_WORDS: Final = 250
 """Words of a summary at most, where neither the call nor the memory says another number."""
-NO_PROJECT: Final = "default"
-"""The project of what names none."""
 
 _TICK: Final = timedelta(microseconds=1)
 _turns = Turns()
@@ -46,7 +45,7 @@ class Wanted:
     start: datetime
     end: datetime
     """The last moment that is wanted."""
-    project_id: str = NO_PROJECT
+    project_id: str = PROJECT
     memory_type: MemoryType = "episodic"
     tags: tuple[str, ...] = ()
     """An item must have one or more of them."""
@@ -134,7 +133,7 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     """What is summarised, the oldest first, and one more than the limit if there is: summaries are no part of it unless
     they are asked for by their tag."""
     # What an agent kept names no project, and is of the default one.
-    project = None if wanted.project_id == NO_PROJECT else wanted.project_id
+    project = None if wanted.project_id == PROJECT else wanted.project_id
     scan = Scan(
         agent_id=wanted.collection,
         user_id=wanted.seen,
@@ -148,7 +147,7 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
     async for item in memory.store.scan(scan):
         if found > wanted.limit:
             return
-        if (item.project_id or NO_PROJECT) == wanted.project_id and (TAG in wanted.tags or not is_summary(item.tags)):
+        if (item.project_id or PROJECT) == wanted.project_id and (TAG in wanted.tags or not is_summary(item.tags)):
             found += 1
             yield item
 

@@ -15,9 +15,10 @@ from runtime.database.connection import Database
 from runtime.database.failure import Unavailable
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
+from runtime.database.text import storable
 from runtime.webhooks.admission import Admission, Busy, First, decide
 from runtime.webhooks.delivery import Decision
-from runtime.webhooks.entry import entry_of, storable
+from runtime.webhooks.entry import entry_of
 from runtime.webhooks.kept import body_of
 from runtime.webhooks.space import Space
 from tests.clocks import ManualClock, until
