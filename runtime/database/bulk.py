@@ -44,17 +44,6 @@ def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) 
     ]
 
 
-def updating(
-    dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows
-) -> list[Statement]:
-    """The statements with which `update` changes `rows`; they are expected to find every one of them."""
-    names = keys + columns
-    return [
-        Statement(_update(dialect, table, keys, columns, len(part)), _flat(part), len(part))
-        for part in _parts(_bound(table, names, rows), len(names))
-    ]
-
-
 def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows, *, ignore: bool = False) -> int:
     """Insert `rows`, values in the order of `columns`; return how many rows that made.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -26,7 +26,7 @@ from runtime.webhooks.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
 from runtime.webhooks.entry import COLUMNS, Entry, entry_of
 from runtime.webhooks.kept import pack
 from runtime.webhooks.payload import OFF_THE_LOOP
-from runtime.webhooks.rates import Key, Rates
+from runtime.webhooks.rates import Rates
 from runtime.webhooks.space import Space
 
 CAPACITY = 1024
@@ -39,8 +39,6 @@ _IDENTITY = ("user_id", "webhook", "provider_delivery_id")
 _KEY = ("user_id", "webhook", "mac")
 _KEY_COLUMNS = (*_KEY, "expires_at", "delivery_id")
 _BODY_COLUMNS = ("delivery_id", "user_id", "body", "headers_size")
-NO_RATES: Final = Rates({})
-"""For a group of deliveries without limits."""
 
 
 class Busy(Retry):
@@ -87,7 +85,6 @@ class Admission:
         self._bytes = 0
         self._seal = Seal(database.master_key, bodies.c.body)
         self._stage = Stage(1, self._admit, self._plainly)
-        self._rates: dict[Key, tuple[int, str]] = {}
 
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
@@ -141,21 +138,15 @@ class Admission:
 
     def _admit(self, connection: Connection, entries: Sequence[Entry]) -> list[Decision]:
         """Decide about all entries and store what is accepted. Runs in the writer's transaction."""
-        keys = [limit.key for entry in entries for limit in entry.limits]
         # The counters before anything else, in every daemon alike.
-        rates = Rates.locked(connection, keys, entries[0].now) if keys else NO_RATES
-        decisions = self._all_new(connection, entries, rates.copy())
-        if decisions is None:
-            decisions = self._one_by_one(connection, entries, rates)
-        return decisions
-
-    def _one_by_one(self, connection: Connection, entries: Sequence[Entry], rates: Rates) -> list[Decision]:
-        """Decide about each entry, knowing what is stored and what the ones before it did."""
-        # Of a commit whose answer was lost with the connection: these are here already, and they are these very ones.
-        wanted = [(entry.delivery_id,) for entry in entries]
-        stored = {row[0] for row in bulk.find(connection, deliveries, ("id",), (), wanted)}
-        firsts = _firsts(connection, entries)
+        rates = Rates.locked(connection, [limit.key for entry in entries for limit in entry.limits], entries[0].now)
+        # The keys first: what another daemon commits in between is then found by its id too, and is a repeat.
         seen = _seen(connection, entries)
+        firsts = _firsts(connection, entries)
+        # Of a commit whose answer was lost with the connection: these are here already, and they are these very ones.
+        stored = {first.delivery_id for first in firsts.values()} | set(seen.values())
+        others = [(entry.delivery_id,) for entry in entries if not entry.identity and not entry.key]
+        stored |= {row[0] for row in bulk.find(connection, deliveries, ("id",), (), others)}
         decisions: list[Decision] = []
         accepted: list[Entry] = []
         again: list[tuple[str, Entry]] = []
@@ -182,53 +173,22 @@ class Admission:
                 decision = Decision("replayed", seen.get(entry.key, ""))
             decisions.append(decision)
         self._insert(connection, accepted)
-        self._count(connection, rates)
+        rates.write(connection)
         if again:
             self._queue_again(connection, again)
         return decisions
 
     def _plainly(self, entries: Sequence[Entry]) -> Plain[Decision] | None:
-        """The statements that store all entries, when not one of them is a repeat, a replay or too much; None when
-        that is known not to be so."""
-        decisions = [entry.accepted() for entry in entries]
-        counting: list[bulk.Statement] = []
+        """The statements that store all entries, when no one of them is a repeat or a replay; None when that is not
+        known, and where limits have to be counted."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
-            # This process alone writes to SQLite: its counters are what it last wrote, and the statement makes sure.
-            rates = Rates.known(self._rates, (limit.key for entry in entries for limit in entry.limits))
-            taken = None if rates is None else _all_within_limits(entries, rates)
-            if rates is None or taken is None:
-                return None
-            decisions = taken
-            counting = rates.writing()
-            self._rates.update(rates.states())
+            return None
         statements = [
-            *counting,
             *bulk.inserting("sqlite", deliveries, COLUMNS, [entry.row for entry in entries]),
             *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
             *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
         ]
-        return Plain(statements, decisions)
-
-    def _all_new(self, connection: Connection, entries: Sequence[Entry], rates: Rates) -> list[Decision] | None:
-        """Store all entries when not one of them is a repeat, a replay or too much, as is nearly always so: the unique
-        keys say it without a look beforehand. Otherwise store nothing; None."""
-        decisions = _all_within_limits(entries, rates)
-        if decisions is None:
-            return None
-        attempt = connection.begin_nested()
-        try:
-            self._insert(connection, list(entries))
-            self._count(connection, rates)
-        except Collision:
-            attempt.rollback()
-            return None
-        attempt.commit()
-        return decisions
-
-    def _count(self, connection: Connection, rates: Rates) -> None:
-        rates.write(connection)
-        # Should the transaction fail after all, the next plain statement finds the rows different, and is not used.
-        self._rates.update(rates.states())
+        return Plain(statements, [entry.accepted() for entry in entries])
 
     def _insert(self, connection: Connection, accepted: list[Entry]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
@@ -281,17 +241,6 @@ def _within_limits(entry: Entry, rates: Rates) -> Decision:
         return entry.accepted()
     wait, quotas = rates.take(entry.limits, entry.now)
     return Decision("limited", "", retry_after=wait, quotas=quotas) if wait else entry.accepted(quotas)
-
-
-def _all_within_limits(entries: Sequence[Entry], rates: Rates) -> list[Decision] | None:
-    """Count all entries; None when one is too much, or cannot be known to be new."""
-    decisions = []
-    for entry in entries:
-        decision = _within_limits(entry, rates)
-        if decision.verdict != "accepted" or entry.forgotten:
-            return None
-        decisions.append(decision)
-    return decisions
 
 
 def _with_bodies(entries: Iterable[Entry]) -> Iterable[tuple[str, Entry]]:

@@ -39,23 +39,14 @@ class Limit(NamedTuple):
 
 
 class Window:
-    """Deliveries by second: the last of `counts` is that of `newest` (Unix seconds), at most `WINDOW` + 1 of them."""
+    """Accepted deliveries by second: the last of `counts` is that of `newest` (Unix seconds), at most `WINDOW` + 1 of
+    them."""
 
-    __slots__ = ("counts", "newest", "used")
+    __slots__ = ("counts", "newest")
 
     def __init__(self, newest: int, counts: list[int]) -> None:
         self.newest = newest
         self.counts = counts
-        self.used = sum(counts)
-
-    @classmethod
-    def stored(cls, newest: int, counts: str) -> Window:
-        """The window of a row."""
-        return cls(newest, _decode(counts))
-
-    def state(self) -> tuple[int, str]:
-        """The row's values."""
-        return self.newest, _encode(self.counts).decode()
 
     def turn(self, now: int) -> None:
         """Go on to the time `now` (Unix milliseconds).
@@ -67,37 +58,18 @@ class Window:
         second = now // 1000
         ahead = second - self.newest
         if ahead > 0:
-            self.counts = [*self.counts, *[0] * ahead][-WINDOW - 1 :] if ahead <= WINDOW else []
-            self.used = sum(self.counts)
+            self.counts = [*self.counts, *[0] * min(ahead, WINDOW + 1)][-WINDOW - 1 :]
         if ahead > 0 or ahead < -WINDOW:
             self.newest = second
 
-    def add(self) -> None:
-        """Count one now."""
-        if self.counts:
-            self.counts[-1] += 1
-        else:
-            self.counts = [1]
-        self.used += 1
-
-    def wait(self, now: int, quota: int) -> int:
-        """Whole seconds from `now` until fewer than `quota` are counted; 0 when that is so now."""
-        return self._until_at_most(quota - 1, now)
-
-    def more_in(self, now: int) -> int:
-        """Whole seconds from `now` until the oldest that is counted is not any more; 0 when none is."""
-        return self._until_at_most(self.used - 1, now) if self.used else 0
-
-    def _until_at_most(self, count: int, now: int) -> int:
-        left, place = self.used, 0
-        while left > count:
-            left -= self.counts[place]
-            place += 1
-        return self._seconds_until_gone(len(self.counts) - place, now) if place else 0
-
-    def _seconds_until_gone(self, age: int, now: int) -> int:
-        gone = (self.newest - age + WINDOW + 1) * 1000
-        return max(1, -((now - gone) // 1000))
+    def until_at_most(self, count: int, now: int) -> int:
+        """Whole seconds from `now` until no more than `count` are counted; 0 when that is so now."""
+        left, gone = sum(self.counts), now
+        for second, counted in enumerate(self.counts, self.newest - len(self.counts) + 1):
+            if left <= count:
+                break
+            left, gone = left - counted, max(now + 1, (second + WINDOW + 1) * 1000)
+        return -((now - gone) // 1000)
 
 
 def limits_of(candidate: Candidate) -> tuple[Limit, ...]:
@@ -117,7 +89,6 @@ class Rates:
 
     def __init__(self, windows: Mapping[Key, Window]) -> None:
         self._windows = windows
-        self._before = {key: window.state() for key, window in windows.items()}
 
     @classmethod
     def locked(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
@@ -126,27 +97,12 @@ class Rates:
         wanted = sorted(set(keys))
         found = bulk.find(connection, rates, _KEY, _STATE, wanted, lock="UPDATE")
         if len(found) < len(wanted):
-            missing = sorted(set(wanted) - {(row[0], row[1], row[2]) for row in found})
-            fresh = [(*key, now // 1000, "[]") for key in missing]
-            bulk.insert(connection, rates, (*_KEY, *_STATE), fresh, ignore=True)
+            missing = sorted(set(wanted) - {row[:3] for row in found})
+            bulk.insert(
+                connection, rates, (*_KEY, *_STATE), [(*key, now // 1000, "[]") for key in missing], ignore=True
+            )
             found += bulk.find(connection, rates, _KEY, _STATE, missing, lock="UPDATE")
-        return cls({(row[0], row[1], row[2]): Window.stored(row[3], row[4]) for row in found})
-
-    @classmethod
-    def known(cls, states: Mapping[Key, tuple[int, str]], keys: Iterable[Key]) -> Rates | None:
-        """The same of `states` as they were last seen; None when one of `keys` was not."""
-        windows = {}
-        for key in keys:
-            state = states.get(key)
-            if state is None:
-                return None
-            if key not in windows:
-                windows[key] = Window.stored(*state)
-        return cls(windows)
-
-    def copy(self) -> Rates:
-        """Another one to try things on."""
-        return Rates({key: Window(window.newest, list(window.counts)) for key, window in self._windows.items()})
+        return cls({(row[0], row[1], row[2]): Window(row[3], _decode(row[4]) or [0]) for row in found})
 
     def take(self, limits: Sequence[Limit], now: int) -> tuple[int, tuple[Quota, ...]]:
         """Count one delivery under all `limits`, or under none: the seconds to wait before it would be, and how each
@@ -154,32 +110,22 @@ class Rates:
         windows = [self._windows[limit.key] for limit in limits]
         for window in windows:
             window.turn(now)
-        waits = [window.wait(now, limit.quota) for window, limit in zip(windows, limits, strict=True)]
+        waits = [window.until_at_most(limit.quota - 1, now) for window, limit in zip(windows, limits, strict=True)]
         if not any(waits):
             for window in windows:
-                window.add()
-        return max(waits), tuple(
-            Quota(limit.key[1], limit.quota, max(0, limit.quota - window.used), wait or window.more_in(now))
-            for window, limit, wait in zip(windows, limits, waits, strict=True)
-        )
-
-    def states(self) -> dict[Key, tuple[int, str]]:
-        """What the rows are to be."""
-        return {key: window.state() for key, window in self._windows.items()}
-
-    def changes(self) -> list[tuple[Key, tuple[int, str], tuple[int, str]]]:
-        """The keys of the windows that are not as they were, before and after, in the order of the keys."""
-        after = self.states()
-        return sorted((key, before, after[key]) for key, before in self._before.items() if before != after[key])
+                window.counts[-1] += 1
+        return max(waits), tuple(_quota(*each, now) for each in zip(windows, limits, waits, strict=True))
 
     def write(self, connection: Connection) -> None:
-        """Write the rows that are not as they were."""
-        bulk.update(connection, rates, _KEY, _STATE, [(*key, *after) for key, _, after in self.changes()])
+        """Write the rows, in the order of their keys."""
+        rows = [(*key, window.newest, _encode(window.counts).decode()) for key, window in sorted(self._windows.items())]
+        bulk.update(connection, rates, _KEY, _STATE, rows)
 
-    def writing(self) -> list[bulk.Statement]:
-        """The same as SQLite's statements, which change nothing where a row is not as it was thought to be."""
-        rows = [(*key, *before, *after) for key, before, after in self.changes()]
-        return bulk.updating("sqlite", rates, (*_KEY, *_STATE), _STATE, rows)
+
+def _quota(window: Window, limit: Limit, wait: int, now: int) -> Quota:
+    used = sum(window.counts)
+    more_in = wait or window.until_at_most(max(0, used - 1), now)
+    return Quota(limit.key[1], limit.quota, max(0, limit.quota - used), more_in)
 
 
 def fields(quotas: Sequence[Quota], retry_after: int = 0) -> bytes:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine
 
+from runtime.database import schema
 from runtime.webhooks.delivery import Quota
 from runtime.webhooks.rates import Limit, Rates, Window, fields
 from tests.clocks import START
@@ -15,7 +19,7 @@ NOW = int(START * 1000)
 
 
 def fresh() -> Rates:
-    return Rates({KEY: Window(NOW // 1000, [])})
+    return Rates({KEY: Window(NOW // 1000, [0])})
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 9_000), max_size=120))
@@ -32,6 +36,26 @@ def test_no_sixty_seconds_hold_more_than_the_quota(quota: int, pauses: list[int]
         assert not wait or len([at for at in accepted if at > now - MINUTE_MS - 1000]) >= quota
 
 
+@given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 70_000), st.integers(1, 25)), max_size=12))
+def test_the_quota_is_accepted_at_once_and_no_more_within_sixty_seconds_over_restarts(
+    quota: int, bursts: list[tuple[int, int]]
+) -> None:
+    """Each transaction knows only what the rows say, as after a restart or in another daemon."""
+    engine, limit, now, accepted = create_engine("sqlite://"), Limit(KEY, quota), NOW, list[int]()
+    schema.rates.create(engine)
+    for pause, size in bursts:
+        now += pause
+        with engine.begin() as connection:
+            rates = Rates.locked(connection, [KEY], now)
+            taken = [not rates.take([limit], now)[0] for _ in range(size)]
+            rates.write(connection)
+        recent = [at for at in accepted if at > now - MINUTE_MS - 1000]
+        assert sum(taken) <= quota - len([at for at in recent if at > now - MINUTE_MS])
+        assert recent or sum(taken) == min(size, quota)
+        accepted += [now] * sum(taken)
+    engine.dispose()
+
+
 @given(st.integers(1, 20), st.lists(st.integers(0, 9_000), min_size=1, max_size=60))
 def test_after_the_time_that_was_said_one_is_accepted_and_no_sooner(quota: int, pauses: list[int]) -> None:
     rates, now, limit = fresh(), NOW, [Limit(KEY, quota)]
@@ -42,13 +66,13 @@ def test_after_the_time_that_was_said_one_is_accepted_and_no_sooner(quota: int, 
         if wait:
             assert 1 <= wait <= 61
             assert stands == Quota("webhook", quota, 0, wait)
-            early, _ = rates.copy().take(limit, now + (wait - 1) * 1000)
+            early, _ = deepcopy(rates).take(limit, now + (wait - 1) * 1000)
             assert early
-            late, _ = rates.copy().take(limit, now + wait * 1000)
+            late, _ = deepcopy(rates).take(limit, now + wait * 1000)
             assert not late
         else:
             # No more than what remains is accepted within the time that was said.
-            trial = rates.copy()
+            trial = deepcopy(rates)
             again = [trial.take(limit, now + (stands.seconds - 1) * 1000)[0] for _ in range(stands.remaining + 1)]
             assert not any(again[:-1])
             assert again[-1]
@@ -60,7 +84,7 @@ def test_a_clock_that_is_set_back_neither_opens_the_limit_nor_closes_it_for_long
     for step in steps:
         before = now
         now += step
-        used = rates._windows[KEY].used
+        used = sum(rates._windows[KEY].counts)
         wait, [stands] = rates.take([Limit(KEY, quota)], now)
         assert wait <= 2 * 61
         if now <= before:
@@ -71,7 +95,7 @@ def test_a_clock_that_is_set_back_neither_opens_the_limit_nor_closes_it_for_long
 
 def test_a_delivery_counts_under_all_of_its_limits_or_under_none() -> None:
     user = ("owner", "user", "")
-    rates = Rates({KEY: Window(NOW // 1000, []), user: Window(NOW // 1000, [2])})
+    rates = Rates({KEY: Window(NOW // 1000, [0]), user: Window(NOW // 1000, [2])})
     limits = [Limit(KEY, 5), Limit(user, 3)]
     assert rates.take(limits, NOW) == (0, (Quota("webhook", 5, 4, 61), Quota("user", 3, 0, 61)))
     assert rates.take(limits, NOW) == (61, (Quota("webhook", 5, 4, 61), Quota("user", 3, 0, 61)))
