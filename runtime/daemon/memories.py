@@ -18,15 +18,7 @@ from runtime.memory import folder_of, identity_of, open_store
 from runtime.memory.index_file import open_indexer
 from runtime.memory.indexer import Indexer
 from runtime.memory.opened import OpenMemory, no_embedding, no_model
-from runtime.memory.secret_options import (
-    embedding_options,
-    embedding_secrets,
-    index_options,
-    index_secrets,
-    model_options,
-    model_secrets,
-    with_secrets,
-)
+from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.memory.store import Store
 from runtime.models import open_model
 from runtime.models.model import Model
@@ -64,8 +56,9 @@ class Opening:
         problems, and the rest runs. Raises SymbiontError when there is no store."""
         block = self.environment.filled(block)
         values, clock = resolution.values, self.context.clock
-        store = await self._store(block, values, held)
-        missing = resolution.missing(index_secrets(block))
+        options = with_secrets(block.store, "store", values)
+        store = await self._store(block, options, held)
+        missing = resolution.missing(secrets_in(block.index, "index"))
         index = None if missing else block.index
         indexer = await held.take(
             self.pools.indexers,
@@ -75,7 +68,7 @@ class Opening:
                 index,
                 self.index_folder,
                 clock,
-                index_options(block, values) if index else {},
+                with_secrets(index, "index", values),
                 database=self.context.database,
             ),
         )
@@ -87,14 +80,14 @@ class Opening:
             embedder,
             folder=folder_of(block, self.root),
             clock=clock,
-            store_options=with_secrets(block, values),
+            store_options=options,
             index_problem=f"the index is the default one: {missing[0]}" if missing else None,
             embedding_problem=why,
             summarizer=model,
             summarizer_problem=no_model,
         )
 
-    async def _store(self, block: Memory, values: Mapping[str, Secret], held: Held) -> Store:
+    async def _store(self, block: Memory, options: Mapping[str, object], held: Held) -> Store:
         if folder_of(block, self.root) is not None and not await self.context.database.claim_alone():
             raise UsageError(
                 f"another daemon uses this database, and the memory {block.name} is files on this machine",
@@ -104,7 +97,6 @@ class Opening:
         database = self.context.database
 
         async def opening() -> Store:
-            options = with_secrets(block, values)
             return await open_store(block, self.root, clock=self.context.clock, options=options, database=database)
 
         return await held.take(self.pools.stores, identity_of(block, self.root, database), opening)
@@ -113,13 +105,13 @@ class Opening:
         if self.index_folder is None:
             return None, None
         choice = block.embedding
-        missing = resolution.missing(embedding_secrets(block))
+        missing = resolution.missing(secrets_in(choice, "embedding"))
         if choice is not None and missing:
             return None, f"the embedding {choice.name} is off, so searches go by keyword: {missing[0]}"
         name = default_embedding() if choice is None else choice.name
         if name is None or name == NONE:
             return None, None
-        options = embedding_options(block, resolution.values)
+        options = with_secrets(choice, "embedding", resolution.values)
 
         async def opening() -> Embedder:
             embedder = await open_embedding(choice, options)
@@ -134,12 +126,12 @@ class Opening:
     async def _model(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Model | None, str | None]:
         """What summarises the memory, or why nothing does that should."""
         choice = block.summarize.model or DEFAULT_MODEL
-        missing = resolution.missing(model_secrets(block))
+        missing = resolution.missing(secrets_in(block.summarize.model, "model"))
         if choice.name == NONE and not choice.options:
             return None, None
         if missing:
             return None, f"the model {choice.name} is off, so summaries are made without one: {missing[0]}"
-        options = choice.options if block.summarize.model is None else model_options(block, resolution.values)
+        options = with_secrets(choice, "model", resolution.values)
 
         async def opening() -> Model:
             model = await open_model(choice, options)

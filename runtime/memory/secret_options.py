@@ -23,47 +23,17 @@ _Put = Callable[[str], object]
 def secrets_of(memory: Memory) -> tuple[str, ...]:
     """What the options of the memory's store, embedding, index and model refer to, each once: a reference, or the
     secret's own text."""
-    others = (*embedding_secrets(memory), *index_secrets(memory), *model_secrets(memory))
-    return tuple(dict.fromkeys((*_of(memory.store, "store"), *others)))
+    chosen = {
+        "store": memory.store,
+        "embedding": memory.embedding,
+        "index": memory.index,
+        "model": memory.summarize.model,
+    }
+    return tuple(dict.fromkeys(text for family, choice in chosen.items() for text in secrets_in(choice, family)))
 
 
-def with_secrets(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
-    """The options of the memory's store, each secret in place of what `secrets_of` says of it, as far as `values` has
-    it; what could not be resolved stays a reference, and the store says so."""
-    return _with(memory.store, "store", values)
-
-
-def embedding_secrets(memory: Memory) -> tuple[str, ...]:
-    """What the options of the memory's embedding refer to."""
-    return _of(memory.embedding, "embedding")
-
-
-def embedding_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
-    """The options of the memory's embedding, secrets in place, as `with_secrets` does it."""
-    return _with(memory.embedding, "embedding", values)
-
-
-def index_secrets(memory: Memory) -> tuple[str, ...]:
-    """What the options of the memory's index refer to."""
-    return _of(memory.index, "index")
-
-
-def index_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
-    """The options of the memory's index, secrets in place, as `with_secrets` does it."""
-    return _with(memory.index, "index", values)
-
-
-def model_secrets(memory: Memory) -> tuple[str, ...]:
-    """What the options of the model that summarises the memory refer to."""
-    return _of(memory.summarize.model, "model")
-
-
-def model_options(memory: Memory, values: Mapping[str, Secret]) -> Mapping[str, object]:
-    """The options of the model that summarises the memory, secrets in place, as `with_secrets` does it."""
-    return _with(memory.summarize.model, "model", values)
-
-
-def _of(choice: Choice | None, family: str) -> tuple[str, ...]:
+def secrets_in(choice: Choice | None, family: str) -> tuple[str, ...]:
+    """What the options of this row of `family` (`store`, `embedding`, `index`, `model`) refer to, each once."""
     found: dict[str, None] = {}
 
     def note(text: str) -> str:
@@ -75,7 +45,9 @@ def _of(choice: Choice | None, family: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _with(choice: Choice | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
+def with_secrets(choice: Choice | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
+    """Its options, each secret in place of what `secrets_in` says of it, as far as `values` has it; what could not be
+    resolved stays a reference, and the row says so."""
     if choice is None:
         return {}
     return _choice(choice, family, lambda text: values.get(valid_secret(text), text)).options

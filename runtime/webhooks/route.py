@@ -16,6 +16,7 @@ from runtime.webhooks.filter import Filters, compile_filters
 from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.overlap import Placed, placed
 from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers import find_provider
 from runtime.webhooks.scheme import Scheme
 from runtime.webhooks.signing import sign_request
 from runtime.webhooks.source import Read, compile_sources, header_name
@@ -116,15 +117,18 @@ def mount(
     There is no route when none is, when `problem` says why not, or when no secret can be a key.
     `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
     """
-    given = webhook.provider.options if options is None else options
-    route = None
-    secrets = _possible(webhook, secrets, given)
+    row = _configured(webhook.provider.name, webhook.provider.options if options is None else options)
+    if isinstance(row, Provider):
+        secrets = _possible(row, secrets)
     missing = tuple(secret for secret in secrets if isinstance(secret, str))
     if problem is None and missing and len(missing) == len(secrets):
         problem = "; ".join(missing)
-    if problem is None:
+    if problem is None and isinstance(row, str):
+        problem = row
+    route = None
+    if problem is None and isinstance(row, Provider):
         try:
-            route = _route(webhook, placed(secrets), given)
+            route = _route(webhook, row, placed(secrets))
         except ValueError as error:
             problem = str(error)
     shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
@@ -142,35 +146,40 @@ def mount(
     )
 
 
-def _possible(
-    webhook: Webhook, secrets: Sequence[Secret | str], options: Mapping[str, object]
-) -> Sequence[Secret | str]:
-    """`secrets`, with the reason in place of each that can be no key of its sender's while another one can."""
+def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
+    """The provider's row with these options, or the reason why there is none."""
+    try:
+        return find_provider(provider).configured(options)
+    except ValueError as error:
+        return str(error)
+
+
+def _possible(row: Provider, secrets: Sequence[Secret | str]) -> Sequence[Secret | str]:
+    """`secrets`, with the reason in place of each that can be no key of the sender's while another one can."""
     if len(secrets) < 2:
         return secrets
-    tried = [_tried(webhook.provider.name, secret, options) for secret in secrets]
+    tried = [_tried(row, secret) for secret in secrets]
     return tried if any(isinstance(secret, Secret) for secret in tried) else secrets
 
 
-def _tried(provider: str, secret: Secret | str, options: Mapping[str, object]) -> Secret | str:
+def _tried(row: Provider, secret: Secret | str) -> Secret | str:
     if isinstance(secret, str):
         return secret
     try:
-        prepare(provider, [secret], options)
+        prepare(row, [secret])
     except ValueError as error:
         return f"{secret.origin}: {error}"
     return secret
 
 
-def _route(webhook: Webhook, bound: Placed, options: Mapping[str, object]) -> Route:
+def _route(webhook: Webhook, configured: Provider, bound: Placed) -> Route:
     secrets = bound.secrets
-    provider = webhook.provider.name
     if webhook.insecure_allow_unverified:
         if webhook.secret:
             raise ValueError("`insecure_allow_unverified` and `secret` exclude each other")
-        verifier = prepare_unverified(provider, options)
+        verifier = prepare_unverified(configured)
     else:
-        verifier = prepare(provider, secrets, options, bound.places)
+        verifier = prepare(configured, secrets, places=bound.places)
         verifier.mountable(webhook.public_url)
     row = verifier.provider
     handshake = row.handshake

@@ -194,7 +194,7 @@ async def test_opening_what_is_up_to_date_does_not_import_alembic(database_url: 
     await (await Database.open(database_url, master_key)).close()
     program = (
         "import asyncio, sys\n"
-        "from runtime.database import Database\n"
+        "from runtime.database.connection import Database\n"
         "from tests.conftest import KEY\n"
         "async def main():\n"
         "    await (await Database.open(sys.argv[1], KEY)).close()\n"
