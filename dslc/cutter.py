@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 
 from dslc.foreign import Foreign
 from dslc.heads import Heads
-from dslc.marks import COMMENT, GAP, LONG, MARK, NAME, STRING, Late, closers
+from dslc.marks import GAP, MARK, Late, closers
 from dslc.segment import Fault, Segment
+from dslc.tokens import COMMENT, LONG, NAME, NUMBER, STRING, UNCLOSED_STRING, WORD
 
 MOST_BROKEN = 1000
 """Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
@@ -23,10 +24,10 @@ _FURTHEST = 1000  # pieces to look back for the block of a stray `}`
 _GLUED = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
 _OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
 
-_HEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
-_ENTRY = Late(r"(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)(?P<group>[ \t]*+\{)?")
-_OPEN_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
-_LINE = Late(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|"[^\n]*+)|[^\n{{}}"/#]++|/(?!/))*)')
+_HEAD = re.compile(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
+_ENTRY = Late(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
+_OPEN_HEAD = Late(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
+_LINE = Late(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|{UNCLOSED_STRING})|[^\n{{}}"/#]++|/(?!/))*)')
 
 # A head without `{` and the lines below it that are indented.
 _INDENTED_LINE = r"[ \t]++\S[^\n]*+"
@@ -35,8 +36,8 @@ _INDENTED = Late(
 )
 # Two settings or more, each on a line of its own.
 _SETTING = (
-    r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]*+(?:[=:][ \t]*+)?"
-    r'(?:"[^"\n]*+"|-?[0-9][A-Za-z0-9_.]*+|\[[^\n\[\]{}]*+\]|(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*+)[ \t]*+,?[ \t\r]*+'
+    rf"{WORD}[ \t]*+(?:[=:][ \t]*+)?"
+    rf'(?:"[^"\n]*+"|{NUMBER}|\[[^\n\[\]{{}}]*+\]|(?<=[ \t]){WORD})[ \t]*+,?[ \t\r]*+'
 )
 # Tables, lists and keys of other languages, a line each.
 _TABLE = r"\[{1,2}[\w.\"' -]++\]{1,2}[ \t\r]*+(?=\n|\Z)"
@@ -53,8 +54,8 @@ _OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
 # A head in which something stands that cannot, and one on two lines, within its name or not.
 _TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
-_SPLIT_HEAD = Late(rf"[A-Za-z_][A-Za-z0-9_-]*+[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
-_SPLIT_NAME = Late(r"[A-Za-z_][A-Za-z0-9_-]*+[ \t]++\"[^\"\n{}]{0,64}\n[^\"\n{}]{0,64}\"[ \t]*+\{")
+_SPLIT_HEAD = Late(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
+_SPLIT_NAME = Late(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
 _SETTINGS = Late(rf"{_SETTING}(?>(?:\n[ \t]*+{_SETTING}(?=\n|\Z))+)")
 _FIRST_LINE = Late(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
 _REST_OF_LINE = Late(r"[^\r\n]*+")

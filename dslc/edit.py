@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from dslc.diagnostic import Edit
 from dslc.format import canonical, layout, line_end
-from dslc.layout import Atom, Comment, Entry, Row
 from dslc.literal import named
+from dslc.reader import Atom, Comment, Entry, Row
 from dslc.syntax import File
 
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*(?:[ \t]*\Z)?")

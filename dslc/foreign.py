@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from dslc.heads import ELSEWHERE, Heads
-from dslc.marks import COMMENT, FOREIGN_MARK, NAME, STRING, WHITE, Late
+from dslc.marks import FOREIGN_MARK, WHITE, Late
 from dslc.segment import Fault, Segment
+from dslc.tokens import COMMENT, NAME, STRING
 
 _OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
 _HEAD = Late(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')

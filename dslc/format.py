@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dslc.layout import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
+from dslc.reader import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
 from dslc.spoken import changed
 from dslc.strings import dedented
 from dslc.syntax import File
@@ -37,7 +37,7 @@ def formatted(file: File) -> str:
 
 def layout(file: File) -> list[Row]:
     """The rows of a file that has no syntax error."""
-    return read(file.source.text or "", _foreign(file))
+    return read(file.source.text or "", _foreign(file)).root.rows
 
 
 def line_end(file: File) -> str:
@@ -54,11 +54,11 @@ def _foreign(file: File) -> _Places:
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """A text that has no syntax error in canonical form. `verbatim`: where blocks of the wider language stand."""
     end = _line_end(text, verbatim)
-    rows = read(text, verbatim)
+    rows = read(text, verbatim).root.rows
     kept: set[int] = set()
     for _ in range(_PATIENCE):
         written, foreign = _print(_as_they_are(rows, kept, text), end)
-        more = changed(rows, text, read(written, foreign), written) - kept
+        more = changed(rows, text, read(written, foreign).root.rows, written) - kept
         if not more:
             return written
         kept |= more

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from functools import cached_property
 
-from dslc.marks import NAME
+from dslc.tokens import NAME
 
 ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
 """The words that open a block of the wider language, whatever its shape."""

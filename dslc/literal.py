@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+from dslc.tokens import WORD
+
+_WORD = re.compile(WORD)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

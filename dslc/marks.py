@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from functools import cached_property
 
+from dslc.tokens import COMMENT, LONG, STRING, UNCLOSED_LONG, UNCLOSED_STRING
+
 
 class Late:
     """A regular expression that is compiled when it is first used: most programs need few of those here."""
@@ -25,22 +27,17 @@ class Late:
         return self.compiled.finditer(text, at, end)
 
 
-STRING = r'"(?>(?:[^"\\\n]++|\\[^\n])*)"'
-LONG = r'"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)"""'
-COMMENT = r"(?:#|//)[^\n]*+"
-NAME = r'(?:[A-Za-z_][A-Za-z0-9_-]*+|"(?!"")(?>(?:[^"\\\n]++|\\[^\n])*)")'
-
 WHITE = " \t\r\n"
 GAP = re.compile(rf"(?>(?:[ \t\r\n]++|{COMMENT})*)")
 """What may stand between two pieces."""
 MARK = re.compile(
-    rf'{LONG}|(?P<endless>"""[\s\S]*+)|{STRING}|(?P<unclosed>"[^\n]*+)|{COMMENT}|\{{++|\}}++|\[++|\]++'
+    rf"{LONG}|(?P<endless>{UNCLOSED_LONG})|{STRING}|(?P<unclosed>{UNCLOSED_STRING})|{COMMENT}|\{{++|\}}++|\[++|\]++"
     r"|(?<![A-Za-z0-9_])'[^'\n{}]*'"
 )
 """In the order in which the parser's own tokens win; a text in single quotes is a mistake, but its `//` no comment."""
 FOREIGN_MARK = Late(rf"{LONG}|{STRING}|{COMMENT}|\{{++|\}}++")
 """The same in a block of the wider language, in which a lone quote is no string."""
-_WITHIN_LINE = Late(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|"[^\n]*+|[^\n{{}}"#/]++|/(?!/))*)')
+_WITHIN_LINE = Late(rf'(?>(?:{LONG}|{STRING}|{COMMENT}|{UNCLOSED_STRING}|[^\n{{}}"#/]++|/(?!/))*)')
 
 
 def closers(rest: str) -> int:

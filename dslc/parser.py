@@ -1,18 +1,17 @@
-"""lark's parser, set up to make our nodes, and fed by a lexer of one pattern.
+"""lark's parser, set up to make our nodes, and fed by the lexer of `dslc.tokens`.
 
-lark's own lexer counts lines for every token and keeps five places that nobody asks for: that takes half of a parse.
-The pattern here is made of the same terminals in the order in which lark tries them; a test compares the tokens.
+lark's own lexer counts lines for every token and keeps five positions that are never used: that takes half of a parse.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
 from lark import Lark, Token, Transformer
 
+from dslc.tokens import grammar_tokens
 from dslc.tree import BlockNode, Body, Entry, ListValue
 from grammar.parser import load
 
@@ -38,7 +37,7 @@ def tokens(text: str, at: int = 0) -> Iterator[Token]:
 
     Every text can be cut into tokens.
     """
-    for match in _pattern().finditer(text, at):
+    for match in grammar_tokens(text, at):
         kind = match.lastgroup
         if kind not in _IGNORED:
             start, end = match.span()
@@ -53,18 +52,6 @@ def _token(kind: str, text: str, start: int, end: int) -> Token:
     token.start_pos = start
     token.end_pos = end
     return token
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    """All terminals as one pattern, each a group of its name."""
-
-    def rank(terminal: Any) -> tuple[int, int, int, str]:
-        pattern = terminal.pattern
-        return (-terminal.priority, -pattern.max_width, -len(pattern.value), terminal.name)
-
-    ranked = sorted(parser().terminals, key=rank)
-    return re.compile("|".join(f"(?P<{terminal.name}>{terminal.pattern.to_regexp()})" for terminal in ranked))
 
 
 class _Nodes(Transformer[Token, Any]):

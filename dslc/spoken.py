@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from dslc.layout import Atom, Comment, Entry, Group, Row
+from dslc.reader import Atom, Comment, Entry, Group, Row
 
 _ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
 _SILENT = re.compile(r"[ \t\r]*(?:#|//|\Z)")

@@ -11,6 +11,7 @@ from dslc.catalog import Row
 from dslc.example import example, needed
 from dslc.language_server import prose
 from dslc.language_server.spot import Spot
+from dslc.literal import named
 from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -18,7 +19,6 @@ Sort = Literal["kind", "setting", "group", "choice", "row", "name", "value"]
 NamesOf = Callable[[str], Iterable[str]]
 Words = Callable[[Setting], Sequence[str]]
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _BEGUN = re.compile(r"secret://[^/]*/?")
 _DURATIONS = ("30s", "5m", "1h", "1d", "7d", "30d", "90d", "6months", "1y")
 _MOST_WORDS = 20  # that a snippet lets one choose from
@@ -64,7 +64,7 @@ class _At:
     def words(self, setting: Setting) -> Sequence[str]:
         """What a setting chooses from, in this program."""
         if setting.type == "reference":
-            return [_written(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
+            return [named(name) for name in sorted(self.declared(setting.block or ""))][:_MOST_WORDS]
         return words_of(setting, self.vocabulary)
 
     def offer(self, label: str, sort: Sort, **more: str | int | None) -> Offer:
@@ -75,7 +75,7 @@ def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
     """What a setting chooses from, in every program."""
     if setting.type == "boolean":
         return ("false", "true") if setting.default is True else ("true", "false")
-    return setting.choices or tuple(map(_written, vocabulary.rows(setting.family or "")))
+    return setting.choices or tuple(map(named, vocabulary.rows(setting.family or "")))
 
 
 def complete(spot: Spot, index: int, vocabulary: Vocabulary, declared: NamesOf, missing: NamesOf) -> list[Offer]:
@@ -83,7 +83,7 @@ def complete(spot: Spot, index: int, vocabulary: Vocabulary, declared: NamesOf, 
 
     `declared` gives the names of the blocks of a kind; `missing` those that are used and not declared.
     """
-    if spot.token is not None and spot.token.kind == "long":
+    if spot.token is not None and spot.token.quotes == 3:
         return []
     start = end = index
     if spot.token is not None and (spot.inside or not spot.token.quotes):
@@ -229,11 +229,7 @@ def _names(here: _At, setting: Setting) -> Iterator[Offer]:
 
 def _name(here: _At, name: str) -> str:
     """A name as it is written here: in quotes when it must be, unless it stands in quotes already."""
-    return name if here.spot.inside else _written(name)
-
-
-def _written(name: str) -> str:
-    return name if _WORD.fullmatch(name) else f'"{name}"'
+    return name if here.spot.inside else named(name)
 
 
 def _secrets(here: _At, _: Setting) -> Iterator[Offer]:

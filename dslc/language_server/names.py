@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,10 +9,9 @@ from dslc.blocks.invalid import Invalid
 from dslc.blocks.names import valid_name
 from dslc.diagnostic import Edit
 from dslc.language_server.spot import Spot
+from dslc.literal import named
 from dslc.source import Span
 from dslc.workspace import Workspace
-
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Names:
         """Every block's name."""
         for kind in self._workspace.vocabulary.kinds:
             for name in self.declared(kind):
-                yield from (named for named in self.of(kind, name) if named.declares)
+                yield from (use for use in self.of(kind, name) if use.declares)
 
     def declared(self, kind: str) -> list[str]:
         """The names of the blocks of a kind."""
@@ -83,10 +81,7 @@ class Names:
             raise Refused(f"{invalid}: {invalid.hint}") from invalid
         if new != old and new in self.declared(kind):
             raise Refused(f"another {kind} is called {new}")
-        bare = _WORD.fullmatch(new)
-        return [
-            (named.file, Edit(named.span, new if named.quoted or bare else f'"{new}"')) for named in self.of(kind, old)
-        ]
+        return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]
 
     def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> Named:
         quoted = self._workspace.file(file).source.data.startswith(b'"', span.start)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dslc.language_server.outline import Body, Entry, List, Outline, Token, outline
+from dslc.language_server.outline import outline
+from dslc.reader import Atom, Entry, Group, Reading
 from dslc.setting import Setting
 from dslc.syntax import Piece
 from dslc.tree import ForeignNode
@@ -29,10 +30,10 @@ class Spot:
     role: Role
     base: int = 0
     path: Path = ()
-    body: Body | None = None
+    body: Group | None = None
     entry: Entry | None = None
-    token: Token | None = None
-    items: tuple[Token, ...] | None = None
+    token: Atom | None = None
+    items: tuple[Atom, ...] | None = None
     inside: bool = False
 
     def tidy(self) -> Spot:
@@ -66,7 +67,7 @@ def _end(pieces: Sequence[Piece], at: int) -> int:
     return pieces[at].start + len(pieces[at].text) if at >= 0 else 0
 
 
-def _inside(found: Outline, text: str, index: int, base: int) -> Spot:
+def _inside(found: Reading, text: str, index: int, base: int) -> Spot:
     comment = bisect_right(found.comments, index - 1, key=lambda comment: comment[0]) - 1
     if comment >= 0 and found.comments[comment][0] < index <= found.comments[comment][1]:
         return Spot("comment", base)
@@ -82,8 +83,8 @@ def _inside(found: Outline, text: str, index: int, base: int) -> Spot:
         if _touches(token, index):
             inside = bool(token.quotes) and token.start < index
             return Spot(value, base, path, body, entry, token, items, inside)
-    if isinstance(entry.value, List) and entry.value.start < index < entry.value.end:
-        return Spot(value, base, path, body, entry, None, _tokens(entry.value))
+    if isinstance(entry.value, Group) and entry.value.start < index < entry.value.end:
+        return Spot(value, base, path, body, entry, None, tuple(entry.value.items))
     return Spot(_role_after(entry, text, index, key, value), base, path, body, entry).tidy()
 
 
@@ -97,7 +98,7 @@ def _role_after(entry: Entry, text: str, index: int, key: Role, value: Role) -> 
     return "nothing" if key == "kind" and entry.body is None else key
 
 
-def _descend(found: Outline, index: int) -> tuple[Path, Body]:
+def _descend(found: Reading, index: int) -> tuple[Path, Group]:
     path: list[tuple[str, str | None]] = []
     body = found.root
     while True:
@@ -109,26 +110,23 @@ def _descend(found: Outline, index: int) -> tuple[Path, Body]:
         body = inner
 
 
-def _entry_at(body: Body, index: int) -> Entry | None:
+def _entry_at(body: Group, index: int) -> Entry | None:
     """The last entry that begins at or before a place."""
-    at = bisect_right(body.entries, index, key=lambda entry: entry.start) - 1
-    return body.entries[at] if at >= 0 else None
+    entries = body.entries
+    at = bisect_right(entries, index, key=lambda entry: entry.start) - 1
+    return entries[at] if at >= 0 else None
 
 
-def _touches(token: Token, index: int) -> bool:
+def _touches(token: Atom, index: int) -> bool:
     if token.quotes:  # before the first and behind the last quote is outside
         return token.start < index < token.end or (not token.closed and index == token.end)
     return token.start <= index <= token.end
 
 
-def _values(entry: Entry) -> list[tuple[Token, tuple[Token, ...] | None]]:
-    if isinstance(entry.value, Token):
+def _values(entry: Entry) -> list[tuple[Atom, tuple[Atom, ...] | None]]:
+    if isinstance(entry.value, Atom):
         return [(entry.value, None)]
-    if isinstance(entry.value, List):
-        items = _tokens(entry.value)
+    if isinstance(entry.value, Group):
+        items = tuple(entry.value.items)
         return [(item, items) for item in items]
     return []
-
-
-def _tokens(value: List) -> tuple[Token, ...]:
-    return tuple(item for item in value.items if isinstance(item, Token))

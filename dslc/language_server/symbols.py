@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dslc.language_server.outline import Entry, Outline, outline
+from dslc.language_server.outline import outline
+from dslc.reader import Entry, Reading
 from dslc.report.mask import masked
 from dslc.syntax import Piece
 from dslc.tree import ForeignNode
@@ -124,7 +125,7 @@ def folds(pieces: Sequence[Piece], text: str) -> Iterator[Fold]:
             yield Fold(match.start(), match.start() + len(match[0].rstrip()), "comment")
 
 
-def _stretches(found: Outline) -> Iterator[tuple[int, int]]:
+def _stretches(found: Reading) -> Iterator[tuple[int, int]]:
     for entry, body in found.bodies():
         yield entry.start, body.end
     for opened in found.lists:

@@ -16,13 +16,14 @@ from dslc.heads import ELSEWHERE
 from dslc.language_server import prose
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
 from dslc.setting import Setting
+from dslc.tokens import NUMBER, WORD
 from dslc.vocabulary import Vocabulary
 
 GRAMMAR = "syntaxes/symbiont.tmLanguage.json"
 SNIPPETS = "snippets/symbiont.json"
 SCOPE = "source.symbiont"
 
-_WORD = "[A-Za-z_][A-Za-z0-9_-]*"
+_WORD = WORD.replace("*+", "*")  # these patterns are Oniguruma's
 _NAME = rf'(?:{_WORD}|"(?:[^"\\]|\\.)*")'
 _END = r"(?![A-Za-z0-9_-])"
 Rule = Mapping[str, Any]
@@ -175,7 +176,6 @@ def _text(begin: str, end: str, captures: Mapping[str, Rule], name: str) -> Rule
 
 
 def _values(words: Iterable[str]) -> dict[str, Rule]:
-    number = r"-?[0-9][A-Za-z0-9_.]*"
     return {
         "string": {
             "patterns": [
@@ -205,7 +205,7 @@ def _values(words: Iterable[str]) -> dict[str, Rule]:
                 {"include": "#string"},
                 {**_enclosed(r"\[", r"\]", "list"), "patterns": [{"include": "#comment"}, {"include": "#value"}]},
                 {"name": "constant.language.boolean.symbiont", "match": _whole(("true", "false"))},
-                {"name": "constant.numeric.symbiont", "match": number},
+                {"name": "constant.numeric.symbiont", "match": NUMBER.replace("*+", "*")},
                 {"name": "support.constant.symbiont", "match": _whole(words)},
                 {"name": "variable.other.constant.symbiont", "match": _WORD},
             ]

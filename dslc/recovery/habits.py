@@ -11,6 +11,7 @@ from dslc.blocks.names import NAME_RULE, is_name
 from dslc.findings import Place
 from dslc.marks import balance
 from dslc.recovery.mender import Mender, words
+from dslc.tokens import WORD
 from dslc.tree import start
 
 _DASHED = re.compile(r"(?>(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)+)")
@@ -19,7 +20,7 @@ _QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
 _COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
 _BLANK = re.compile(r"\s*+")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_WORD = re.compile(WORD)
 
 
 def comment(mender: Mender, token: Token) -> bool:

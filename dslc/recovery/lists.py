@@ -11,12 +11,13 @@ from dslc.marks import entry_end, list_end, matching
 from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
 from dslc.segment import DEEPEST
+from dslc.tokens import WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 
 # Further items of a list up to its `]`, on lines below.
 _REST = re.compile(r"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|(?:#|//)[^\n]*)*))\]")
-_FIRST = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)", re.MULTILINE)
+_FIRST = re.compile(rf"^[ \t]*({WORD})", re.MULTILINE)
 
 
 def bracket_is_missing(mender: Mender, token: Token) -> bool:

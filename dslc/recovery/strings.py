@@ -10,16 +10,15 @@ from lark import Token
 from dslc.findings import Place
 from dslc.marks import closers, entry_end
 from dslc.recovery.mender import Mender, words
+from dslc.tokens import WORD
 
 TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 """Types of settings whose value may be a text in quotes."""
 
 _LONGEST = 20_000  # characters of a text over several lines
 _LINE = re.compile(r"[^\n]+")
-_FIRST = re.compile(
-    r"[ \t]*(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t]*(?P<value>[\"\[{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)"
-)
-_AFTER_VALUE = re.compile(r"[ \t]*+(?:[\r\n,;}\]#]|//|\Z|(?P<word>[A-Za-z_][A-Za-z0-9_-]*)[ \t{])")
+_FIRST = re.compile(rf"[ \t]*(?P<word>{WORD})[ \t]*(?P<value>[\"\[{{0-9]|[\w-]+[ \t\r]*$)?(?P<rest>[^\n]*)")
+_AFTER_VALUE = re.compile(rf"[ \t]*+(?:[\r\n,;}}\]#]|//|\Z|(?P<word>{WORD})[ \t{{])")
 
 
 def may_end(mender: Mender, at: int) -> bool:
@@ -36,11 +35,11 @@ _QUOTED = re.compile(r'[^"\n]{1,500}(?<![\s\[,({])"(?=[\s",.;:!?)])')
 _ESCAPE_OR_QUOTE = re.compile(r"\\[^\n]|\"")
 _ESCAPE_OR_QUOTES = re.compile(r'\\[\s\S]|"""')
 _AFTER_TEXT = re.compile(
-    r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|#|//|(?<=[ \t,])(?P<word>[A-Za-z_][A-Za-z0-9_-]*)(?=[ \t]*[\"\[{0-9]|[ \t]+[\w-]))"
+    rf"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}}|#|//|(?<=[ \t,])(?P<word>{WORD})(?=[ \t]*[\"\[{{0-9]|[ \t]+[\w-]))"
 )
 _QUOTE = re.compile(r"\\[^\n]|\"|\n")
 _TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
-_INNER_WORD = re.compile(r"(?<=[ \t])[A-Za-z_][A-Za-z0-9_-]*(?=[ \t])")
+_INNER_WORD = re.compile(rf"(?<=[ \t]){WORD}(?=[ \t])")
 
 
 def _is_odd(mender: Mender, at: int) -> bool:

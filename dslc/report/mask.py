@@ -17,16 +17,17 @@ from dslc.catalog import Catalog
 from dslc.nearest import nearest
 from dslc.passwords import passwords
 from dslc.setting import Setting
+from dslc.tokens import COMMENT, LONG, SINGLE_QUOTED, STRING, UNCLOSED_LONG, UNCLOSED_STRING, WORD
 
 _PIECE = re.compile(
-    r'(?P<string>"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)(?:"""|\Z)|"(?>(?:[^"\\\n]++|\\[^\n])*)"?|\'[^\'\n]*+\'?)'
-    r"|(?P<comment>(?:#|//)[^\n]*+)"
-    r"|(?P<word>[A-Za-z_][A-Za-z0-9_-]*+)"
+    rf"(?P<string>{LONG}|{UNCLOSED_LONG}|{STRING}|{UNCLOSED_STRING}|{SINGLE_QUOTED})"
+    rf"|(?P<comment>{COMMENT})|(?P<word>{WORD})"
     r"|(?P<mark>[\n\[\]=:,]|[{}]++)"
     r"|(?P<other>[^\sA-Za-z_\"'#/\[\]{}=:,]++|[^\s])"
 )
 _REFERENCE = re.compile(r"""["']{0,3}(?:secret|vault|file)://""")
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_BARE = re.compile(WORD)
+_LONGEST_KEY = 64
 _NOTHING, _STRING, _WORD = range(3)
 """What is taken for a value that does not stand behind its key but in a brace or on a later line."""
 _ALONE = re.compile(r"[ \t\r,]*+(?:[\n}]|\Z)")
@@ -36,9 +37,7 @@ _FURTHEST = 8000  # characters up to the quote that closes a string over lines
 _WORD_END = re.compile(r"\s")
 _LINE_END = re.compile(r"\n")
 # A line that says something of its own: blank, a comment, a bracket, or a key with a value.
-_OWN_LINE = re.compile(
-    r"""[ \t]*+(?:[\r\n{}\[\]#]|//|\Z|["']?[A-Za-z_][A-Za-z0-9_-]*+["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}])"""
-)
+_OWN_LINE = re.compile(rf"""[ \t]*+(?:[\r\n{{}}\[\]#]|//|\Z|["']?{WORD}["']?(?:[ \t]*+[=:]++)?[ \t]++[^\s=:}}])""")
 _BODY_ENDS = re.compile(r"^[ \t]*+}", re.MULTILINE)
 _KEY = re.compile(
     r"secret|token$|passw|credential|authorization"
@@ -160,7 +159,7 @@ def _after(piece: str) -> int:
 def _is_secret_key(string: str) -> bool:
     """Whether it is a key that is written in quotes, as in JSON."""
     inside = string.strip("\"'")
-    return _BARE.fullmatch(inside) is not None and _is_secret(inside)
+    return len(inside) <= _LONGEST_KEY and _BARE.fullmatch(inside) is not None and _is_secret(inside)
 
 
 def _fills_line(text: str, match: re.Match[str]) -> bool:

@@ -12,8 +12,8 @@ from dslc.compiler import analyse
 from dslc.diagnostic import Edit
 from dslc.edit import add_block, apply, block, remove_block
 from dslc.format import layout
-from dslc.layout import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.program import Program
+from dslc.reader import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.source import Source, Span
 from dslc.syntax import File, parse
 from dslc.vocabulary import Vocabulary

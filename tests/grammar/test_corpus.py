@@ -26,7 +26,8 @@ class Case(NamedTuple):
     tree: str | None
 
 
-def _cases() -> list[Case]:
+def cases() -> list[Case]:
+    """The cases of the corpus."""
     return [
         Case(
             f"{path.stem}: {found['title']}", found["text"], None if found["error"] else " ".join(found["tree"].split())
@@ -38,10 +39,10 @@ def _cases() -> list[Case]:
 
 def test_the_corpus_is_read_whole() -> None:
     headers = sum(path.read_text(encoding="utf-8").count("\n----") for path in CORPUS.glob("*.txt"))
-    assert len(_cases()) == headers > 50
+    assert len(cases()) == headers > 50
 
 
-@pytest.mark.parametrize("case", _cases(), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
 def test_a_case_has_the_tree_that_stands_under_it(case: Case) -> None:
     root = parse(case.text).root_node
     if case.tree is None:
@@ -50,6 +51,6 @@ def test_a_case_has_the_tree_that_stands_under_it(case: Case) -> None:
         assert str(root) == case.tree
 
 
-@pytest.mark.parametrize("case", [case for case in _cases() if case.tree], ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [case for case in cases() if case.tree], ids=lambda case: case.title)
 def test_line_ends_of_either_kind_give_one_tree(case: Case) -> None:
     assert str(parse(case.text.replace("\n", "\r\n")).root_node) == case.tree

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.language_server.outline import Entry, List, Token, outline
+from dslc.language_server.outline import outline
+from dslc.reader import Entry, Group
 
 _PARTS = [
     "{",
@@ -46,8 +47,8 @@ def _said(text: str) -> list[str]:
 
 
 def _value(entry: Entry) -> str:
-    if isinstance(entry.value, List):
-        return f" = [{' '.join(item.text for item in entry.value.items if isinstance(item, Token))}]"
+    if isinstance(entry.value, Group):
+        return f" = [{' '.join(item.text for item in entry.value.items)}]"
     return f" = {entry.value.text}" if entry.value else ""
 
 

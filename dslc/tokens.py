@@ -1,0 +1,63 @@
+"""The lexer: the shape of every token, and the patterns that cut any text into tokens.
+
+All code that reads program text takes its shapes from here: the parser, the tolerant reader, the splitter, masking and
+the rules of recovery. `grammar/symbiont.lark` gives the same shapes to lark; a test compares the tokens of both with
+those of tree-sitter.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+WORD = r"[A-Za-z_][A-Za-z0-9_-]*+"
+NUMBER = r"-?[0-9][A-Za-z0-9_.]*+"
+STRING = r'"(?>(?:[^"\\\n]++|\\[^\n])*)"'
+UNCLOSED_STRING = r'"[^\n]*+'
+LONG = r'"""(?>(?:[^"\\]++|\\[\s\S]|"(?!""))*)"""'
+UNCLOSED_LONG = r'"""[\s\S]*+'
+SINGLE_QUOTED = r"'[^'\n]*+'?"
+COMMENT = r"(?:#|//)[^\n]*+"
+NAME = rf'(?:{WORD}|(?!"""){STRING})'
+"""The name of a block."""
+
+_TOKENS = {
+    "LONG_STRING": LONG,
+    "UNCLOSED_LONG_STRING": UNCLOSED_LONG,
+    "STRING": STRING,
+    "_NL": r"\r?\n",
+    "WORD": WORD,
+    "NUMBER": NUMBER,
+    "COMMENT": COMMENT,
+    "BLANK": r"[ \t]++",
+    "LBRACE": r"\{",
+    "LSQB": r"\[",
+    "RBRACE": r"\}",
+    "RSQB": r"\]",
+    "_COMMA": ",",
+    "SINGLE_QUOTED": SINGLE_QUOTED,
+    "UNCLOSED_STRING": UNCLOSED_STRING,
+    "SIGN": "[=:]++",
+    "JUNK": r"""[^\sA-Za-z0-9_"'#{}\[\],=:/-]++|[\s\S]""",
+}
+"""In the order in which they win. Every text can be cut into them."""
+_LINES = rf"(?>(?:\r?\n[ \t]*+(?:{COMMENT})?)+)"
+"""The end of a line as the grammar has it: with the blank lines and the lines of comments that follow."""
+
+
+def scan(text: str, at: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
+    """All tokens of `text[at:end]`, blanks and comments too; each line's end is one. `lastgroup` is a token's kind."""
+    return _pattern(_TOKENS["_NL"]).finditer(text, at, end)
+
+
+def grammar_tokens(text: str, at: int = 0) -> Iterator[re.Match[str]]:
+    """The tokens from `at` on as the grammar has them: `_NL` takes blank lines and lines of comments with it."""
+    return _pattern(_LINES).finditer(text, at)
+
+
+@cache
+def _pattern(line_end: str) -> re.Pattern[str]:
+    shapes = {**_TOKENS, "_NL": line_end}
+    return re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in shapes.items()))
