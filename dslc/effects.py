@@ -1,7 +1,7 @@
 """What a reload does about a difference, where two programs alone make that certain.
 
 The daemon builds routes, memories and secrets of the new program beside the running one and replaces them at once
-(`runtime/daemon/generation.py`): a webhook is mounted on its exact path unless a secret cannot be resolved, a secret
+(`Generation` in the daemon): a webhook is mounted on its exact path unless a secret cannot be resolved, a secret
 that resolved before keeps its last value, stored files stay where they are, and a delivery keeps the agent with which
 it was accepted.
 """

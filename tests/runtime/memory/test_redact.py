@@ -221,7 +221,7 @@ def test_a_text_whose_redaction_is_as_long_as_the_text_is_redacted() -> None:
 
 
 def test_redaction_is_the_same_in_every_process() -> None:
-    program = "import sys; from runtime.memory.redact import redact; sys.stdout.write(redact(sys.stdin.read()))"
+    program = "import sys; from runtime.memory.redact import redact; print(redact(sys.stdin.read()), end='')"
     text = "\n\n".join(TEXTS)
     clean = {
         subprocess.run(
