@@ -16,7 +16,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from bench.parts import Ratio
+from bench.harness.receiver_parts import Ratio
 from bench.push import generated
 from bench.search import Texts, timed
 from dslc.blocks.choice import Choice

@@ -33,7 +33,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.postgresql import NAMED, postgresql
+from bench.harness.postgresql import NAMED, postgresql
 from dslc.blocks.choice import Choice
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search

@@ -22,10 +22,10 @@ from typing import Any
 import uvloop
 from aiohttp import web
 
-from bench.bare import ANSWER, answer
-from bench.checked import receiving
-from bench.load import github_request
-from bench.program import PATH, body
+from bench.harness.bare import ANSWER, answer
+from bench.harness.checked import receiving
+from bench.harness.load import github_request
+from bench.harness.program import PATH, body
 from runtime.daemon.listeners import bind
 from runtime.http.request import Request
 from runtime.http.response import Response

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import nlargest
 from pathlib import Path
 
-from bench.parts import Ratio
+from bench.harness.receiver_parts import Ratio
 from bench.search import Texts
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM

@@ -24,8 +24,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bench.mcp_lines import HELLO, SYMBI, Client
-from bench.parts import Ratio
+from bench.harness.mcp_client import HELLO, SYMBI, Client
+from bench.harness.receiver_parts import Ratio
 from bench.search import Texts
 
 ROUNDS: Final = 9

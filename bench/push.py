@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.parts import Ratio
+from bench.harness.receiver_parts import Ratio
 from bench.search import Texts
 from runtime.daemon.house import House
 from runtime.daemon.root import DATABASE_FILE, INDEXES, make

@@ -1,6 +1,6 @@
 """`python -m bench.recall --data FILE.jsonl`: how often what was said comes back among the first ten hits.
 
-Every conversation of the file (`bench.dialogues` describes it) is written into a real markdown memory, an agent
+Every conversation of the file (`bench.harness.dialogues` describes it) is written into a real markdown memory, an agent
 each, and searched as the product searches. Beside it, in the same run: plain FTS5 (bm25, every default, the question's
 words joined by OR) and plain cosine (the same embedding), both over "Speaker: text", which suits them best.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import search as latency
-from bench.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
+from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.cli.progress import shown_progress

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import parts
-from bench.load import SECRET, Sample, github_request, load
-from bench.parts import Ratio
-from bench.program import BODY_BYTES, PATH, body, program
+from bench.harness import receiver_parts
+from bench.harness.load import SECRET, Sample, github_request, load
+from bench.harness.program import BODY_BYTES, PATH, body, program
+from bench.harness.receiver_parts import Ratio
 
 CONNECTIONS = 64
 MANY = 10_000
@@ -108,7 +108,7 @@ def _process(port: int, *command: str, folder: Path, environment: Mapping[str, s
 def bare(*loop: str) -> Iterator[Server]:
     """Bare aiohttp, on asyncio's own event loop or on `uvloop`."""
     port = _free_port()
-    command = (sys.executable, "-m", "bench.bare", str(port), *loop)
+    command = (sys.executable, "-m", "bench.harness.bare", str(port), *loop)
     with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)) as server:
         yield server
 
@@ -117,7 +117,7 @@ def bare(*loop: str) -> Iterator[Server]:
 def checked() -> Iterator[Server]:
     """The receiver with its checks and limits, without a store."""
     port = _free_port()
-    command = (sys.executable, "-m", "bench.checked", str(port))
+    command = (sys.executable, "-m", "bench.harness.checked", str(port))
     with tempfile.TemporaryDirectory() as folder, _process(port, *command, folder=Path(folder)) as server:
         yield server
 
@@ -208,7 +208,7 @@ def measure(requests: int) -> dict[str, Any]:
         "requests_per_round": requests,
         "rows": rows,
         "sustained": sustained(requests),
-        "ratios": [*_ratios(rows), *parts.measure()],
+        "ratios": [*_ratios(rows), *receiver_parts.measure()],
     }
 
 

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.dialogues import Conversation, read, score
+from bench.harness.dialogues import Conversation, read, score
 from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
 from runtime.cli.progress import shown_progress
 from runtime.errors import SymbiontError

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from bench.load import SECRET
-from bench.parts import Ratio
+from bench.harness.load import SECRET
+from bench.harness.receiver_parts import Ratio
 from runtime.daemon.house import House
 from runtime.daemon.root import make
 from runtime.daemon.server import LOOKS_FOR_CYCLES

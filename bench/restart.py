@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.parts import Ratio
+from bench.harness.receiver_parts import Ratio
 from bench.push import generated, product
 from runtime.daemon.root import INDEXES, Root
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import asyncpg
 
-from bench.load import Sample, github_request, load
-from bench.postgresql import NAMED, named, postgresql
-from bench.program import PATH, body, program
+from bench.harness.load import Sample, github_request, load
+from bench.harness.postgresql import NAMED, named, postgresql
+from bench.harness.program import PATH, body, program
 from bench.receive import Server, daemon, processor_seconds
 
 DAEMONS = (1, 2, 4)

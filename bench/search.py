@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from bench.parts import Ratio
+from bench.harness.receiver_parts import Ratio
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM

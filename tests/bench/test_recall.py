@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import recall
-from bench.dialogues import ORIGIN, Query, read, score
+from bench.harness.dialogues import ORIGIN, Query, read, score
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding
 from runtime.search.engine import CANDIDATES

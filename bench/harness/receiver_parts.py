@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from bench.load import SECRET
-from bench.postgresql import postgresql
-from bench.program import body, one_webhook
+from bench.harness.load import SECRET
+from bench.harness.postgresql import postgresql
+from bench.harness.program import body, one_webhook
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database import bulk

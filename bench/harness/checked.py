@@ -1,4 +1,4 @@
-"""The receiver with all its checks and limits and nowhere to store: `python -m bench.checked PORT`.
+"""The receiver with all its checks and limits and nowhere to store: `python -m bench.harness.checked PORT`.
 
 What it answers is accepted as soon as it is verified: the difference to the daemon is what storing costs.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import uvloop
 
-from bench.load import SECRET
-from bench.program import PATH, one_webhook
+from bench.harness.load import SECRET
+from bench.harness.program import PATH, one_webhook
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.listeners import bind
