@@ -49,7 +49,7 @@ bench: .venv/installed-dev ## measure compiler, receiver, daemons on one Postgre
 	$(BIN)/python -m bench.indexes
 
 catalog: .venv/installed ## write dslc/catalog.json from the models and the runtime's tables
-	$(BIN)/python -m runtime.catalog
+	$(BIN)/python -m runtime.generate.catalog
 
 grammar: .venv/installed ## write what is generated from both grammars (needs the tree-sitter command, 0.26)
 	$(BIN)/python -m grammar.parser
@@ -58,9 +58,9 @@ grammar: .venv/installed ## write what is generated from both grammars (needs th
 
 docs: .venv/installed ## write docs/reference, and what MCP lists, from the tables
 	$(BIN)/dslc docs --output docs/reference
-	$(BIN)/python -m runtime.webhooks.overview
-	$(BIN)/python -m runtime.tools.overview
-	$(BIN)/python -m runtime.mcp.described
+	$(BIN)/python -m runtime.generate.provider_docs
+	$(BIN)/python -m runtime.generate.tool_docs
+	$(BIN)/python -m runtime.generate.mcp_listing
 
 editors: .venv/installed-dev ## write the grammar and snippets of the extension for VS Code from the language's tables
 	$(BIN)/python -m dslc.language_server.textmate editors/vscode

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime.catalog import FILE, render
+from runtime.generate.catalog import FILE, render
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runtime.identity.caller import Scope
 
 FILE: Final = Path(__file__).with_name("listing.json")
-"""Written by `python -m runtime.mcp.described`: tools, each with the scope that it needs, and resources."""
+"""Written by `python -m runtime.generate.mcp_listing`: tools, each with the scope that it needs, and resources."""
 
 May = Callable[["Scope"], bool]
 """Whether a caller may do what needs a scope."""

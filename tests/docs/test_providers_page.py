@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.webhooks.overview import PAGE, render
+from runtime.generate.provider_docs import PAGE, render
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.scheme import Scheme
 
@@ -12,7 +12,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_table_is_what_the_rows_say() -> None:
-    assert render(TEXT) == TEXT, "run `python -m runtime.webhooks.overview`"
+    assert render(TEXT) == TEXT, "run `python -m runtime.generate.provider_docs`"
 
 
 def test_every_sender_has_a_line_of_its_own() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from runtime.generate.tool_docs import PAGE, render
 from runtime.tools import TOOLS
-from runtime.tools.overview import PAGE, render
 from runtime.tools.readables import READABLES
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from runtime.generate.mcp_listing import render
 from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
-from runtime.mcp.described import render
 from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
 

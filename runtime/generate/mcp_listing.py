@@ -1,4 +1,4 @@
-"""`python -m runtime.mcp.described` writes `listing.json`: the tools and resources as the Model Context Protocol
+"""`python -m runtime.generate.mcp_listing` writes `listing.json`: the tools and resources as the Model Context Protocol
 lists them, in plain JSON (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
 
 from __future__ import annotations

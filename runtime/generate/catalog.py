@@ -1,4 +1,4 @@
-"""`python -m runtime.catalog` writes `dslc/catalog.json`: the kinds of blocks, and the rows of all tables."""
+"""`python -m runtime.generate.catalog` writes `dslc/catalog.json`: the kinds of blocks, and the rows of all tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of senders in `docs/providers.md`: `python -m runtime.webhooks.overview` writes it anew."""
+"""The table of senders in `docs/providers.md`: `python -m runtime.generate.provider_docs` writes it anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import PROVIDERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
-BEGIN, END = "<!-- the table: written by python -m runtime.webhooks.overview -->", "<!-- the table ends -->"
+BEGIN, END = "<!-- the table: written by python -m runtime.generate.provider_docs -->", "<!-- the table ends -->"
 
 _HEAD = (
     "| provider | sender | proof | in | secret | time | event | told apart by | handshake |",

@@ -1,4 +1,4 @@
-"""Writes docs/tools.md from the table of tools and that of readables: `python -m runtime.tools.overview`."""
+"""Writes docs/tools.md from the table of tools and that of readables: `python -m runtime.generate.tool_docs`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
 _HEAD: Final = """# Tools
 
 What agents, clients of the Model Context Protocol, HTTP and commands can have done: one table, the same for all. This
-page is written from it by `python -m runtime.tools.overview`.
+page is written from it by `python -m runtime.generate.tool_docs`.
 
 - MCP: each is a tool under its name ([mcp.md](mcp.md)).
 - HTTP: `POST /v1/tools/NAME` with its parameters as a JSON object ([http.md](http.md)).

@@ -1,0 +1,1 @@
+"""Writes generated files: the compiler's catalog, the reference of providers and tools, the listing of MCP."""
