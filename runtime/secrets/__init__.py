@@ -11,7 +11,7 @@ from runtime.secrets.file import FILE
 from runtime.secrets.generated import GENERATED
 from runtime.secrets.keyring import KEYRING
 from runtime.secrets.secret import Secret
-from runtime.secrets.vault import VAULT
+from runtime.secrets.vault.backend import VAULT
 
 SCHEME = "secret://"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime import extras
 from runtime.secrets.backend import Away, Backend, Context, Unresolved
-from runtime.secrets.waiting import in_thread
+from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
 """A locked keyring may wait for a person at a dialog that nobody sees."""

@@ -27,7 +27,7 @@ BY_NAME = {
     "runtime/daemon/environment.py",  # `VARIABLES`
     "runtime/daemon/master_key.py",  # What SYMBIONT_MASTER_KEY refers to.
     "runtime/secrets/env.py",  # What a program names.
-    "runtime/secrets/vault_login.py",  # `_given` is told the name, and puts `_FILE` behind it.
+    "runtime/secrets/vault/login.py",  # `_given` is told the name, and puts `_FILE` behind it.
 }
 """Modules that read a variable by a name that does not stand there."""
 

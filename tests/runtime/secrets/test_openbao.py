@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.secrets import resolve, vault
+from runtime.secrets import resolve
 from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.vault import backend
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.outbound.https import authority
@@ -182,7 +183,7 @@ async def test_a_login_is_asked_for_again_when_its_token_has_ended(
     secret_id = client.auth.approle.generate_secret_id("short")["data"]["secret_id"]
     environ = server.environ(SYMBIONT_VAULT_ROLE_ID=role_id, SYMBIONT_VAULT_SECRET_ID=secret_id)
     context = Context(environ, Path("/"), database, database.master_key, clock)
-    keeping = asyncio.create_task(vault.keep(context))
+    keeping = asyncio.create_task(backend.keep(context))
     for _ in range(3):
         assert (await resolve("secret://vault/hooks/one", context)).reveal() == b"from version 2"
         client.sys.revoke_prefix("auth/approle/login")
@@ -198,7 +199,7 @@ async def test_a_renewable_token_outlives_its_first_time(
     client = server.client()
     token = client.auth.token.create(policies=["reader"], ttl="1h", renewable=True)["auth"]["client_token"]
     context = Context(server.environ(VAULT_TOKEN=token), Path("/"), database, database.master_key, clock)
-    keeping = asyncio.create_task(vault.keep(context))
+    keeping = asyncio.create_task(backend.keep(context))
     await resolve("secret://vault/hooks/one", context)
     await until(lambda: clock.sleepers == 1)
     assert client.auth.token.lookup(token)["data"].get("last_renewal") is None

@@ -12,9 +12,11 @@ import pytest
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.secrets import resolve, vault, vault_session
+from runtime.secrets import resolve
 from runtime.secrets.backend import Context, Unresolved
-from runtime.secrets.vault_session import VaultSession
+from runtime.secrets.vault import backend
+from runtime.secrets.vault import session as vault_session
+from runtime.secrets.vault.session import VaultSession
 from tests.clocks import START, ManualClock, until
 from tests.databases import migrated
 from tests.runtime.secrets.vault_server import Answer, scripted
@@ -179,7 +181,7 @@ async def test_a_renewable_token_is_renewed_when_two_thirds_of_its_time_are_over
     server = Renewing(60)
     with scripted(server) as address:
         given = context(database, clock, VAULT_ADDR=address, **environ)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         for turn in range(3):
             await until(lambda: clock.sleepers == 1)
@@ -197,7 +199,7 @@ async def test_what_is_not_renewed_any_more_is_logged_in_to_again(database: Data
     server = Renewing(60)
     with scripted(server) as address:
         given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         server.fails = {"renew"}
         await until(lambda: clock.sleepers == 1)
@@ -220,7 +222,7 @@ async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
     server = Renewing(600)
     with scripted(server) as address:
         given = context(database, clock, VAULT_ADDR=address)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         server.fails = {"renew"}
         for seconds in (400, 5, 5):
@@ -243,7 +245,7 @@ async def test_a_token_that_will_end_and_cannot_be_renewed_is_reported_in_time(
 ) -> None:
     with scripted(Renewing(600, renewable=False)) as address:
         given = context(database, clock, VAULT_ADDR=address)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         for seconds in (399, 1, 100, 100, 100):
             await until(lambda: clock.sleepers == 1)
@@ -334,7 +336,7 @@ async def test_what_is_read_while_another_logs_in_shows_its_token(database: Data
 
     with scripted(script) as address:
         given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         client = session(given)._client
         assert client is not None
@@ -354,7 +356,7 @@ async def test_a_token_that_a_read_replaced_is_not_renewed_at_once(database: Dat
     server = Renewing(60)
     with scripted(server) as address:
         given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(vault.keep(given))
+        keeping = asyncio.create_task(backend.keep(given))
         await resolve("secret://vault/hook", given)
         await until(lambda: clock.sleepers == 1)
         async with session(given)._logging_in:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.secrets.backend import Backend, Context, Unresolved
-from runtime.secrets.vault_login import Settings
-from runtime.secrets.vault_session import VaultSession
+from runtime.secrets.vault.login import Settings
+from runtime.secrets.vault.session import VaultSession
 
 _SESSION = "vault"
 

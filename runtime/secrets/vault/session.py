@@ -11,9 +11,9 @@ import structlog
 
 from runtime.clock import Clock
 from runtime.secrets.backend import Unresolved
-from runtime.secrets.vault_client import Denied, Grant, Unreachable, VaultClient
-from runtime.secrets.vault_login import Settings
-from runtime.secrets.waiting import in_thread
+from runtime.secrets.blocking_call import in_thread
+from runtime.secrets.vault.client import Denied, Grant, Unreachable, VaultClient
+from runtime.secrets.vault.login import Settings
 
 log = structlog.get_logger("symbiont.secrets")
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from runtime import extras
 from runtime.secrets.backend import Away, Unresolved
-from runtime.secrets.vault_login import Settings, text_of
+from runtime.secrets.vault.login import Settings, text_of
 
 REQUEST_SECONDS = 5
 """For the connection, and for each piece of an answer; the whole is bounded by who calls."""

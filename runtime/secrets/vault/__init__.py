@@ -1,0 +1,1 @@
+"""The secret backend for HashiCorp Vault and OpenBao."""
