@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported

@@ -117,7 +117,7 @@ def _refuse_useless(settings: Settings, folder: Path) -> None:
     """
     from runtime.daemon import master_key
     from runtime.daemon.root import Root
-    from runtime.database.url import locate
+    from runtime.database.location import locate
 
     if settings.master_key:
         master_key.load(Root(folder), settings.master_key, os.environ)

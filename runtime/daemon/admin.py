@@ -25,7 +25,7 @@ from runtime.daemon.same_site import SameSite, problem_response
 from runtime.daemon.scrape import Scrape
 from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.progress import Progress
 from runtime.tools import TOOLS

@@ -25,7 +25,7 @@ from runtime.daemon.reload import Compiled, Problem, compile_paths, compile_sour
 from runtime.daemon.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
 from runtime.daemon.settings import Settings
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.tokens import Tokens
 from runtime.memory.errors import FsyncFailed

@@ -23,7 +23,7 @@ from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root,
 from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.watch import changes
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.memory.schedule import Compactor
 from runtime.secrets import BACKENDS
 

@@ -40,8 +40,8 @@ from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.systemd import Notifier
 from runtime.daemon.watch import changes
-from runtime.database.failure import Unavailable
-from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup
+from runtime.database.errors import Unavailable
+from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.limits import Limits

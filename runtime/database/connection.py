@@ -14,16 +14,16 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
-from runtime.database.failure import Collision, Unavailable, opening, unavailable
+from runtime.database.database_id import lasting_id
+from runtime.database.drivers.postgresql import ANSWER_SECONDS, Server
+from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
+from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
-from runtime.database.lasting_id import lasting_id
+from runtime.database.key_check import check_key
+from runtime.database.location import Kind, Location, locate
 from runtime.database.migrate import HEAD, migrate
 from runtime.database.outage import Outage
-from runtime.database.postgresql import ANSWER_SECONDS, Server
 from runtime.database.schema import meta
-from runtime.database.seal_check import check_key
-from runtime.database.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
-from runtime.database.url import Kind, Location, locate
 from runtime.errors import SymbiontError
 
 Result = TypeVar("Result")

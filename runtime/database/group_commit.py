@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from runtime.database.bulk import Statement
-from runtime.database.failure import Collision, Unavailable
+from runtime.database.errors import Collision, Unavailable
 from runtime.database.outage import Outage
 
 Item = TypeVar("Item")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 
 PROBE_SECONDS = 1.0
 """How long to wait between two probes."""

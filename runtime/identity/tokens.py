@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import tokens
 from runtime.errors import NotFound, SymbiontError
 from runtime.identity import users

@@ -12,11 +12,11 @@ from sqlalchemy import Connection, Row, Select, select
 from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
+from runtime.database.change_counter import current, renew
 from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
-from runtime.database.version import current, renew
 from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
 
 PREFIX: Final = "secret://generated/"

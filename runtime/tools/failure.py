@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, Retry, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported

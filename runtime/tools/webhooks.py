@@ -10,7 +10,7 @@ import structlog
 
 from dslc.blocks.duration import read_duration
 from runtime.clock import utc
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, UsageError
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor

@@ -17,7 +17,7 @@ from runtime.clock import Clock
 from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.failure import Collision
+from runtime.database.errors import Collision
 from runtime.database.group_commit import Plain, Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
@@ -89,7 +89,7 @@ class Admission:
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate`; when this returns, the decision is committed.
 
-        Raises `Busy` when too much waits, and `runtime.database.failure.Unavailable` when nothing could be stored.
+        Raises `Busy` when too much waits, and `runtime.database.errors.Unavailable` when nothing could be stored.
         """
         size = len(candidate.body)
         if size <= OFF_THE_LOOP:

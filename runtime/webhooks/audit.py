@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, select
 from runtime.clock import Clock
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts
 from runtime.database.text import headers_json, storable
 from runtime.webhooks.delivery import Attempt, Headers

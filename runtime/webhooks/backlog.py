@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.webhooks.delivery import AGENT_GONE, QUEUED, RUNNING
 
 FRESH_SECONDS: Final = 1.0

@@ -10,7 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 from runtime.clock import Clock
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import GiveUp, SymbiontError
 from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog

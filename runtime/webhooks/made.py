@@ -17,11 +17,11 @@ from sqlalchemy import Connection, case, delete, func, select, tuple_
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
+from runtime.database.change_counter import renew
 from runtime.database.connection import Database
+from runtime.database.notifications import WEBHOOKS, notify
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
-from runtime.database.version import renew
-from runtime.database.wakeup import WEBHOOKS, notify
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 

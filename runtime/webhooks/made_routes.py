@@ -11,10 +11,10 @@ from sqlalchemy import select
 
 from runtime.clock import Clock
 from runtime.crypto import Unsealable
+from runtime.database.change_counter import current
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import webhooks
-from runtime.database.version import current
 from runtime.secrets.secret import Secret
 from runtime.webhooks.audit import noted_names
 from runtime.webhooks.filter import JsonOnly

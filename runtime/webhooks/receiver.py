@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from runtime.clock import Clock
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER
 from runtime.http.problem import Problem
 from runtime.http.request import Request as HttpRequest

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.drivers.vacuum import shrink
+from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
-from runtime.database.shrink import shrink
 from runtime.webhooks.backoff import TRIES, delay
 from runtime.webhooks.delivery import DONE, KEPT, QUEUED
 from runtime.webhooks.due import DATABASE_NOW

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from runtime.crypto import Unsealable
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.memory.errors import FsyncFailed, StoreError
 
 

@@ -17,7 +17,7 @@ from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.failure import Collision, Unavailable
+from runtime.database.errors import Collision, Unavailable
 from runtime.memory.agent_name import legal
 from runtime.memory.answers import Compaction, Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
 from runtime.memory.collection.failure import telling

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from runtime.api.rest import Reply
 from runtime.api.strict_input import LARGEST_BODY
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.identity.token import make_token
 from runtime.webhooks.delivery import Attempt
 from runtime.webhooks.made import PER_USER

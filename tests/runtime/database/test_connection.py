@@ -20,12 +20,12 @@ from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from runtime.crypto import MasterKey
-from runtime.database import lasting_id
+from runtime.database import database_id
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable, unavailable
+from runtime.database.errors import Unavailable, unavailable
 from runtime.database.group_commit import Stage
+from runtime.database.location import locate
 from runtime.database.schema import meta
-from runtime.database.url import locate
 from runtime.errors import UsageError
 
 
@@ -45,7 +45,7 @@ async def put(database: Database, name: str, value: str = "") -> None:
 
 async def count(database: Database) -> int:
     async with database.read() as connection:
-        query = select(func.count()).select_from(meta).where(meta.c.name != lasting_id.NAME)
+        query = select(func.count()).select_from(meta).where(meta.c.name != database_id.NAME)
         return (await connection.execute(query)).scalar_one()
 
 

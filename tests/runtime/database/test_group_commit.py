@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from runtime.database.connection import Database
-from runtime.database.failure import Collision, Unavailable
+from runtime.database.errors import Collision, Unavailable
 from runtime.database.group_commit import LARGEST, GroupCommit, Stage
 from runtime.database.outage import Outage
 from runtime.database.schema import meta

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from runtime.crypto import MasterKey
-from runtime.database import sqlite
 from runtime.database.connection import Database
+from runtime.database.drivers import sqlite
 from runtime.database.schema import meta
 from tests.clocks import until
 

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 from runtime.crypto import MasterKey
 from runtime.database import outage
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
 from tests.clocks import until

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.wakeup import INBOX, WEBHOOKS, Wakeup, notify
+from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup, notify
 from tests.runtime.webhooks.deliveries import cut_off
 
 

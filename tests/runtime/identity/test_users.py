@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from runtime.crypto import SealedBytes
-from runtime.database import migrate, sqlite
+from runtime.database import migrate
 from runtime.database import schema as tables
 from runtime.database.connection import Database
+from runtime.database.drivers import sqlite
 from runtime.errors import UsageError
 from runtime.identity import belongings, users
 from runtime.identity.tokens import Tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.collection.failure import StoreAway

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, update
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.database.text import storable

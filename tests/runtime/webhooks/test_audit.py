@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, metadata
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, rates, replay_keys
 from runtime.webhooks.admission import Admission
 from runtime.webhooks.delivery import Candidate, Decision

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.database.schema import webhooks
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users

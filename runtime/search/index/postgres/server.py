@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 import structlog
 
-from runtime.database.url import locate
+from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.faults import Anew, failed, gone, lost

@@ -12,7 +12,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 from runtime.memory.collection.store import CollectionStore, open_collection
 from runtime.memory.errors import StoreError
 from runtime.memory.opened import open_memory

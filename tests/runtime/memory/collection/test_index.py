@@ -14,8 +14,8 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.api.readiness import _index
 from runtime.crypto import MasterKey
-from runtime.database import sqlite
 from runtime.database.connection import Database
+from runtime.database.drivers import sqlite
 from runtime.memory.index_file import index_file
 from runtime.memory.opened import OpenMemory, open_memory
 from runtime.search.embedding.hashing import HashingEmbedder

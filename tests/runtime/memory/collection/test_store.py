@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite
 
 from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
-from runtime.database.failure import Collision, Unavailable
+from runtime.database.errors import Collision, Unavailable
 from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
 from runtime.memory import open_store

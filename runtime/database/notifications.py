@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import Connection, text
 
 from runtime.database.connection import Database
-from runtime.database.failure import Unavailable
+from runtime.database.errors import Unavailable
 
 log = structlog.get_logger("symbiont.wakeup")
 

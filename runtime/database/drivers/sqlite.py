@@ -289,7 +289,7 @@ def _prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
     def connected(connection: Any, _record: object) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        # Before the first page of a new file is written; see `runtime.database.shrink`.
+        # Before the first page of a new file is written; see `runtime.database.drivers.vacuum`.
         cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")

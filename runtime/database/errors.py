@@ -10,7 +10,7 @@ import tempfile
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from runtime.database.url import Location
+from runtime.database.location import Location
 from runtime.errors import Retry, UsageError
 
 

@@ -10,8 +10,8 @@ from weakref import WeakSet
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from runtime.database.failure import Unavailable
-from runtime.database.url import Location
+from runtime.database.errors import Unavailable
+from runtime.database.location import Location
 
 CONNECT_SECONDS = 5
 """How long a connection may take to open."""
