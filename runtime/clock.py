@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-from runtime.chance import chance
+from runtime.random_bytes import chance
 
 
 class Clock(Protocol):

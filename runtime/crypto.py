@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from runtime.chance import chance
 from runtime.errors import SymbiontError
+from runtime.random_bytes import chance
 
 KEY_BYTES = 32
 NONCE_BYTES = 12

@@ -11,7 +11,7 @@ from runtime.api.moments import moment, told
 from runtime.api.parameters import integer, optional_text, text, unicode
 from runtime.errors import UsageError
 from runtime.identity import users
-from runtime.names import unknown
+from runtime.suggestions import unknown
 from runtime.webhooks import listing
 from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
 from runtime.webhooks.replay import ENDED, send_all_again

@@ -11,7 +11,7 @@ from runtime.api.house import House
 from runtime.api.parameters import optional_text, text
 from runtime.clock import uuid7
 from runtime.errors import UsageError
-from runtime.names import unknown
+from runtime.suggestions import unknown
 from runtime.webhooks.explanation import Line, explain, sent_headers
 
 

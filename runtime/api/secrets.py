@@ -18,8 +18,8 @@ from runtime.api.parameters import optional_text, text
 from runtime.api.tool_operations import TOOL_OPERATIONS
 from runtime.database import schema
 from runtime.errors import UsageError
-from runtime.names import unknown
 from runtime.secrets import generated
+from runtime.suggestions import unknown
 from runtime.tools.webhook_types import LONGEST_OVERLAP
 from runtime.webhooks.route import Mount
 

@@ -16,7 +16,7 @@ from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.identity.caller import SCOPES, Scope
-from runtime.names import unknown
+from runtime.suggestions import unknown
 
 log = structlog.get_logger("symbiont.tokens")
 

@@ -16,7 +16,7 @@ from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
-from runtime.names import unknown
+from runtime.suggestions import unknown
 from runtime.webhooks import made
 
 log = structlog.get_logger("symbiont.users")

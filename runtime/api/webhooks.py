@@ -12,7 +12,7 @@ from runtime.api.parameters import integer, optional_text, text
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
-from runtime.names import unknown
+from runtime.suggestions import unknown
 from runtime.webhooks import audit_log
 from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.route import Mount, Route

@@ -174,7 +174,7 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
 
 def _unknown(name: str, files: Collection[Path], program: ProgramFiles) -> UsageError:
     from dslc.edit import names
-    from runtime.names import unknown
+    from runtime.suggestions import unknown
 
     known = [other for path in files if program.files[path].readable for other in names(program.files[path], "webhook")]
     broken = [shown(path) for path in files if not program.files[path].readable]

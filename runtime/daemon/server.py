@@ -44,8 +44,8 @@ from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
+from runtime.http.error import PROBLEMS
 from runtime.http.limits import Limits
-from runtime.http.problem import PROBLEMS
 from runtime.http.server import Server
 from runtime.identity import users
 from runtime.memory.errors import FsyncFailed

@@ -12,7 +12,7 @@ from pathlib import Path
 from runtime import extras
 from runtime.documents.document import Document, Unreadable
 from runtime.documents.encoding import MARKS
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024

@@ -7,9 +7,9 @@ from typing import Final
 from aiohttp import StreamReader
 from aiohttp.web_protocol import RequestPayloadError
 
+from runtime.http.error import Problem
 from runtime.http.head import CHUNKED
 from runtime.http.limits import Limits
-from runtime.http.problem import Problem
 
 MOST_FRAMING: Final = 16 * 1024
 """Bytes of framing that a body may have beyond its own size: a body in chunks of one byte each costs as much to read

@@ -21,11 +21,11 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import HttpRequestParserPy
 from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError
 
-from runtime.http.address import network
 from runtime.http.body import Bodies, Gathering
-from runtime.http.crowd import Crowd, Group
+from runtime.http.client_network import network
+from runtime.http.connection_table import Crowd, Group
+from runtime.http.error import Problem
 from runtime.http.limits import Limits
-from runtime.http.problem import Problem
 from runtime.http.response import Response, Written, failure, render
 
 log = structlog.get_logger("symbiont.http")

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 
+from runtime.http.error import Problem
 from runtime.http.limits import Limits
-from runtime.http.problem import Problem
 
 CHUNKED: Final = -1
 """The `length` of a body that says its length chunk by chunk."""

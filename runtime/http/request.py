@@ -6,8 +6,8 @@ from aiohttp import StreamReader
 
 from runtime.http.body import Bodies, Gathering
 from runtime.http.connection import Connection
+from runtime.http.error import Problem
 from runtime.http.head import Head
-from runtime.http.problem import Problem
 from runtime.http.response import CONTINUE
 
 

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from runtime.http.problem import Problem
+from runtime.http.error import Problem
 
 JSON: Final = "application/json"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -12,9 +12,9 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from runtime.http.connection import Connection, Refuse, Shared, say
+from runtime.http.error import Problem
 from runtime.http.head import CHUNKED, head_of
 from runtime.http.limits import Limits
-from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import Response, Written
 

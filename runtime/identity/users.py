@@ -18,7 +18,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import OWNER, tokens, users
 from runtime.errors import Conflict, UsageError
-from runtime.names import unknown
+from runtime.suggestions import unknown
 
 ID: Final = "id:"
 """What stands before an id where a name is asked for. No name holds a colon."""

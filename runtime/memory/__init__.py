@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
+from runtime.extension_table import LateRow, by_name
 from runtime.memory.collection.options import STORE
-from runtime.rows import LateRow, by_name
 
 if TYPE_CHECKING:
     from runtime.database.connection import Database

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
+from runtime.extension_table import LateRow, by_name
 from runtime.models.model import Model
-from runtime.rows import LateRow, by_name
 
 Open = Callable[[Mapping[str, object]], Awaitable[Model | None]]
 

@@ -22,7 +22,7 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from runtime.clock import Clock
-from runtime.http.address import network
+from runtime.http.client_network import network
 from runtime.outbound.address import PublicResolver
 
 log = structlog.get_logger("symbiont.outbound")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.clock import rfc3339
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.secrets.backend import Context, Rotated, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.tools.collection_items import forget, get, update
 from runtime.tools.collection_overview import get_collections, metrics, new_collection
 from runtime.tools.collection_push import push

@@ -13,8 +13,8 @@ from runtime.errors import NotFound
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.opened import OpenMemory
-from runtime.names import unknown
 from runtime.search.errors import IndexFailed
+from runtime.suggestions import unknown
 from runtime.tools.context import Context
 from runtime.tools.memory_access import sees_all, user_filter
 

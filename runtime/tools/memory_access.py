@@ -16,7 +16,7 @@ from runtime.identity.caller import Forbidden
 from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Place, Scan
-from runtime.names import unknown
+from runtime.suggestions import unknown
 from runtime.tools.context import Context
 from runtime.tools.memory_types import KeptItem
 from runtime.tools.moments import read_moment

@@ -17,8 +17,8 @@ from runtime.memory.errors import FsyncFailed, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.opened import OpenMemory
 from runtime.memory.store import Part, Scan, redacted_item
-from runtime.names import unknown
 from runtime.search.errors import IndexFailed
+from runtime.suggestions import unknown
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory_types import AnyAgent, DryRun

@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel
 
 from runtime.errors import NotFound
-from runtime.names import unknown
-from runtime.rows import by_name
+from runtime.extension_table import by_name
+from runtime.suggestions import unknown
 from runtime.tools import readable
 from runtime.tools.context import Context
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from runtime.clock import Clock
-from runtime.http.address import network
+from runtime.http.client_network import network
 from runtime.webhooks.client_address import client_address, is_allowed, is_proxied
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.refusal import Refused

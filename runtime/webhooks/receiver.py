@@ -15,7 +15,7 @@ import structlog
 from runtime.clock import Clock
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER
-from runtime.http.problem import Problem
+from runtime.http.error import Problem
 from runtime.http.request import Request as HttpRequest
 from runtime.http.response import Response, failure
 from runtime.metrics.metrics import Metrics

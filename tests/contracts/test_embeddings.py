@@ -14,7 +14,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.search.embedding import EMBEDDINGS, EmbeddingRow, default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.secrets.secret import Secret

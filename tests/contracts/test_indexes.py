@@ -16,7 +16,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index

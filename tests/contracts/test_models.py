@@ -15,9 +15,9 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostic import Severity
 from dslc.source import Source
+from runtime.extension_table import by_name
 from runtime.models import MODELS, ModelRow, open_model
 from runtime.models.model import Model
-from runtime.rows import by_name
 from runtime.secrets.secret import Secret
 from tests.runtime.models.services import PATHS, SAID, serving
 

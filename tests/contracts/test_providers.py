@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dslc.blocks.setting import settings_of
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.webhooks.headers import Headers
 from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.json_path import compile_path

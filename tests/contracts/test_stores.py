@@ -22,11 +22,11 @@ from dslc.blocks.setting import settings_of
 from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
+from runtime.extension_table import by_name
 from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
 from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store
-from runtime.rows import by_name
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
 from tests.runtime.memory.texts import WHEN, fact, item, items

@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 
 from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
+from runtime.extension_table import by_name
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
-from runtime.rows import by_name
 from runtime.tools import TOOLS
 from runtime.tools.context import Context
 from runtime.tools.counts import COUNTS, Counts

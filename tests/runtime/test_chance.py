@@ -6,11 +6,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from runtime.chance import chance
+from runtime.random_bytes import chance
 
 _FORKED = """
 import os
-from runtime.chance import chance
+from runtime.random_bytes import chance
 chance(12)
 read, write = os.pipe()
 child = os.fork()

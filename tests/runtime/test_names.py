@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.names import unknown
+from runtime.suggestions import unknown
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all() -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.rows import LateRow, by_name
+from runtime.extension_table import LateRow, by_name
 from runtime.search.embedding.embedder import Embedder
 
 Open = Callable[[Mapping[str, object]], Awaitable[Embedder]]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.rows import LateRow, by_name
+from runtime.extension_table import LateRow, by_name
 from runtime.search.index.index import Index, IndexPlace
 from runtime.secrets.secret import Secret
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers.adyen import ADYEN
 from runtime.webhooks.providers.aws_sns import AWS_SNS

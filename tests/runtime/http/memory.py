@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from runtime.http.error import Problem
 from runtime.http.head import Head
-from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.http.server import Server

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from runtime.http.error import Problem
 from runtime.http.limits import Limits
-from runtime.http.problem import Problem
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.http.server import Handler, Server

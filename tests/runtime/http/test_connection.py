@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from runtime.http.problem import Problem
+from runtime.http.error import Problem
 from runtime.http.request import Request
 from runtime.http.response import Response
 from tests.runtime.http.peer import LARGEST, Serve, Serving, until

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from runtime.http.problem import PROBLEMS
+from runtime.http.error import PROBLEMS
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
 from runtime.metrics.metrics import MADE, VERDICTS, Metrics

@@ -11,7 +11,7 @@ import pytest
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.rows import by_name
+from runtime.extension_table import by_name
 from runtime.secrets import BACKENDS, resolve
 from runtime.secrets.backend import Context, Unresolved
 from runtime.secrets.secret import Secret

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from runtime.rows import LateRow, by_name
+from runtime.extension_table import LateRow, by_name
 
 if TYPE_CHECKING:
     from runtime.clock import Clock
