@@ -40,7 +40,7 @@ from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
-from runtime.search.index.postgres.opened import PostgresIndex
+from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.question import Question, understand
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from runtime.identity.caller import Caller
 from runtime.memory.collection.store import BATCH
 from runtime.memory.indexer import PUT_AT_ONCE
 from runtime.memory.opened import OpenMemory
-from runtime.search.index import schema, sqlcipher
+from runtime.search.index.embedded import schema, sqlcipher
 from runtime.tools.collection_push import push
 from runtime.tools.context import Context
 

@@ -43,8 +43,8 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import open_index
+from runtime.search.index.embedded.schema import TOKENIZE
 from runtime.search.index.index import Index
-from runtime.search.index.schema import TOKENIZE
 from runtime.search.question import Question, understand
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path
 
 def _overwrite_readable(store: Store, folder: Path) -> None:
     """Indexes of stores of this kind that are not sealed: of memories too that no program declares any more."""
-    from runtime.search.index.file import overwrite_readable
+    from runtime.search.index.embedded.index_file import overwrite_readable
 
     for file in folder.glob(f"{_row(store)}-*.db"):
         if overwrite_readable(file):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from runtime.memory.embedding_queue import LONGEST_WAIT_FOR_AN_INDEX
 from runtime.search.index import INDEXES
-from runtime.search.index.postgres import hnsw, tables, vectors
+from runtime.search.index.postgres import hnsw, schema, vector_search
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.qdrant.opening import QdrantOptions
+from runtime.search.index.qdrant.index import GRACE_SECONDS
+from runtime.search.index.qdrant.options import QdrantOptions
 from runtime.search.index.qdrant.point import INDEXED
-from runtime.search.index.qdrant.qdrant import GRACE_SECONDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = " ".join((DOCS / "indexes.md").read_text(encoding="utf-8").split())
@@ -43,14 +43,14 @@ def test_what_it_says_of_qdrant_is_that_of_the_code() -> None:
 def test_what_it_says_of_postgresql_is_that_of_the_code() -> None:
     for said in (
         f"fewer than {hnsw.FROM_VECTORS:,} vectors",
-        f"no more than {vectors.FEW:,} entries",
-        f"gives {vectors.MOST:,} candidates",
+        f"no more than {vector_search.FEW:,} entries",
+        f"gives {vector_search.MOST:,} candidates",
         f"up to {hnsw.LONGEST_VECTOR:,} numbers",
         f"to {hnsw.LONGEST_HALFVEC:,} are in it",
         f"`pool` connections, {PostgresOptions(url='postgresql://h/d').pool} without one",
     ):
         assert said in POSTGRESQL
-    made = set(re.findall(r"CREATE TABLE (\w+)", tables.MAKE))
+    made = set(re.findall(r"CREATE TABLE (\w+)", schema.MAKE))
     assert (
         set(re.findall(r"\| (\w+) \| ", POSTGRESQL[POSTGRESQL.index("| parts |") : POSTGRESQL.index("A part is")]))
         == made

@@ -33,8 +33,8 @@ INDEXES = by_name(
             title="In the daemon",
             doc="Vectors and words in one SQLite file of the state folder, sealed where the store is, searched in the "
             "daemon itself.",
-            options_path="runtime.search.index.embedded:EmbeddedOptions",
-            opening="runtime.search.index.embedded:open_embedded",
+            options_path="runtime.search.index.embedded.index:EmbeddedOptions",
+            opening="runtime.search.index.embedded.index:open_embedded",
         ),
         IndexRow(
             name="qdrant",
@@ -42,8 +42,8 @@ INDEXES = by_name(
             doc="Vectors and payload in a collection of a Qdrant server, which finds what is near under every filter; "
             "words in one SQLite file of the state folder, sealed where the store is. What is remembered is sent "
             "there, redacted and not sealed.",
-            options_path="runtime.search.index.qdrant.opening:QdrantOptions",
-            opening="runtime.search.index.qdrant.opening:open_qdrant",
+            options_path="runtime.search.index.qdrant.options:QdrantOptions",
+            opening="runtime.search.index.qdrant.options:open_qdrant",
             doc_url="https://qdrant.tech/documentation/",
             extra="qdrant",
         ),
@@ -53,7 +53,7 @@ INDEXES = by_name(
             doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may share it. What "
             "is remembered is sent there, redacted and not sealed.",
             options_path="runtime.search.index.postgres.options:PostgresOptions",
-            opening="runtime.search.index.postgres.opened:open_postgres",
+            opening="runtime.search.index.postgres.index:open_postgres",
             doc_url="https://github.com/pgvector/pgvector",
         ),
     ],

@@ -73,7 +73,7 @@ LOADED: Final = (
     "runtime.models.openai",
     "runtime.search.embedding.hashing",
     "runtime.search.embedding.local",
-    "runtime.search.index.embedded",
+    "runtime.search.index.embedded.index",
     "sqlalchemy.dialects.postgresql.asyncpg",
     "sqlalchemy.dialects.sqlite.aiosqlite",
     "tokenizers",

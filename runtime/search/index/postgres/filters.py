@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.search.entry import Filter
-from runtime.search.index.postgres.stems import code, kept
-from runtime.search.index.schema import microseconds
+from runtime.search.index.embedded.schema import microseconds
+from runtime.search.index.postgres.stemming import code, kept
 
 
 class Where:

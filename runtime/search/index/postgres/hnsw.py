@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.stems import code
-from runtime.search.index.postgres.tables import Made, quoted
+from runtime.search.index.postgres.schema import Made, quoted
+from runtime.search.index.postgres.stemming import code
 
 FROM_VECTORS: Final = 10_000
 """How many there are when the index is made: to compare with fewer takes a few milliseconds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from runtime.search.index.sqlcipher import connect
+from runtime.search.index.embedded.sqlcipher import connect
 from tests.runtime.search.index.entries import vector
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from runtime.search.entry import Entry, Filter
 from runtime.search.index import open_index
-from runtime.search.index.bm25 import ABOUT, CONTEXT, TEXT
-from runtime.search.index.schema import TOKENIZE, about
+from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT
+from runtime.search.index.embedded.schema import TOKENIZE, about
 from tests.runtime.search.index.entries import EVERYTHING, WHEN, entry
 from tests.runtime.search.index.model import WORDS
 

@@ -17,7 +17,8 @@ import pytest
 import uvloop
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import access, open_index, sqlcipher
+from runtime.search.index import open_index
+from runtime.search.index.embedded import access, sqlcipher
 from runtime.search.index.index import Index
 from tests.clocks import until
 from tests.runtime.search.index.entries import entry

@@ -26,10 +26,10 @@ from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index, Matched, Scored
-from runtime.search.index.postgres import hnsw, tables, vectors
-from runtime.search.index.postgres.opened import PostgresIndex
+from runtime.search.index.postgres import hnsw, schema, vector_search
+from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.stems import spelled
+from runtime.search.index.postgres.stemming import spelled
 from runtime.secrets.secret import Secret
 from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
@@ -190,7 +190,7 @@ class Explained:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How each search by vector was done."""
     plans: list[str] = []
-    nearest = vectors.nearest
+    nearest = vector_search.nearest
 
     async def explained(connection: Any, *arguments: Any) -> Scored:
         explaining = Explained(connection)
@@ -198,7 +198,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         plans.extend(explaining.plans)
         return found
 
-    monkeypatch.setattr(vectors, "nearest", explained)
+    monkeypatch.setattr(vector_search, "nearest", explained)
     return plans
 
 
@@ -206,7 +206,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is many is less than else."""
     monkeypatch.setattr(hnsw, "FROM_VECTORS", 200)
-    monkeypatch.setattr(vectors, "FEW", 50)
+    monkeypatch.setattr(vector_search, "FEW", 50)
 
 
 async def built(index: PostgresIndex) -> None:
@@ -349,7 +349,7 @@ async def test_another_model_needs_no_graph_of_the_one_before(options: Options, 
 def test_vectors_of_more_than_2000_numbers_are_halved_where_pgvector_can_else_compared(
     dimension: int, version: tuple[int, ...], expected: str | None
 ) -> None:
-    graph = hnsw.graph_of(PostgresOptions(url="postgresql://localhost/x"), dimension, tables.Made(version, "public"))
+    graph = hnsw.graph_of(PostgresOptions(url="postgresql://localhost/x"), dimension, schema.Made(version, "public"))
     assert (graph.type if graph else None) == expected
 
 
@@ -456,7 +456,7 @@ async def test_a_server_without_pgvector_is_named_with_what_to_install(
     server: str, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No server at hand lacks it: another extension that there is not stands for it.
-    monkeypatch.setattr(tables, "_CREATE", "CREATE EXTENSION nothing_of_that_name")
+    monkeypatch.setattr(schema, "_CREATE", "CREATE EXTENSION nothing_of_that_name")
     index = await opened_with(options, url=await postgres_server.fresh(server))
     with pytest.raises(IndexFailed, match="does not have") as failed:
         await index.parts()

@@ -23,8 +23,8 @@ from runtime.memory.opened import open_memory
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
-from runtime.search.index.postgres.opened import PostgresIndex
-from runtime.search.index.postgres.tables import lock_of
+from runtime.search.index.postgres.index import PostgresIndex
+from runtime.search.index.postgres.schema import lock_of
 from runtime.search.question import Question
 from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, said, talk, vector, vectors
@@ -285,7 +285,7 @@ async def test_a_daemon_with_another_model_takes_nobodys_vectors_for_its_own(opt
 async def test_a_daemon_that_stands_still_in_the_middle_of_a_write_holds_nobody_up_for_ever(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.search.index.postgres.server._IDLE_SECONDS", 1)
+    monkeypatch.setattr("runtime.search.index.postgres.connections._IDLE_SECONDS", 1)
     first, second = await opened(options), await opened(options)
     await first.parts()
     go_on = asyncio.Event()
@@ -293,7 +293,7 @@ async def test_a_daemon_that_stands_still_in_the_middle_of_a_write_holds_nobody_
     async def stand_still(_connection: Any, *_: Any) -> Any:
         await go_on.wait()
 
-    monkeypatch.setattr("runtime.search.index.postgres.writing.drop", stand_still)
+    monkeypatch.setattr("runtime.search.index.postgres.writes.drop", stand_still)
     stuck = asyncio.create_task(first.drop(["log"]))
     await second.put("log", "reviewer", "1", talk("one"))
     assert await said(second, "one") == ["e0"]

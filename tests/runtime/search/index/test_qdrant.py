@@ -61,7 +61,7 @@ async def server() -> AsyncIterator[QdrantServer]:
 @pytest.fixture
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """What nothing is known of is deleted at once."""
-    monkeypatch.setattr("runtime.search.index.qdrant.qdrant.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("runtime.search.index.qdrant.index.GRACE_SECONDS", 0.0)
 
 
 async def opened(server: QdrantServer, path: Path | None, model: str | None = "m", **options: Any) -> Index:
@@ -430,7 +430,7 @@ async def test_what_nobody_knows_of_is_deleted_when_it_was_left_alone_for_a_whil
 ) -> None:
     await filled(server, tmp_path / "notes.db")
     for grace, left in ((600.0, 4), (0.0, 1)):
-        monkeypatch.setattr("runtime.search.index.qdrant.qdrant.GRACE_SECONDS", grace)
+        monkeypatch.setattr("runtime.search.index.qdrant.index.GRACE_SECONDS", grace)
         index = await opened(server, tmp_path / "other.db")
         await index.put("log", "reviewer", "1", talk("one"))
         await index.tend()

@@ -21,7 +21,7 @@ from runtime.memory.embedding_queue import EmbeddingQueue
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
-from runtime.search.index.qdrant import bounded
+from runtime.search.index.qdrant import bounded_http
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.test_embedding_queue import Scripted
@@ -118,7 +118,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 async def test_what_a_server_does_wrong_is_one_clear_line(
     fault: str, index: Index, server: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded, "MOST_BYTES", FEW_BYTES)
+    monkeypatch.setattr(bounded_http, "MOST_BYTES", FEW_BYTES)
     server.fault, words = FAULTS[fault]
     with structlog.testing.capture_logs() as logs:
         for ask in (lambda: near(index, "one"), index.tend, index.reachable, index.clear):
@@ -315,7 +315,7 @@ async def test_a_key_that_goes_over_the_network_in_the_clear_is_warned_of(url: s
 
 
 async def test_the_warning_stands_in_what_readiness_says(monkeypatch: pytest.MonkeyPatch, server: QdrantServer) -> None:
-    monkeypatch.setattr("runtime.search.index.qdrant.opening._exposed", lambda _url: "the key goes in the clear")
+    monkeypatch.setattr("runtime.search.index.qdrant.options._exposed", lambda _url: "the key goes in the clear")
     server.key = KEY
     index = await opened(server.url, api_key=Secret(KEY.encode(), "env KEY"))
     assert str(await index.reachable()).endswith("answers; the key goes in the clear")

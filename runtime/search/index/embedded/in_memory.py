@@ -11,16 +11,16 @@ import msgspec
 import numpy as np
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index.bm25 import scores
-from runtime.search.index.faults import Damaged
-from runtime.search.index.file import IndexFile
+from runtime.search.index.embedded.bm25 import scores
+from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
+from runtime.search.index.embedded.errors import Damaged
+from runtime.search.index.embedded.index_file import IndexFile
+from runtime.search.index.embedded.matrix import Matrix, best, unit
+from runtime.search.index.embedded.schema import COLUMNS, entry_of, microseconds, place_of, said_of
+from runtime.search.index.embedded.sqlcipher import ERRORS
+from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
+from runtime.search.index.embedded.writes import Delta
 from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Matched, Pending, Scored
-from runtime.search.index.matrix import Matrix, best, unit
-from runtime.search.index.rows import QUESTION_MARKS, Rows
-from runtime.search.index.schema import COLUMNS, entry_of, microseconds, place_of, said_of
-from runtime.search.index.sqlcipher import ERRORS
-from runtime.search.index.vocabulary import Occurrences, Tokenizer, keys_of
-from runtime.search.index.writing import Delta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,12 +20,12 @@ import structlog
 
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
-from runtime.search.index.access import Access
-from runtime.search.index.embedded import EmbeddedIndex
+from runtime.search.index.embedded.access import Access
+from runtime.search.index.embedded.index import EmbeddedIndex
 from runtime.search.index.index import Change, IndexStats, Pending, Scored
-from runtime.search.index.qdrant.collection import AT_ONCE, Collection, Gone
-from runtime.search.index.qdrant.marks import Marks
+from runtime.search.index.qdrant.client import AT_ONCE, Collection, Gone
 from runtime.search.index.qdrant.point import payload_of, point_id
+from runtime.search.index.qdrant.sync_state import Marks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,7 @@ class QdrantIndex(EmbeddedIndex):
                     await self._collection.look()
 
     async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
-        from runtime.search.index.matrix import unit
+        from runtime.search.index.embedded.matrix import unit
 
         model = self._model
         if model is None or not vectors:
@@ -142,7 +142,7 @@ class QdrantIndex(EmbeddedIndex):
     ) -> Scored:
         import numpy as np
 
-        from runtime.search.index.matrix import unit
+        from runtime.search.index.embedded.matrix import unit
 
         known = self._marks.dimension or self._dimension
         query = unit(np.asarray(vector, np.float32)[None], known)[0]

@@ -18,10 +18,10 @@ from dslc.blocks.secret import is_reference
 from dslc.blocks.values import Duration, Form, SecretReference, Url
 from runtime import extras
 from runtime.errors import UsageError
-from runtime.search.index.access import Access
+from runtime.search.index.embedded.access import Access
 from runtime.search.index.index import IndexPlace
-from runtime.search.index.qdrant.collection import Collection, Server
-from runtime.search.index.qdrant.qdrant import QdrantIndex
+from runtime.search.index.qdrant.client import Collection, Server
+from runtime.search.index.qdrant.index import QdrantIndex
 from runtime.secrets.secret import Secret
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:
         import httpx
         from qdrant_client import AsyncQdrantClient
 
-        from runtime.search.index.qdrant.bounded import Bounded
+        from runtime.search.index.qdrant.bounded_http import Bounded
     except ImportError as error:
         raise UsageError(
             f"the index qdrant needs its client, which is not installed: {str(error).splitlines()[0]}",

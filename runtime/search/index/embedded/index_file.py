@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from runtime.search.index import schema
-from runtime.search.index.faults import Damaged, judged, os_failed
-from runtime.search.index.sqlcipher import ERRORS, connect
+from runtime.search.index.embedded import schema
+from runtime.search.index.embedded.errors import Damaged, judged, os_failed
+from runtime.search.index.embedded.sqlcipher import ERRORS, connect
 
 _BUSY_SECONDS = 10
 _LONGEST_LOG = 8 * 1024 * 1024

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from runtime.search.entry import Entry
+from runtime.search.index.embedded.columns import asks
+from runtime.search.index.embedded.matrix import unit
+from runtime.search.index.embedded.schema import microseconds, said_by
 from runtime.search.index.index import Change, Pending
-from runtime.search.index.matrix import unit
-from runtime.search.index.postgres.stems import Counted, array, code, kept
-from runtime.search.index.rows import asks
-from runtime.search.index.schema import microseconds, said_by
+from runtime.search.index.postgres.stemming import Counted, array, code, kept
 
 if TYPE_CHECKING:
     import numpy as np

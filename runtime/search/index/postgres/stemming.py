@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from runtime.search.index.schema import TOKENIZE
+from runtime.search.index.embedded.schema import TOKENIZE
 
 _LONGEST = 200
 """Bytes of a stem that are kept as they are; PostgreSQL takes up to 2046."""

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runtime.search.entry import Filter
-from runtime.search.index.schema import AGENT, AUTHOR, GROUP, PROJECT, SOURCE, TIME, TYPE, USER, Said, microseconds
+from runtime.search.index.embedded.schema import (
+    AGENT,
+    AUTHOR,
+    GROUP,
+    PROJECT,
+    SOURCE,
+    TIME,
+    TYPE,
+    USER,
+    Said,
+    microseconds,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

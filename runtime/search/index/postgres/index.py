@@ -15,14 +15,15 @@ from dslc.blocks.secret import is_reference
 from runtime.errors import UsageError
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
+from runtime.search.index.embedded.schema import about
+from runtime.search.index.embedded.tokenizer import Tokenizer
 from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Matched, Pending, Scored
-from runtime.search.index.postgres import hnsw, reading, vectors, words, writing
+from runtime.search.index.postgres import hnsw, keyword_search, queries, writes
+from runtime.search.index.postgres import vector_search as vectors
+from runtime.search.index.postgres.connections import Server, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.server import Server, T, Work
-from runtime.search.index.postgres.stems import Stems, kept
-from runtime.search.index.postgres.tables import CLEAR
-from runtime.search.index.schema import about
-from runtime.search.index.vocabulary import Tokenizer
+from runtime.search.index.postgres.schema import CLEAR
+from runtime.search.index.postgres.stemming import Stems, kept
 from runtime.secrets.secret import Secret
 
 if TYPE_CHECKING:
@@ -85,19 +86,19 @@ class PostgresIndex(Index):
         return f"{self.server.shown}, schema {self.server.schema}"
 
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
-        return await self.server.look(lambda connection: reading.parts(connection, agent))
+        return await self.server.look(lambda connection: queries.parts(connection, agent))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
         fresh = await self._fresh(part, entries)
-        return await self._write(lambda connection: writing.put(connection, part, agent, revision, fresh))
+        return await self._write(lambda connection: writes.put(connection, part, agent, revision, fresh))
 
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
         fresh = await self._fresh(part, entries)
         old = None if before is None else kept(before)
-        return await self._write(lambda connection: writing.grow(connection, part, agent, old, after, fresh))
+        return await self._write(lambda connection: writes.grow(connection, part, agent, old, after, fresh))
 
     async def drop(self, parts: Sequence[str]) -> int:
-        return await self._write(lambda connection: writing.drop(connection, parts))
+        return await self._write(lambda connection: writes.drop(connection, parts))
 
     async def clear(self) -> None:
         async def work(connection: Any) -> None:
@@ -112,17 +113,17 @@ class PostgresIndex(Index):
             return
 
         async def work(connection: Any) -> None:
-            found = await writing.model_of(connection)
+            found = await writes.model_of(connection)
             if _differs(found, model, dimension):
-                await writing.forget_vectors(connection)
+                await writes.forget_vectors(connection)
 
-        if _differs(await self.server.look(writing.model_of), kept(model), dimension):
+        if _differs(await self.server.look(writes.model_of), kept(model), dimension):
             await self._write(work)
 
     async def pending(self, limit: int) -> Sequence[Pending]:
         if self._model is None:
             return ()
-        found = await self.server.look(lambda connection: reading.pending(connection, limit))
+        found = await self.server.look(lambda connection: queries.pending(connection, limit))
         if not found and limit > 0:
             self._build()
         return found
@@ -131,11 +132,11 @@ class PostgresIndex(Index):
         model = self._model
         if model is None or not vectors:
             return 0
-        return await self._write(lambda connection: writing.embed(connection, kept(model), self._dimension, vectors))
+        return await self._write(lambda connection: writes.embed(connection, kept(model), self._dimension, vectors))
 
     async def keyword(self, words_: Sequence[str], wanted: Filter, limit: int) -> Matched:
         return await self.server.read(
-            lambda connection: words.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
+            lambda connection: keyword_search.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
         )
 
     async def nearest(
@@ -149,21 +150,21 @@ class PostgresIndex(Index):
         )
 
     async def around(self, keys: NDArray[np.int64]) -> Around:
-        return await self.server.look(lambda connection: reading.around(connection, keys))
+        return await self.server.look(lambda connection: queries.around(connection, keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
-        return await self.server.look(lambda connection: reading.entries(connection, keys))
+        return await self.server.look(lambda connection: queries.entries(connection, keys))
 
     async def newest(
         self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
     ) -> Sequence[Entry]:
-        return await self.server.read(lambda connection: reading.newest(connection, wanted, limit, before, begins))
+        return await self.server.read(lambda connection: queries.newest(connection, wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
-        return await self.server.look(lambda connection: reading.authors(connection, wanted))
+        return await self.server.look(lambda connection: queries.authors(connection, wanted))
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return await self.server.look(lambda connection: reading.stats(connection, self.server.schema, agent, user))
+        return await self.server.look(lambda connection: queries.stats(connection, self.server.schema, agent, user))
 
     async def close(self) -> None:
         if self._closed:
@@ -183,16 +184,16 @@ class PostgresIndex(Index):
         async def both(connection: Any) -> T:
             result = await work(connection)
             if folds:
-                await writing.fold(connection)
+                await writes.fold(connection)
             return result
 
         return await self.server.write(both)
 
-    async def _fresh(self, part: str, entries: Sequence[Entry]) -> dict[str, writing.Fresh]:
+    async def _fresh(self, part: str, entries: Sequence[Entry]) -> dict[str, writes.Fresh]:
         texts = [(entry.text, about(entry.author, entry.time)) for entry in entries]
 
-        def work() -> dict[str, writing.Fresh]:
-            return writing.fresh_of(entries, self._stems.counted(texts), part)
+        def work() -> dict[str, writes.Fresh]:
+            return writes.fresh_of(entries, self._stems.counted(texts), part)
 
         self.server.check()
         try:

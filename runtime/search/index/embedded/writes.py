@@ -11,10 +11,9 @@ import msgspec
 import numpy as np
 
 from runtime.search.entry import Entry
-from runtime.search.index.index import Change, Grown, Pending
-from runtime.search.index.matrix import unit
-from runtime.search.index.rows import Rows, asks
-from runtime.search.index.schema import (
+from runtime.search.index.embedded.columns import Rows, asks
+from runtime.search.index.embedded.matrix import unit
+from runtime.search.index.embedded.schema import (
     ABOUT,
     COLUMNS,
     HASH,
@@ -34,6 +33,7 @@ from runtime.search.index.schema import (
     said_by,
     said_of,
 )
+from runtime.search.index.index import Change, Grown, Pending
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

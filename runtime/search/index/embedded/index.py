@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import writing
-from runtime.search.index.access import Access, Apply
+from runtime.search.index.embedded import writes
+from runtime.search.index.embedded.access import Access, Apply
+from runtime.search.index.embedded.in_memory import Loaded
 from runtime.search.index.index import Around, Change, Grown, Index, IndexPlace, IndexStats, Matched, Pending, Scored
-from runtime.search.index.loaded import Loaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,28 +49,28 @@ class EmbeddedIndex(Index):
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
         def work(loaded: Loaded) -> tuple[Change, Apply]:
-            change, delta = writing.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
+            change, delta = writes.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
             return change, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
     async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
         def work(loaded: Loaded) -> tuple[bool, Apply]:
-            done, delta = writing.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
+            done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
     async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
         def work(loaded: Loaded) -> tuple[list[bool], Apply]:
-            done, delta = writing.grow_each(loaded.file.writing, loaded.rows, grown)
+            done, delta = writes.grow_each(loaded.file.writing, loaded.rows, grown)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
     async def drop(self, parts: Sequence[str]) -> int:
         def work(loaded: Loaded) -> tuple[int, Apply]:
-            gone, delta = writing.drop(loaded.file.writing, loaded.rows, parts)
+            gone, delta = writes.drop(loaded.file.writing, loaded.rows, parts)
             return gone, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
@@ -82,7 +82,7 @@ class EmbeddedIndex(Index):
         self._model, self._dimension = model, dimension
 
         def work(loaded: Loaded) -> tuple[None, Apply]:
-            writing.forget_vectors(loaded.file.writing)
+            writes.forget_vectors(loaded.file.writing)
             return None, Loaded.forget_vectors
 
         if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
@@ -100,7 +100,7 @@ class EmbeddedIndex(Index):
 
         def work(loaded: Loaded) -> tuple[int, Apply]:
             dimension = self._dimension or loaded.dimension
-            keys, kept = writing.embed(loaded.file.writing, loaded.rows, model, dimension, vectors)
+            keys, kept = writes.embed(loaded.file.writing, loaded.rows, model, dimension, vectors)
             return len(keys), lambda loaded: loaded.embed(keys, kept, model)
 
         return await self._access.write(work)

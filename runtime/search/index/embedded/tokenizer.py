@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.search.index.bm25 import Postings
-from runtime.search.index.schema import TOKENIZE
+from runtime.search.index.embedded.bm25 import Postings
+from runtime.search.index.embedded.schema import TOKENIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,12 +16,12 @@ import msgspec
 import numpy as np
 
 from runtime.search.entry import Entry, Filter
-from runtime.search.index import writing
-from runtime.search.index.access import Access, Apply
+from runtime.search.index.embedded import writes
+from runtime.search.index.embedded.access import Access, Apply
+from runtime.search.index.embedded.in_memory import Loaded
+from runtime.search.index.embedded.schema import COLUMNS, entry_of, place_of
 from runtime.search.index.index import Change, IndexStats, Pending, Scored
-from runtime.search.index.loaded import Loaded
 from runtime.search.index.qdrant.point import more_of
-from runtime.search.index.schema import COLUMNS, entry_of, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class Marks:
 
         def work(loaded: Loaded) -> tuple[tuple[Change, bool], Apply]:
             before = _seen(loaded, [*_of_parts(loaded, [part]), *_of_ids(loaded, entries)])
-            change, delta = writing.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
+            change, delta = writes.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
             return (change, _note(loaded, before)), lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
@@ -86,7 +86,7 @@ class Marks:
 
         def work(loaded: Loaded) -> tuple[tuple[bool, bool], Apply]:
             seen = _seen(loaded, _of_ids(loaded, entries))
-            done, delta = writing.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
+            done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
             return (done, _note(loaded, seen)), lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
@@ -96,7 +96,7 @@ class Marks:
 
         def work(loaded: Loaded) -> tuple[tuple[int, bool], Apply]:
             seen = _seen(loaded, _of_parts(loaded, parts))
-            gone, delta = writing.drop(loaded.file.writing, loaded.rows, parts)
+            gone, delta = writes.drop(loaded.file.writing, loaded.rows, parts)
             return (gone, _note(loaded, seen)), lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
@@ -125,7 +125,7 @@ class Marks:
         def work(loaded: Loaded) -> tuple[int, Apply]:
             connection = loaded.file.writing
             given = [(each, one) for each in waiting]
-            keys, kept = writing.embed(connection, loaded.rows, model, 1, given)
+            keys, kept = writes.embed(connection, loaded.rows, model, 1, given)
             sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
             connection.executemany(sql, ((_DIMENSION, dimension), (_PLACE, self._place)))
             _settle(loaded, ((each.id, token) for each in waiting))
@@ -170,7 +170,7 @@ class Marks:
 
         def work(loaded: Loaded) -> tuple[None, Apply]:
             connection = loaded.file.writing
-            writing.forget_vectors(connection)
+            writes.forget_vectors(connection)
             connection.execute("DELETE FROM meta WHERE name IN (?, ?)", (_DIMENSION, _PLACE))
             connection.execute(_TABLE)
             connection.execute("DELETE FROM stale")

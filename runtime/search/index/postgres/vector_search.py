@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from runtime.search.entry import Filter
+from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.index import Scored
-from runtime.search.index.matrix import unit
 from runtime.search.index.postgres.filters import Where
 from runtime.search.index.postgres.hnsw import Graph, graph_of, usable
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.tables import Made
-from runtime.search.index.postgres.writing import model_of
+from runtime.search.index.postgres.schema import Made
+from runtime.search.index.postgres.writes import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

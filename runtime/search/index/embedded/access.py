@@ -21,10 +21,10 @@ import msgspec
 import structlog
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.faults import Damaged, judged
-from runtime.search.index.file import IndexFile, open_file, throw_away
-from runtime.search.index.loaded import Loaded
-from runtime.search.index.sqlcipher import ERRORS
+from runtime.search.index.embedded.errors import Damaged, judged
+from runtime.search.index.embedded.in_memory import Loaded
+from runtime.search.index.embedded.index_file import IndexFile, open_file, throw_away
+from runtime.search.index.embedded.sqlcipher import ERRORS
 
 T = TypeVar("T")
 Apply = Callable[[Loaded], None]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from runtime.search.entry import Filter
-from runtime.search.index.bm25 import ABOUT, CONTEXT, TEXT, Sums
+from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT, Sums
+from runtime.search.index.embedded.matrix import best
+from runtime.search.index.embedded.schema import EPOCH, about
+from runtime.search.index.embedded.tokenizer import Phrase, Tokenizer
 from runtime.search.index.index import Matched
-from runtime.search.index.matrix import best
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stems import Stems, given, query, spelled
-from runtime.search.index.schema import EPOCH, about
-from runtime.search.index.vocabulary import Phrase, Tokenizer
+from runtime.search.index.postgres.stemming import Stems, given, query, spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

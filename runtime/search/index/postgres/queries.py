@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runtime.search.entry import Entry, Filter
+from runtime.search.index.embedded.schema import EPOCH, microseconds
 from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Pending
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stems import given, kept
-from runtime.search.index.schema import EPOCH, microseconds
+from runtime.search.index.postgres.stemming import given, kept
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres.stems import code
+from runtime.search.index.postgres.stemming import code
 
 VERSION = "2"
 """Kept in `meta`: tables of another one are dropped and made anew."""

@@ -13,8 +13,8 @@ import structlog
 from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres.faults import Anew, failed, gone, lost
-from runtime.search.index.postgres.tables import Made, lock_of, quoted, ready
+from runtime.search.index.postgres.errors import Anew, failed, gone, lost
+from runtime.search.index.postgres.schema import Made, lock_of, quoted, ready
 
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]

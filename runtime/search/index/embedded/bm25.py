@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from runtime.search.index.rows import Rows
+from runtime.search.index.embedded.columns import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
