@@ -23,9 +23,9 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, utc
 from runtime.memory import open_store, path_of
-from runtime.memory.index_file import open_indexer
+from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.embedding import open_embedding
 
 TEXTS = 48

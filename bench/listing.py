@@ -24,10 +24,10 @@ from bench.search import Texts
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM
 from runtime.memory import open_store
-from runtime.memory.index_file import open_indexer
+from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
 from runtime.memory.newest import from_store, key_of, newest
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Scan, Store
 from runtime.search.entry import Filter
 

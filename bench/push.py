@@ -30,8 +30,8 @@ from runtime.daemon.settings import Settings
 from runtime.database.schema import OWNER
 from runtime.identity.caller import Caller
 from runtime.memory.collection.store import BATCH
-from runtime.memory.indexer import PUT_AT_ONCE
-from runtime.memory.opened import OpenMemory
+from runtime.memory.indexing.indexer import PUT_AT_ONCE
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.index.embedded import schema, sqlcipher
 from runtime.tools.collection_push import push
 from runtime.tools.context import Context

@@ -28,9 +28,9 @@ from runtime.cli.progress import shown_progress
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import open_store, path_of
-from runtime.memory.index_file import open_indexer
+from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item, Provenance
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Filter

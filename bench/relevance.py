@@ -23,9 +23,9 @@ from bench.harness.dialogues import Conversation, read, score
 from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
 from runtime.cli.progress import shown_progress
 from runtime.errors import SymbiontError
-from runtime.memory.chunks import chunks
+from runtime.memory.chunking import chunks
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.entry import Filter
 from runtime.search.question import RECOMMENDED_THRESHOLD
 

@@ -9,7 +9,7 @@ import structlog
 from runtime.errors import SymbiontError
 from runtime.identity.belongings import delete_rows
 from runtime.memory.collection.options import STORE
-from runtime.memory.collection.rows import holds
+from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
 from runtime.tools.context import House
 from runtime.tools.counts import COUNTS

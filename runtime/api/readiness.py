@@ -14,7 +14,7 @@ from runtime import extras
 from runtime.api.house import House
 from runtime.errors import SymbiontError
 from runtime.memory.collection.options import STORE
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Problem
 from runtime.webhooks.backlog import BacklogReader
 from runtime.webhooks.delivery import AGENT_GONE, QUEUED, RUNNING

@@ -7,7 +7,7 @@ from typing import Any
 
 from runtime.api.house import House
 from runtime.identity.caller import OWNER_CALLER
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from runtime.tools.context import Context, untold
 from runtime.tools.tool import Tool

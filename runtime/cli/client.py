@@ -22,7 +22,7 @@ from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
     from runtime.daemon.house import House
-    from runtime.memory.progress import Progress
+    from runtime.memory.indexing.progress import Progress
 
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runtime.memory.progress import Progress
+    from runtime.memory.indexing.progress import Progress
 
 
 def unwatched(_what: str, _done: int, _total: int) -> None:

@@ -27,7 +27,7 @@ from runtime.daemon.streamed import LINES, streamed, told
 from runtime.daemon.v1 import v1
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 
 log = structlog.get_logger("symbiont.admin")

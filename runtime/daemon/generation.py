@@ -20,8 +20,8 @@ from runtime.daemon.resolution import Resolution, resolve
 from runtime.errors import UsageError
 from runtime.memory import path_of
 from runtime.memory.collection.options import STORE
-from runtime.memory.collection.rows import holds
-from runtime.memory.opened import OpenMemory
+from runtime.memory.collection.row_codec import holds
+from runtime.memory.open_memory import OpenMemory
 from runtime.webhooks.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"

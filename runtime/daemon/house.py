@@ -29,8 +29,8 @@ from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.tokens import Tokens
 from runtime.memory.errors import FsyncFailed
-from runtime.memory.indexer import Start
-from runtime.memory.opened import OpenMemory
+from runtime.memory.indexing.indexer import Start
+from runtime.memory.open_memory import OpenMemory
 from runtime.metrics.metrics import Metrics
 from runtime.secrets import generated
 from runtime.secrets.backend import Context

@@ -24,7 +24,7 @@ from runtime.daemon.settings import Settings
 from runtime.daemon.supervisor import Supervisor
 from runtime.daemon.watch import changes
 from runtime.database.errors import Unavailable
-from runtime.memory.schedule import Compactor
+from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 
 log = structlog.get_logger("symbiont.daemon")

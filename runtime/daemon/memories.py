@@ -15,9 +15,9 @@ from runtime.daemon.pool import Held, Pool
 from runtime.daemon.resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import folder_of, identity_of, open_store
-from runtime.memory.index_file import open_indexer
-from runtime.memory.indexer import Indexer
-from runtime.memory.opened import OpenMemory, no_embedding, no_model
+from runtime.memory.indexing.index_file import open_indexer
+from runtime.memory.indexing.indexer import Indexer
+from runtime.memory.open_memory import OpenMemory, no_embedding, no_model
 from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.memory.store import Store
 from runtime.models import open_model

@@ -48,8 +48,8 @@ from runtime.http.error import PROBLEMS
 from runtime.http.limits import Limits
 from runtime.http.server import Server
 from runtime.identity import users
+from runtime.memory.compaction_schedule import Compactor
 from runtime.memory.errors import FsyncFailed
-from runtime.memory.schedule import Compactor
 from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads.run_log import RunLog

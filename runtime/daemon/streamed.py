@@ -15,7 +15,7 @@ from aiohttp import web
 
 from runtime.daemon.asgi import left
 from runtime.errors import SymbiontError
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool
 

@@ -53,8 +53,8 @@ STORES = by_name(
             name="markdown",
             title="Markdown files",
             doc="One folder per agent: `memory.md` with what it knows and one log a day, for people to read and edit.",
-            options_path="runtime.memory.markdown:MarkdownOptions",
-            opening="runtime.memory.markdown:open_markdown",
+            options_path="runtime.memory.markdown.store:MarkdownOptions",
+            opening="runtime.memory.markdown.store:open_markdown",
         ),
         StoreRow(
             name="records",

@@ -7,9 +7,9 @@ from heapq import nlargest
 
 import structlog
 
-from runtime.memory.entries import item_of
+from runtime.memory.indexing.entries import item_of
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Scan
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed

@@ -10,7 +10,10 @@ from typing import Any, Literal, final
 
 import structlog
 
-from runtime.memory.answers import (
+from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
+from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
+from runtime.memory.redaction.redact import redact
+from runtime.memory.store_types import (
     Compaction,
     Growth,
     Inspection,
@@ -22,9 +25,6 @@ from runtime.memory.answers import (
     StoreStats,
     Upserted,
 )
-from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
-from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
-from runtime.memory.redact import redact
 
 __all__ = [
     "LARGEST_TEXT", "UPSERT_KEEPS", "Capability", "Compaction", "Growth", "Inspection", "Part", "Place", "Problem",

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from runtime.errors import NotFound
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.store import CollectionStore
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown
 from runtime.tools.context import Context

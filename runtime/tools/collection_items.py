@@ -5,8 +5,8 @@ from __future__ import annotations
 from runtime.errors import NotFound, UsageError
 from runtime.memory.errors import NoSuchItem
 from runtime.memory.item import Item
+from runtime.memory.keyed_lock import Turns
 from runtime.memory.store import LARGEST_TEXT
-from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_memories
 from runtime.tools.collection_types import (
     Forgotten,

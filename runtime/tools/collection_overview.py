@@ -10,7 +10,7 @@ from typing import Any, Final
 from runtime.errors import SymbiontError
 from runtime.memory.collection.store import Counts
 from runtime.memory.errors import FsyncFailed
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats

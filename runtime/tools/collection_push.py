@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
-from runtime.memory.chunks import chunks
+from runtime.memory.chunking import chunks
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.collection.store import BATCH
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
-from runtime.memory.redact import redact
+from runtime.memory.keyed_lock import Turns
+from runtime.memory.redaction.redact import redact
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
-from runtime.memory.turns import Turns
 from runtime.tools.collection_access import Collection, collection_notes, find_collection
 from runtime.tools.collection_types import Collection as CollectionArgument
 from runtime.tools.collection_types import (

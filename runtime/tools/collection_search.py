@@ -7,7 +7,7 @@ from typing import Final
 
 from runtime.clock import utc
 from runtime.errors import UsageError
-from runtime.memory.redact import redact
+from runtime.memory.redaction.redact import redact
 from runtime.search.entry import Filter
 from runtime.tools.collection_access import find_collection
 from runtime.tools.collection_types import (

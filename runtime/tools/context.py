@@ -9,8 +9,8 @@ from typing import Protocol
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
-from runtime.memory.opened import OpenMemory
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
+from runtime.memory.open_memory import OpenMemory
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes

@@ -8,8 +8,8 @@ from datetime import date
 
 from runtime.clock import utc
 from runtime.errors import UsageError
-from runtime.memory.opened import FoundHit, OpenMemory
-from runtime.memory.redact import redact
+from runtime.memory.open_memory import FoundHit, OpenMemory
+from runtime.memory.redaction.redact import redact
 from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
 from runtime.tools.context import Context

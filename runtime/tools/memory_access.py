@@ -14,7 +14,7 @@ from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.caller import Forbidden
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Place, Scan
 from runtime.suggestions import unknown
 from runtime.tools.context import Context

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runtime.errors import SymbiontError
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Part
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
 from runtime.memory.item import Item, is_id
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.tools.context import Context
 from runtime.tools.memory_access import home, named, sees_all

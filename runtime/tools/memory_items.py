@@ -11,7 +11,7 @@ from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.newest import key_of, newest
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Capability
 from runtime.search.entry import Filter
 from runtime.search.index.index import WHOLE_ID

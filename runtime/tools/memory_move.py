@@ -15,7 +15,7 @@ from runtime.errors import NotFound, SymbiontError
 from runtime.memory.collection.options import STORE
 from runtime.memory.errors import FsyncFailed, Unsupported
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Part, Scan, redacted_item
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown

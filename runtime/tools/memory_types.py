@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from runtime.memory.item import PATTERN, Item, MemoryType, RiskTier, tag_form
-from runtime.memory.opened import FoundHit
+from runtime.memory.open_memory import FoundHit
 from runtime.search.question import RECOMMENDED_THRESHOLD
 from runtime.tools.tool import Also
 

@@ -9,7 +9,7 @@ import structlog
 from runtime.clock import utc
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Problem, Scan
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context

@@ -8,7 +8,7 @@ from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import Item, Provenance
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
 from runtime.tools.memory_access import asked_user, home, kept, sees_all, tags_of

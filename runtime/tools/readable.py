@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.collection_access import away, collection_memories, default_memory, store_of
 from runtime.tools.collection_overview import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from runtime.memory.embedding_queue import LONGEST_WAIT_FOR_AN_INDEX
+from runtime.memory.indexing.embedding_queue import LONGEST_WAIT_FOR_AN_INDEX
 from runtime.search.index import INDEXES
 from runtime.search.index.postgres import hnsw, schema, vector_search
 from runtime.search.index.postgres.options import PostgresOptions

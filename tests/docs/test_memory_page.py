@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime.memory import flushed
-from runtime.memory.annotation import Annotation, Origin
-from runtime.memory.document import Document
 from runtime.memory.item import Item
-from runtime.memory.markdown import MarkdownStore
-from runtime.memory.redact import redact
+from runtime.memory.markdown import promoted
+from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.markdown.text.annotation import Annotation, Origin
+from runtime.memory.markdown.text.document import Document
+from runtime.memory.redaction.redact import redact
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 
@@ -49,8 +49,8 @@ def test_every_key_of_an_annotation_is_on_the_page() -> None:
 
 def test_what_was_taken_over_is_said_as_the_page_shows_it() -> None:
     (block,) = re.findall(r"```\n(<!-- symbi flushed\n.*?)```", PAGE, re.DOTALL)
-    keys = flushed.read(Document.parse(block.encode()))
-    assert flushed.write(Document.parse(b""), keys).data.decode() == block
+    keys = promoted.read(Document.parse(block.encode()))
+    assert promoted.write(Document.parse(b""), keys).data.decode() == block
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import json
 import re
 from pathlib import Path
 
-from runtime.memory.records.evidence import ERROR, LOCAL, REMOTE
+from runtime.memory.records.files.evidence import ERROR, LOCAL, REMOTE
+from runtime.memory.records.files.record import UNSIGNED, decode, name_of
 from runtime.memory.records.gates import GATES
-from runtime.memory.records.record import UNSIGNED, decode, name_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
 

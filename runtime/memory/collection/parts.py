@@ -11,9 +11,9 @@ from sqlalchemy import Connection, func, select
 
 from runtime.database import bulk
 from runtime.database.schema import item_parts as table
-from runtime.memory.answers import Growth, Part
-from runtime.memory.collection.rows import Row, written
+from runtime.memory.collection.row_codec import Row, written
 from runtime.memory.item import Item
+from runtime.memory.store_types import Growth, Part
 
 LARGEST: Final = 512
 """Items of a part: so many are read, and put into the index, at once."""

@@ -19,17 +19,17 @@ from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.errors import Collision, Unavailable
 from runtime.memory.agent_name import legal
-from runtime.memory.answers import Compaction, Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
-from runtime.memory.collection.failure import telling
-from runtime.memory.collection.inspection import MOST, inspection
+from runtime.memory.collection.errors import telling
+from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
-from runtime.memory.collection.reading import Counts, Reading
-from runtime.memory.collection.rows import Codec, ticks
-from runtime.memory.collection.writing import Writing, distinct
+from runtime.memory.collection.queries import Counts, Reading
+from runtime.memory.collection.row_codec import Codec, ticks
+from runtime.memory.collection.transactions import Writing, distinct
 from runtime.memory.errors import RefusedItem, StoreError
-from runtime.memory.group import Group
 from runtime.memory.item import Item
 from runtime.memory.store import Capability, Store
+from runtime.memory.store_types import Compaction, Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
+from runtime.memory.write_batcher import Group
 
 BATCH: Final = 512
 """Items that are written in one transaction, at most: other writes have their turn in between."""

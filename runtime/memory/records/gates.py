@@ -15,7 +15,7 @@ from typing import Any, get_args
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
 from runtime.memory.records.options import Gate
-from runtime.memory.redact import redact
+from runtime.memory.redaction.redact import redact
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 LONGEST = 2000

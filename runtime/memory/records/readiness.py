@@ -7,12 +7,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from runtime.memory.records.courier import Courier
-from runtime.memory.records.evidence import FOLDER as EVIDENCE
-from runtime.memory.records.outbox import FOLDER as OUTBOX
-from runtime.memory.records.reading import Archive
+from runtime.memory.files.writable import unwritable
+from runtime.memory.records.files.evidence import FOLDER as EVIDENCE
+from runtime.memory.records.files.outbox import FOLDER as OUTBOX
+from runtime.memory.records.reader import Archive
+from runtime.memory.records.remotes.sync import Courier
 from runtime.memory.store import Problem
-from runtime.memory.writable import unwritable
 
 
 def problems_of(archive: Archive, courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:

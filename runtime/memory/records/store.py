@@ -19,20 +19,19 @@ from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
-from runtime.memory.group import Group
 from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
-from runtime.memory.records.cabinet import Cabinet
-from runtime.memory.records.courier import Courier, Letter
-from runtime.memory.records.letters import hold, read_letter
+from runtime.memory.records.files.outbox import Note
+from runtime.memory.records.files.record import delivery_id, fields_of
+from runtime.memory.records.operations import Done, Failure, Forget, Mark, Tidy, Work, Write
 from runtime.memory.records.options import RecordsOptions
-from runtime.memory.records.outbox import Note
+from runtime.memory.records.reader import Archive
 from runtime.memory.records.readiness import problems_of
-from runtime.memory.records.reading import Archive
-from runtime.memory.records.record import delivery_id, fields_of
-from runtime.memory.records.remotes.choice import check, opened, same
+from runtime.memory.records.remotes.configured import check, opened, same
+from runtime.memory.records.remotes.outgoing import hold, read_letter
 from runtime.memory.records.remotes.remote import Remote
-from runtime.memory.records.works import Done, Failure, Forget, Mark, Tidy, Work, Write
+from runtime.memory.records.remotes.sync import Courier, Letter
+from runtime.memory.records.writer import Cabinet
 from runtime.memory.store import (
     Capability,
     Inspection,
@@ -43,6 +42,7 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
+from runtime.memory.write_batcher import Group
 
 CLOSING_SECONDS = 10.0
 """How long a store that is closed waits for what was not tried to be sent yet."""

@@ -11,12 +11,12 @@ from runtime.errors import UsageError
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, summary_uri
-from runtime.memory.opened import OpenMemory
+from runtime.memory.keyed_lock import Turns
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Scan
 from runtime.memory.summary.abstractive import bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
-from runtime.memory.turns import Turns
 from runtime.models.model import Model, ModelRefused, ModelUnavailable
 
 Strategy = Literal["auto", "abstractive", "extractive"]

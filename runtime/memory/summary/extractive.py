@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from runtime.memory.chunks import statements
+from runtime.memory.chunking import statements
 
 LONGEST_LINE: Final = 180
 """Characters of a sentence in a summary at most."""

@@ -11,9 +11,9 @@ import pytest
 
 from dslc.blocks.agent import Agent
 from runtime.agents.recorder import entry
-from runtime.memory.lasting import look_through
-from runtime.memory.log import Log, entry_of, header
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.long_term import look_through
+from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.markdown.text.daily_log import Log, entry_of, header
 from runtime.webhooks.delivery import Work
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, item

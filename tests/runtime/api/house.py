@@ -18,7 +18,7 @@ from runtime.database.connection import Database
 from runtime.identity import users
 from runtime.identity.caller import Scope
 from runtime.identity.tokens import Tokens
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.webhooks.audit import Audit
 from runtime.webhooks.made import MadeWebhooks
 from runtime.webhooks.made_routes import MadeRoutes

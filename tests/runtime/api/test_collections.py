@@ -13,7 +13,7 @@ import pytest
 from runtime.api.problem import SCHEMA, TITLES
 from runtime.api.resources import LARGEST_ITEMS, RESOURCES, UNVERSIONED
 from runtime.database.connection import Database
-from runtime.memory.collection.failure import StoreAway
+from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import StoreError
 from runtime.search.errors import IndexFailed
 from runtime.tools import TOOLS

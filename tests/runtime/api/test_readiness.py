@@ -17,7 +17,7 @@ from runtime.api.house import House
 from runtime.api.readiness import LITTLE_ROOM, NO_ROOM, readiness
 from runtime.clock import Clock
 from runtime.database.connection import Database
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.models import open_model
 from runtime.models.model import Model
 from runtime.search import embedding

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from runtime.cli import main
-from runtime.memory import folder
+from runtime.memory.files import folder
 
 
 class _Disk:

@@ -67,7 +67,7 @@ LOADED: Final = (
     "runtime.daemon.server",
     "runtime.daemon.settings",
     "runtime.memory.collection.store",
-    "runtime.memory.markdown",
+    "runtime.memory.markdown.store",
     "runtime.memory.records.store",
     "runtime.models.ollama",
     "runtime.models.openai",

@@ -13,8 +13,8 @@ from runtime.daemon.house import House
 from runtime.daemon.root import Root, make
 from runtime.daemon.settings import Settings
 from runtime.errors import UsageError
-from runtime.memory.indexer import Start
-from runtime.memory.opened import OpenMemory
+from runtime.memory.indexing.indexer import Start
+from runtime.memory.open_memory import OpenMemory
 from tests.runtime.memory.texts import fact
 
 RECORDER = 'agent reviewer {}\nwebhook w {\n    path "/w"\n    secret "s"\n    agent reviewer\n}\n'

@@ -23,7 +23,7 @@ from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.settings import Settings
 from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.memory.opened import OpenMemory
+from runtime.memory.open_memory import OpenMemory
 from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch

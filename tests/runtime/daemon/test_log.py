@@ -61,7 +61,7 @@ import structlog
 from runtime.daemon import log
 
 log.configure("json", {level!r})
-for name in ("symbiont.receiver", "runtime.memory.markdown", "aiosqlite"):
+for name in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):
     for level in ("debug", "info", "warning", "error"):
         getattr(structlog.get_logger(name), level)(f"{{name}} ours {{level}}")
         getattr(logging.getLogger(name), level)(f"{{name}} theirs {{level}}")
@@ -75,6 +75,6 @@ def test_a_level_is_the_least_that_is_logged_and_libraries_are_never_debugged(le
     )
     levels = ["debug", "info", "warning", "error"]
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    for logger in ("symbiont.receiver", "runtime.memory.markdown", "aiosqlite"):
+    for logger in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):
         wanted = [each for each in levels[levels.index(level) :] if each != "debug" or logger != "aiosqlite"]
         assert [line["level"] for line in said if line["logger"] == logger] == [each for each in wanted for _ in "ab"]

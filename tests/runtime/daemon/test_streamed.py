@@ -19,7 +19,7 @@ from runtime.daemon.root import ROOT_HEADER
 from runtime.daemon.streamed import LINES, Work
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import link
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from tests.clocks import until
 

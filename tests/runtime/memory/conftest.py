@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.records.store import RecordsStore
 from tests.clocks import ManualClock
 

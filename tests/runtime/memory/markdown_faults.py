@@ -7,14 +7,14 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
-from runtime.memory.archive import Archive
-from runtime.memory.compaction import compact
 from runtime.memory.errors import StoreError
-from runtime.memory.forgetting import forget_user
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.lasting import look_through
-from runtime.memory.log import Log, days
-from runtime.memory.notebook import Change, Notebook
+from runtime.memory.markdown.agent_memory import Change, Notebook
+from runtime.memory.markdown.compaction import compact
+from runtime.memory.markdown.long_term import look_through
+from runtime.memory.markdown.reader import Archive
+from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers

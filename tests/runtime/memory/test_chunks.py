@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.chunks import chunks, spans
+from runtime.memory.chunking import chunks, spans
 
 PIECES = st.sampled_from(
     [

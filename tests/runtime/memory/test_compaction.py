@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreBusy, StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, Provenance, delivery_uri
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Compaction
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact, item
@@ -387,7 +387,7 @@ async def test_a_failed_fsync_while_compacting_is_fatal_and_deletes_nothing(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr("runtime.memory.folder.os.fsync", fail)
+        patched.setattr("runtime.memory.files.folder.os.fsync", fail)
         with pytest.raises(FsyncFailed, match=r"memory\.md"):
             await store.compact("reviewer", older_than=TODAY)
     assert log.exists()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from runtime.memory.compaction import compact
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.markdown import MarkdownStore
-from runtime.memory.notebook import Notebook
+from runtime.memory.markdown.agent_memory import Notebook
+from runtime.memory.markdown.compaction import compact
+from runtime.memory.markdown.store import MarkdownStore
 from tests.clocks import ManualClock
 from tests.runtime.memory import faults, writer
 from tests.runtime.memory.markdown_faults import begin_logs

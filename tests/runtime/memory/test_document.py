@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.memory.annotation import Annotation
-from runtime.memory.document import SECTIONS, Document
-from runtime.memory.reading import long_term_items
+from runtime.memory.markdown.items import long_term_items
+from runtime.memory.markdown.text.annotation import Annotation
+from runtime.memory.markdown.text.document import SECTIONS, Document
 from tests.runtime.memory.texts import documents, files, hard, tags, texts, times
 
 NAMES = [section.name for section in SECTIONS]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import structlog
 
-from runtime.memory.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQueue
+from runtime.memory.indexing.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQueue
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.entry import Entry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory import flushed
-from runtime.memory.annotation import NOTHING
-from runtime.memory.document import Document
+from runtime.memory.markdown import promoted
+from runtime.memory.markdown.text.annotation import NOTHING
+from runtime.memory.markdown.text.document import Document
 from tests.runtime.memory.texts import files
 
 DAY = date(2026, 2, 14)
@@ -23,43 +23,43 @@ said = st.dictionaries(
 def test_what_is_said_is_read_back_and_no_item_is_touched(
     data: bytes, first: dict[date, set[str]], second: dict[date, set[str]]
 ) -> None:
-    before = flushed.write(Document.parse(data), {})
+    before = promoted.write(Document.parse(data), {})
     for keys in (first, second, {}):
-        after = Document.parse(flushed.write(before, keys).data)
-        assert flushed.read(after) == keys
+        after = Document.parse(promoted.write(before, keys).data)
+        assert promoted.read(after) == keys
         assert [bullet.text for _, bullet in after.items] == [bullet.text for _, bullet in before.items]
-        again = Document.parse(flushed.write(after, keys).data)
+        again = Document.parse(promoted.write(after, keys).data)
         assert again.data == after.data
 
 
 def test_it_stands_at_the_end_and_is_written_over_where_it_stands() -> None:
-    document = flushed.write(Document.parse(b"## Facts\n- a\n"), {DAY: {KEY}})
+    document = promoted.write(Document.parse(b"## Facts\n- a\n"), {DAY: {KEY}})
     assert document.data.decode() == f"## Facts\n- a\n\n<!-- symbi flushed\n2026-02-14 {KEY}\n-->\n"
     moved = Document.parse(b"\n" + document.data + b"\n## Mine\n- more\n").adding({"Procedures": [("b", NOTHING)]})
-    other = flushed.write(moved, {date(2026, 2, 15): {KEY}})
+    other = promoted.write(moved, {date(2026, 2, 15): {KEY}})
     assert other.data == moved.data.replace(b"02-14", b"02-15")
 
 
 def test_nothing_to_say_leaves_the_document_as_it_was_before() -> None:
     document = Document.parse(b"## Facts\n- a\n")
-    assert flushed.write(flushed.write(document, {DAY: {KEY}}), {}).data == document.data
-    assert flushed.write(document, {DAY: set()}).data == document.data
+    assert promoted.write(promoted.write(document, {DAY: {KEY}}), {}).data == document.data
+    assert promoted.write(document, {DAY: set()}).data == document.data
 
 
 def test_two_of_them_are_one() -> None:
     block = f"<!-- symbi flushed\n2026-02-14 {KEY}\n-->\n"
     document = Document.parse(f"{block}## Facts\n- a\n{block.replace('3f', '4f')}".encode())
-    keys = flushed.read(document)
+    keys = promoted.read(document)
     assert keys == {DAY: {KEY, KEY.replace("3f", "4f")}}
-    assert flushed.write(document, keys).data.count(b"symbi flushed") == 1
+    assert promoted.write(document, keys).data.count(b"symbi flushed") == 1
 
 
 @pytest.mark.parametrize("line", ["2026-02-30 " + KEY, "nonsense", "2026-02-14 " + KEY[1:], "", "- a bullet"])
 def test_a_line_that_says_nothing_is_passed_over(line: str) -> None:
     document = Document.parse(f"<!-- symbi flushed\n{line}\n2026-02-14 {KEY}\n-->\n".encode())
-    assert flushed.read(document) == {DAY: {KEY}}
+    assert promoted.read(document) == {DAY: {KEY}}
 
 
 def test_lines_end_as_the_files_do() -> None:
-    data = flushed.write(Document.parse(b"## Facts\r\n- a"), {DAY: {KEY}}).data
+    data = promoted.write(Document.parse(b"## Facts\r\n- a"), {DAY: {KEY}}).data
     assert data.count(b"\n") == data.count(b"\r\n") == 6

@@ -18,8 +18,8 @@ from runtime import extras
 from runtime.api.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.index_file import index_file, index_name
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.indexing.index_file import index_file, index_name
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store import Store
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.memory import handed_over
-from runtime.memory.collection.failure import StoreAway
-from runtime.memory.entries import entries_of, group_of, item_of, place_of
-from runtime.memory.indexer import Indexer
+from runtime.memory.collection.errors import StoreAway
+from runtime.memory.indexing import change_feed
+from runtime.memory.indexing.background import keep_index
+from runtime.memory.indexing.entries import entries_of, group_of, item_of, place_of
+from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.item import Item, Provenance
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Part, Place
-from runtime.memory.upkeep import keep_index
-from runtime.memory.watching import Watch
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
@@ -239,7 +239,7 @@ async def test_an_index_that_is_emptied_is_built_again(indexer: Indexer, store: 
 async def test_when_too_much_waits_the_parts_are_read_instead(
     indexer: Indexer, store: CountingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handed_over, "MOST", 3)
+    monkeypatch.setattr(change_feed, "MOST", 3)
     for number in range(5):
         await store.append([item(f"Entry {number}")])
     assert indexer.take_touched() == {"reviewer"}

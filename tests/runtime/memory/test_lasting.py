@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from runtime.memory.item import Provenance, delivery_uri
-from runtime.memory.lasting import look_through
-from runtime.memory.log import Log, entry_of, header
+from runtime.memory.markdown.long_term import look_through
+from runtime.memory.markdown.text.daily_log import Log, entry_of, header
 from tests.runtime.memory.texts import WHEN, files, item
 
 DAY = date(2026, 2, 14)

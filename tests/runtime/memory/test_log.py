@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.memory.annotation import Annotation
 from runtime.memory.item import Item
-from runtime.memory.log import Log, days, entry_of, header, mended
-from runtime.memory.reading import log_items
+from runtime.memory.markdown.items import log_items
+from runtime.memory.markdown.text.annotation import Annotation
+from runtime.memory.markdown.text.daily_log import Log, days, entry_of, header, mended
 from tests.runtime.memory.texts import WHEN, files, hard, item, items, logs, texts
 
 DAY = date(2026, 2, 14)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory import lock as folder_lock
 from runtime.memory.errors import FsyncFailed, NoSuchItem, RefusedItem, StoreBusy, StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.files import lock as folder_lock
+from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, delivery_uri, rfc3339
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -134,7 +134,7 @@ async def test_a_write_without_a_lock_that_comes_with_the_rename_is_kept(
             memory.write_text(text)
         replace(source, target, **more)
 
-    monkeypatch.setattr("runtime.memory.folder.os.replace", written_meanwhile)
+    monkeypatch.setattr("runtime.memory.files.folder.os.replace", written_meanwhile)
     await store.append([fact("ours")])
     expected = [line[2:] for line in late.splitlines()[1:]]
     assert [one.text for one in await everything(store)] == [*expected, "ours"]
@@ -158,7 +158,7 @@ async def test_a_save_by_rename_while_ours_is_written_to_the_disk_is_kept(
             other.rename(memory)
         fsync(descriptor)
 
-    monkeypatch.setattr("runtime.memory.folder.os.fsync", saved_meanwhile)
+    monkeypatch.setattr("runtime.memory.files.folder.os.fsync", saved_meanwhile)
     await store.append([fact("ours")])
     assert [one.text for one in await everything(store)] == ["saved", "ours"]
 
@@ -204,7 +204,7 @@ async def test_a_log_that_an_editor_replaces_while_we_append_gets_the_entry_too(
             other.rename(log)
         fsync(descriptor)
 
-    monkeypatch.setattr("runtime.memory.folder.os.fsync", saved_meanwhile)
+    monkeypatch.setattr("runtime.memory.files.folder.os.fsync", saved_meanwhile)
     await store.append([item("Second", source_uri=delivery_uri("2"))])
     assert [one.text.partition("\n")[0] for one in await everything(store)] == ["Edited", "Second"]
 
@@ -235,7 +235,7 @@ async def test_a_delivery_is_known_on_the_day_before_and_the_day_after(store: Ma
 
 async def test_an_append_does_not_read_the_log_again(store: MarkdownStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.append([item(source_uri=delivery_uri("1"))])
-    monkeypatch.setattr("runtime.memory.ledger.read_all", lambda *_: pytest.fail("the log was read"))
+    monkeypatch.setattr("runtime.memory.markdown.log_state.read_all", lambda *_: pytest.fail("the log was read"))
     assert len(await store.append([item(source_uri=delivery_uri("2")), item(source_uri=delivery_uri("1"))])) == 1
 
 
@@ -248,7 +248,7 @@ async def test_all_that_wait_are_written_with_one_fsync(store: MarkdownStore, mo
         synced.append(descriptor)
         fsync(descriptor)
 
-    monkeypatch.setattr("runtime.memory.folder.os.fsync", counted)
+    monkeypatch.setattr("runtime.memory.files.folder.os.fsync", counted)
     await asyncio.gather(*(store.append([item(f"Entry {number}")]) for number in range(50)))
     assert len(synced) == 1
     assert len(await everything(store)) == 51
@@ -335,7 +335,7 @@ async def test_a_failed_fsync_is_fatal_to_the_store(store: MarkdownStore, monkey
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr("runtime.memory.folder.os.fsync", fail)
+        patched.setattr("runtime.memory.files.folder.os.fsync", fail)
         with pytest.raises(FsyncFailed, match=LOG):
             await store.append([item("Lost?")])
     with pytest.raises(FsyncFailed):
@@ -347,7 +347,7 @@ _FULL = """
 import asyncio, resource, sys
 from pathlib import Path
 from runtime.memory import StoreError
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from tests.runtime.memory.texts import fact, item
 
 async def main():

@@ -13,7 +13,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.memory.item import Item
 from runtime.memory.newest import newest
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock

@@ -13,10 +13,10 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Search
 from runtime.errors import UsageError
-from runtime.memory import opened as module
+from runtime.memory import open_memory as module
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Item, Provenance
-from runtime.memory.opened import Found, OpenMemory, open_memory
+from runtime.memory.open_memory import Found, OpenMemory, open_memory
 from runtime.search.embedding import default_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.hashing import HashingEmbedder

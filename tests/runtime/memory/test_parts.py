@@ -10,7 +10,7 @@ import pytest
 
 from runtime.memory.errors import StoreError
 from runtime.memory.item import delivery_uri
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Growth, Part, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -55,7 +55,7 @@ async def test_a_revision_is_new_when_the_file_is_and_the_same_when_it_is_not(
 
 async def test_parts_opens_no_file(store: MarkdownStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.append([item(), fact()])
-    monkeypatch.setattr("runtime.memory.folder.Folder.opened", lambda *_: pytest.fail("a file was opened"))
+    monkeypatch.setattr("runtime.memory.files.folder.Folder.opened", lambda *_: pytest.fail("a file was opened"))
     assert len(await store.parts()) == 2
 
 
@@ -174,7 +174,7 @@ async def test_no_growth_is_told_when_an_editor_saves_the_log_meanwhile(
         log.write_text(log.read_text().replace("One", "Won"))
         os.utime(log, (1000, 1000))
 
-    monkeypatch.setattr("runtime.memory.folder.os.fsync", edited_meanwhile)
+    monkeypatch.setattr("runtime.memory.files.folder.os.fsync", edited_meanwhile)
     await store.append([item("Two")])
     assert len(grown) == 1
     assert [one.text async for one in store.scan(Scan(agent_id="reviewer"))] == ["Won", "Two"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.memory.redact import PATTERNS, redact
+from runtime.memory.redaction.redact import PATTERNS, redact
 
 # Put together here so that no scanner takes the test for a leak.
 _PEM = (
@@ -221,7 +221,7 @@ def test_a_text_whose_redaction_is_as_long_as_the_text_is_redacted() -> None:
 
 
 def test_redaction_is_the_same_in_every_process() -> None:
-    program = "import sys; from runtime.memory.redact import redact; print(redact(sys.stdin.read()), end='')"
+    program = "import sys; from runtime.memory.redaction.redact import redact; print(redact(sys.stdin.read()), end='')"
     text = "\n\n".join(TEXTS)
     clean = {
         subprocess.run(

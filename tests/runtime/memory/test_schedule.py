@@ -15,10 +15,10 @@ import structlog
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.database.connection import Database
+from runtime.memory.compaction_schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory, open_memory
-from runtime.memory.schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
+from runtime.memory.open_memory import OpenMemory, open_memory
 from tests.clocks import ManualClock, until
 
 OLD = "# Session Log: 2020-01-02\n\n## 10:30 — Review\n- [fact] The cache is called pond\n- done\n"

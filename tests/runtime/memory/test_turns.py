@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runtime.memory.turns import Turns
+from runtime.memory.keyed_lock import Turns
 
 
 async def test_one_at_a_time_has_a_key_and_others_are_not_held_up() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from runtime.memory.markdown import MarkdownStore
-from runtime.memory.unread import unread
+from runtime.memory.markdown.store import MarkdownStore
+from runtime.memory.markdown.unread import unread
 from tests.runtime.memory.texts import documents, files, logs
 
 DAY = date(2026, 2, 14)

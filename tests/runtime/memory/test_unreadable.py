@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runtime.memory.errors import RefusedItem, StoreError
-from runtime.memory.folder import Folder
+from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import LARGEST_TEXT, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
@@ -73,7 +73,7 @@ async def test_a_file_is_looked_at_again_only_when_it_has_changed(
 ) -> None:
     await store.append([fact(), item()])
     await store.stats()
-    monkeypatch.setattr("runtime.memory.archive.read_all", lambda *_: pytest.fail("a file was read again"))
+    monkeypatch.setattr("runtime.memory.markdown.reader.read_all", lambda *_: pytest.fail("a file was read again"))
     assert (await store.stats()).problems == ()
     monkeypatch.undo()
     (folder / "memory.md").write_bytes(b"\xff")

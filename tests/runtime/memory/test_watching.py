@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import structlog
 
-from runtime.memory import watching
-from runtime.memory.indexer import Indexer
-from runtime.memory.markdown import MarkdownStore
-from runtime.memory.watching import Watch
+from runtime.memory.indexing import file_watcher
+from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.indexer import Indexer
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.search.index import open_index
 from tests.clocks import ManualClock, until
 
@@ -118,7 +118,7 @@ async def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_now
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")  # ENOSPC is what inotify_add_watch(2) says then.
 
-    monkeypatch.setattr(watching, "awatch", full)
+    monkeypatch.setattr(file_watcher, "awatch", full)
     (tmp_path / "agents").mkdir()
     watch = Watch(indexer, tmp_path / "agents")
     with structlog.testing.capture_logs() as logs:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final, Literal
 
 from runtime.memory.item import delivery_uri
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
 from tests.runtime.daemon import forked

@@ -12,7 +12,7 @@ from dslc.blocks.memory import Memory
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.identity.caller import OWNER_CALLER, Caller
-from runtime.memory.progress import Progress
+from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from runtime.tools.context import Context, untold
 from runtime.tools.failure import Failure, failure_of

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from runtime.database.connection import Database
 from runtime.database.schema import item_sources
-from runtime.memory.chunks import chunks
+from runtime.memory.chunking import chunks
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item

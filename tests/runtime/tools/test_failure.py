@@ -7,7 +7,7 @@ import pytest
 from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
-from runtime.memory.collection.failure import StoreAway
+from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreBusy, StoreError, Unsupported
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS

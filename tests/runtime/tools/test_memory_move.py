@@ -15,7 +15,7 @@ from runtime.clock import utc
 from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
 from runtime.memory.item import Item
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.memory.store import Part, Place
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS

@@ -19,9 +19,9 @@ from runtime.identity.caller import Caller, Scope
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
+from runtime.memory.keyed_lock import Turns
 from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
-from runtime.memory.turns import Turns
 from runtime.models import open_model
 from runtime.tools import TOOLS
 from runtime.tools.context import Context

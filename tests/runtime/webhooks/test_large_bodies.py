@@ -16,7 +16,7 @@ from runtime.agents import recorder
 from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
-from runtime.memory.markdown import MarkdownStore
+from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Scan
 from runtime.threads.run_log import RunLog
 from runtime.webhooks import admission

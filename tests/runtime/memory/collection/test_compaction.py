@@ -21,7 +21,7 @@ from runtime.database.schema import items
 from runtime.memory.collection.store import CollectionStore, open_collection
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
-from runtime.memory.opened import open_memory
+from runtime.memory.open_memory import open_memory
 from runtime.search.entry import Filter
 from tests.clocks import until
 from tests.runtime.memory.collection.conftest import declared

@@ -15,7 +15,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.memory.collection.store import CollectionStore, open_collection
 from runtime.memory.errors import StoreError
-from runtime.memory.opened import open_memory
+from runtime.memory.open_memory import open_memory
 from runtime.search.entry import Filter
 from tests.clocks import until
 from tests.databases import migrated

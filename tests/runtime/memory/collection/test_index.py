@@ -16,8 +16,8 @@ from runtime.api.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
-from runtime.memory.index_file import index_file
-from runtime.memory.opened import OpenMemory, open_memory
+from runtime.memory.indexing.index_file import index_file
+from runtime.memory.open_memory import OpenMemory, open_memory
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import Filter
 from tests.clocks import ManualClock, until

@@ -11,7 +11,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.opened import Found, OpenMemory, open_memory
+from runtime.memory.open_memory import Found, OpenMemory, open_memory
 from runtime.search.entry import Filter
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact, item

@@ -18,8 +18,8 @@ from runtime.database.errors import Collision, Unavailable
 from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
 from runtime.memory import open_store
-from runtime.memory.collection.failure import StoreAway
-from runtime.memory.collection.reading import Reading
+from runtime.memory.collection.errors import StoreAway
+from runtime.memory.collection.queries import Reading
 from runtime.memory.collection.store import CollectionStore, open_collection
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
@@ -251,7 +251,7 @@ async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_agai
 async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
     store: CollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
-    monkeypatch.setattr("runtime.memory.collection.reading.PAGE", 3)
+    monkeypatch.setattr("runtime.memory.collection.queries.PAGE", 3)
     await store.append([fact(f"Fact {number}", timestamp=WHEN) for number in range(10)])
     for wanted in (Scan(), Scan(newest_first=True), Scan(limit=7), Scan(agent_id="reviewer", limit=10)):
         found = [one.memory_id async for one in store.scan(wanted)]

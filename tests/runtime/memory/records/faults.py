@@ -9,11 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.records import cabinet as cabinets
-from runtime.memory.records.cabinet import Cabinet
-from runtime.memory.records.reading import Archive
-from runtime.memory.records.record import read_name
-from runtime.memory.records.works import Forget, Mark, Tidy, Work, Write
+from runtime.memory.records import writer as cabinets
+from runtime.memory.records.files.record import read_name
+from runtime.memory.records.operations import Forget, Mark, Tidy, Work, Write
+from runtime.memory.records.reader import Archive
+from runtime.memory.records.writer import Cabinet
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.memory.item import Item, Provenance
-from runtime.memory.records.record import read_name
+from runtime.memory.records.files.record import read_name
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock

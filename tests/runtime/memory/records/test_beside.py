@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from runtime.memory.errors import FsyncFailed, StoreError
-from runtime.memory.folder import Folder
-from runtime.memory.records import cabinet as cabinets
-from runtime.memory.records.reading import load
-from runtime.memory.records.record import Record
+from runtime.memory.files.folder import Folder
+from runtime.memory.records import writer as cabinets
+from runtime.memory.records.files.record import Record
+from runtime.memory.records.reader import load
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock, until
@@ -59,7 +59,7 @@ async def test_who_looks_for_a_tag_or_a_type_reads_no_other_record(
         read.append(name)
         return load(folder, agent_id, name)
 
-    monkeypatch.setattr("runtime.memory.records.reading.load", counted)
+    monkeypatch.setattr("runtime.memory.records.reader.load", counted)
     for wanted, expected in (
         (Scan(tags=frozenset({"few"})), [one, two]),
         (Scan(tags=frozenset({"few", "many"})), [one]),
@@ -217,7 +217,7 @@ async def test_what_is_beside_a_record_never_makes_its_write_a_failed_one(
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(cabinets, "tell_stored", fail)
-    monkeypatch.setattr("runtime.memory.records.folder_index.stage", fail)
+    monkeypatch.setattr("runtime.memory.records.files.folder_index.stage", fail)
     (written,) = await store.append([fact()])
     assert await everything(store) == [written]
     assert not (folder / "index.json").exists()

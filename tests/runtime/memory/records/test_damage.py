@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.memory.records.record import checksum_of, encode
+from runtime.memory.records.files.record import checksum_of, encode
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Scan
 from tests.runtime.memory.records.pieces import (

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from runtime.memory.errors import StoreError
+from runtime.memory.files.writable import unwritable
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.writable import unwritable
 from tests.runtime.memory.records.pieces import tree
 from tests.runtime.memory.texts import fact
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from runtime.memory.item import Item, Provenance
-from runtime.memory.records.record import Damaged, checksum_of, decode, encode, fields_of, name_of, read_name
+from runtime.memory.records.files.record import Damaged, checksum_of, decode, encode, fields_of, name_of, read_name
 from runtime.memory.records.store import RecordsStore
 from tests.runtime.memory.records.pieces import events, everything, only_record, read_json, record_files
 from tests.runtime.memory.texts import WHEN, fact, item, items
@@ -207,8 +207,8 @@ async def test_the_designs_own_records_are_read(store: RecordsStore, folder: Pat
 
 
 async def test_fields_of_a_later_version_are_kept_when_the_status_is_written(store: RecordsStore, folder: Path) -> None:
-    from runtime.memory.records.outbox import note_of
-    from runtime.memory.records.works import Mark
+    from runtime.memory.records.files.outbox import note_of
+    from runtime.memory.records.operations import Mark
 
     await store.append([fact()])
     (file,) = record_files(folder)

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.clock import SYSTEM
 from runtime.memory.item import Provenance, delivery_uri
-from runtime.memory.records import courier
+from runtime.memory.records.remotes import sync
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store import Growth
 from tests.clocks import ManualClock, until
@@ -182,7 +182,7 @@ async def test_what_could_not_be_sent_is_sent_later_in_order(tmp_path: Path) -> 
             assert (problem.severity, "3 records wait" in problem.message) == ("warning", True)
             await there.up()
             await until(lambda: clock.sleepers == 1)
-            clock.advance(courier.LONGEST_PAUSE)
+            clock.advance(sync.LONGEST_PAUSE)
             await until(lambda: not notes(folder))
             assert there.summaries == ["0", "1", "2"]
             assert await store.ready() == ()
@@ -202,7 +202,7 @@ async def test_a_remote_that_stays_away_is_asked_ever_more_rarely_and_fills_no_d
                     clock.advance(0.25)
                     await asyncio.sleep(0)
                 waits.append(clock.monotonic() - began)
-            assert max(waits) >= courier.LONGEST_PAUSE
+            assert max(waits) >= sync.LONGEST_PAUSE
             folder = tmp_path / "reviewer"
             assert events(folder) == ["memory_store_error", "memory_store_local"]
             assert len(notes(folder)) == 1
@@ -243,7 +243,7 @@ async def test_who_only_reads_sends_nothing_and_waits_for_nothing(tmp_path: Path
         assert there.calls == []
         async with sending(tmp_path, there, clock) as store:
             await until(lambda: clock.sleepers == 1)
-            clock.advance(courier.PATIENCE)
+            clock.advance(sync.PATIENCE)
             await until(lambda: store.waiting == 0)
         assert len(there.calls) == 1
 

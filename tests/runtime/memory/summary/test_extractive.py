@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.chunks import chunks
+from runtime.memory.chunking import chunks
 from runtime.memory.summary.extractive import CUT, LONGEST_LINE, extract
 
 TEXTS = [

@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta, timezone
 
 from runtime.memory.item import chunk_hash, is_summary_uri, summary_uri
-from runtime.memory.redact import redact
+from runtime.memory.redaction.redact import redact
 from runtime.memory.summary.key import content_of, is_summary, key_tag, summary_key
 
 START = datetime(2025, 1, 1, tzinfo=UTC)

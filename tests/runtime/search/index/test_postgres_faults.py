@@ -19,7 +19,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.memory.item import Item
-from runtime.memory.opened import open_memory
+from runtime.memory.open_memory import open_memory
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from qdrant_client import models
 
 from dslc.blocks.choice import Choice
-from runtime.memory.entries import entries_of
+from runtime.memory.indexing.entries import entries_of
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store import Part
 from runtime.search.entry import Filter

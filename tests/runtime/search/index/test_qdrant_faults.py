@@ -17,7 +17,7 @@ from aiohttp import web
 from dslc.blocks.choice import Choice
 from runtime import extras
 from runtime.errors import UsageError
-from runtime.memory.embedding_queue import EmbeddingQueue
+from runtime.memory.indexing.embedding_queue import EmbeddingQueue
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index

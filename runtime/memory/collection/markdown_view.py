@@ -1,0 +1,39 @@
+"""A collection as a person reads it: what lasts in sections, and a day's entries as a log, as Markdown memories are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from runtime.memory.item import Item
+from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.daily_log import entry_of, header
+from runtime.memory.markdown.text.document import Document, section_of
+from runtime.memory.store_types import Inspection
+
+MOST = 1000
+"""Items of either kind that are shown, the newest ones: nobody reads more."""
+
+
+def inspection(
+    memory: str, agent_id: str, day: date, lasting: Sequence[Item], entries: Sequence[Item], now: datetime
+) -> Inspection:
+    """What there is to read, both oldest first; one more than MOST stands for all that are not shown."""
+    place = f"collection {memory}: {agent_id}"
+    text = _document(agent_id, lasting[-MOST:], now) if lasting else None
+    log = (header(day) + b"".join(map(entry_of, entries[-MOST:]))).decode() if entries else None
+    if text is not None and len(lasting) > MOST:
+        text = f"{text}\nOnly the newest {MOST} are shown.\n"
+    if log is not None and len(entries) > MOST:
+        log = f"{log}\nOnly the newest {MOST} are shown.\n"
+    return Inspection(agent_id, day, text, log, place, f"{place}, {day.isoformat()}")
+
+
+def _document(agent_id: str, lasting: Sequence[Item], now: datetime) -> str:
+    sections: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
+    for item in lasting:
+        section = section_of(item)
+        tags = tuple(tag for tag in item.tags if tag not in section.tags)
+        sections[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+    return Document.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()

@@ -1,0 +1,423 @@
+"""What one transaction does to a collection memory. Whoever writes has the memory to itself until it ends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, delete, select
+
+from runtime.clock import Clock, uuid7
+from runtime.crypto import Unsealable
+from runtime.database import bulk
+from runtime.database.schema import item_parts, item_sources, items
+from runtime.memory.collection.parts import Parts
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, Row, read, source_key, tags_of, written
+from runtime.memory.errors import NoSuchItem, RefusedItem
+from runtime.memory.item import PATTERN, Item, delivery_key, is_id, is_summary_uri
+from runtime.memory.markdown.long_term import of_entry
+from runtime.memory.store import redacted_item
+from runtime.memory.store_types import Growth, Upserted
+
+_BY_ID: Final = ("memory", "id")
+_BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
+_BY_SOURCE: Final = ("memory", "agent_id", "user_id", "source_key")
+_REST_OF_ID: Final = tuple(name for name in COLUMNS if name not in _BY_ID)
+_SAID: Final = ("memory_type", "source_uri", "source_key", "tags", "content")
+"""What an upsert may change of a row."""
+_SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
+_ENTRIES: Final = 256
+"""Entries that are compacted in one transaction."""
+DONE: Final = 1
+"""Of an entry: what it holds for the long term was put where it stays."""
+KEPT: Final = 2
+"""Of an entry: it holds something that is put nowhere, or cannot be opened."""
+_PARTS_AT_ONCE: Final = 8
+"""Parts that are removed in one transaction: others write in between."""
+
+
+class Identity(NamedTuple):
+    """What makes a chunk the same one."""
+
+    agent_id: str
+    user_id: str
+    project_id: str | None
+    chunk_hash: str
+
+
+def identity_of(item: Item) -> Identity:
+    """The item's identity in an upsert."""
+    return Identity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
+
+
+class Writing:
+    """A transaction that has begun. Each method decides before it writes: one that raises has changed nothing."""
+
+    def __init__(self, connection: Connection, codec: Codec, clock: Clock) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._memory = codec.memory
+        self._clock = clock
+        self._parts = Parts(connection, codec.memory)
+        if connection.dialect.name == "postgresql":
+            # Daemons on one database take turns: what is not there yet must not be written by two of them.
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(codec.memory)})")
+
+    def finish(self) -> tuple[list[Growth], frozenset[str]]:
+        """Write what became of the parts; see `Parts.finish`."""
+        return self._parts.finish()
+
+    def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
+        """Add what is not there: see `Store.append`. An id that is brought along is kept while nothing else has it."""
+        taken = self._taken(given)
+        deliveries = self._deliveries(given)
+        lasting = self._lasting(given)
+        new: list[Item] = []
+        for item in given:
+            delivery, fact = _delivery(item), _fact(item)
+            if delivery in deliveries or fact in lasting or taken.get(item.memory_id) == identity_of(item):
+                continue
+            if delivery is not None:
+                deliveries.add(delivery)
+            if fact is not None:
+                lasting.add(fact)
+            new.append(self._identified(item, taken))
+        self._insert(new)
+        return tuple(new)
+
+    def upsert(self, given: Sequence[Item], keep: frozenset[str]) -> Upserted:
+        """See `Store.upsert`; no two of these items are the same chunk."""
+        taken = self._taken(given)
+        there = self._same_chunks(given)
+        found = ((item, there[identity_of(item)]) for item in given if identity_of(item) in there)
+        others = self._others(row.id for item, row in found if _sources(item) != {_source_in(row)})
+        new: list[Item] = []
+        differing: list[tuple[Row, Item]] = []
+        skipped = 0
+        for item in given:
+            row = there.get(identity_of(item))
+            if row is None:
+                new.append(self._identified(item, taken))
+            elif self._says(row, others.get(row.id, ()), item, keep):
+                skipped += 1
+            else:
+                differing.append((row, item))
+        updated = self._update(differing, keep)
+        self._insert(new)
+        return Upserted(tuple(new), updated, skipped)
+
+    def replace(self, item: Item) -> Item:
+        """See `Store.replace`."""
+        row = self._row(item.memory_id, item.agent_id)
+        if row.user_id != written(item.user_id):
+            raise _unknown(item.memory_id)
+        self._must_be_alone(row, item)
+        return self._rewrite(row, item)
+
+    def _must_be_alone(self, row: Row, item: Item) -> None:
+        """Raises RefusedItem where a changed item would be the same chunk as another one of its user: a push of that
+        text knew only one of them. Two summaries may say the same."""
+        if identity_of(item) == _identity_in(row) or is_summary_uri(item.source_uri):
+            return
+        there = self._same_chunks([item]).get(identity_of(item))
+        if there is not None:
+            raise RefusedItem(f"the item {there.id} says this already", hint="forget one of the two")
+
+    def edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
+        """See `Store.edit`; the memory_id stays."""
+        row = self._row(memory_id, agent_id)
+        item = self._codec.item(row, self._others([memory_id])[memory_id]).changed(text=text, chunk_hash="")
+        self._must_be_alone(row, item)
+        return self._rewrite(row, item)
+
+    def delete(self, memory_id: str, agent_id: str | None) -> None:
+        """See `Store.delete`."""
+        self._delete(self._row(memory_id, agent_id))
+
+    def _delete(self, row: Row) -> None:
+        part = self._parts.of(row.part)
+        self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == row.id))
+        part.count(row, -1)
+        part.changed = True
+
+    def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
+        """Take a source away from an item, which is deleted when it has no other; whether it was."""
+        row = self._row(memory_id, agent_id)
+        item = self._codec.item(row, self._others([memory_id])[memory_id])
+        left = [each for each in (item.source_uri, *item.other_sources) if each not in {None, source_uri}]
+        if not left:
+            self.delete(memory_id, agent_id)
+        else:
+            self._rewrite(row, item.model_copy(update={"source_uri": left[0], "other_sources": tuple(left[1:])}))
+        return not left
+
+    def remove(self, agent_id: str) -> int:
+        """Delete some parts of this agent with what is in them; how many."""
+        return len(self._without_parts(agent_id)[0])
+
+    def forget_user(self, user_id: str, agent_id: str) -> int | None:
+        """Delete some parts of this agent and user with what is in them: how many items that were, None when there are
+        no parts."""
+        numbers, count = self._without_parts(agent_id, item_parts.c.user_id == written(user_id))
+        return count if numbers else None
+
+    def _without_parts(self, agent_id: str, *more: ColumnElement[bool]) -> tuple[list[int], int]:
+        """Delete some parts of this agent; their numbers, and how many items were in them."""
+        owned = (item_parts.c.memory == self._memory, item_parts.c.agent_id == agent_id, *more)
+        query = select(item_parts.c.part).where(*owned).order_by(item_parts.c.part).limit(_PARTS_AT_ONCE)
+        numbers = [row.part for row in self._connection.execute(query)]
+        counts = [
+            self._connection.execute(
+                delete(table).where(table.c.memory == self._memory, table.c.part.in_(numbers))
+            ).rowcount
+            for table in (items, item_parts)
+        ]
+        if numbers:
+            self._parts.forget(agent_id, numbers)
+        return numbers, counts[0]
+
+    def compact(self, agent_id: str, until: int) -> tuple[int, int, bool]:
+        """Put what some entries of this agent hold for the long term where it stays, each once; when that was done with
+        all of them, delete some from before `until` (Unix microseconds). How many items were put and entries deleted,
+        and whether there is more to do."""
+        entries = (items.c.memory == self._memory, items.c.agent_id == agent_id, items.c.memory_type == "episodic")
+        query = select(*items.c[*COLUMNS]).where(*entries).order_by(items.c.timestamp, items.c.id).limit(_ENTRIES)
+        fresh = [Row(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
+        if fresh:
+            return self._promote(fresh), 0, True
+        expired = query.where(items.c.compacted == DONE, items.c.timestamp < until)
+        rows = [Row(*each) for each in self._connection.execute(expired)]
+        for row in rows:
+            self._delete(row)
+        return 0, len(rows), len(rows) == _ENTRIES
+
+    def _promote(self, rows: Sequence[Row]) -> int:
+        lasting: list[Item] = []
+        states: dict[int, list[str]] = defaultdict(list)
+        others = self._others(row.id for row in rows)
+        for row in rows:
+            try:
+                found, hidden = of_entry(self._codec.item(row, others[row.id]))
+            except Unsealable:  # It waits for a person, and keeps no other waiting.
+                found, hidden = (), True
+            lasting += map(redacted_item, found)
+            states[KEPT if hidden else DONE].append(row.id)
+        there = self._lasting(lasting)
+        new: list[Item] = []
+        for item in lasting:
+            # Not `append`: the key of a delivery, which all that it left behind has, would say that it is there.
+            if (fact := _fact(item)) not in there:
+                there.add(fact)
+                new.append(self._identified(item, {}))
+        self._insert(new)
+        for state, ids in states.items():
+            these = items.c.memory == self._memory, items.c.id.in_(ids)
+            self._connection.execute(items.update().where(*these).values(compacted=state))
+        return len(new)
+
+    def create(self, agent_id: str, user_id: str) -> bool:
+        """An empty collection of this user, unless there is one."""
+        if self._parts.newest(agent_id, user_id) is not None:
+            return False
+        self._parts.begin(agent_id, user_id)
+        return True
+
+    # What is there
+
+    def _with_ids(self, given: Iterable[str]) -> list[Row]:
+        wanted = dict.fromkeys((self._memory, each) for each in given if each)
+        found = bulk.find(self._connection, items, _BY_ID, _REST_OF_ID, list(wanted)) if wanted else []
+        return [Row(*each) for each in found]
+
+    def _taken(self, given: Iterable[Item]) -> dict[str, Identity]:
+        """Which of the ids that these bring along are some item's by now, and whose."""
+        return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
+
+    def _row(self, memory_id: str, agent_id: str | None) -> Row:
+        found = self._with_ids((memory_id,))
+        if not found or agent_id not in (None, found[0].agent_id):
+            raise _unknown(memory_id)
+        return found[0]
+
+    def _found(self, keys: tuple[str, ...], wanted: Iterable[tuple[str | None, ...]]) -> list[Row]:
+        """Rows without their content, oldest first, whose `keys` behind the memory are wanted."""
+        asked = list(dict.fromkeys((self._memory, *each) for each in wanted))
+        if not asked:
+            return []
+        rest = tuple(name for name in META if name not in keys)
+        named = (*keys, *rest)
+        found = [
+            Row(**dict(zip(named, each, strict=True))) for each in bulk.find(self._connection, items, keys, rest, asked)
+        ]
+        return sorted(found, key=lambda row: (row.timestamp, row.id))
+
+    def _same_chunks(self, given: Sequence[Item]) -> dict[Identity, Row]:
+        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
+        found: dict[Identity, Row] = {}
+        for row in rows:
+            found.setdefault(_identity_in(row), row)
+        return found
+
+    def _deliveries(self, given: Sequence[Item]) -> set[tuple[str, ...] | None]:
+        wanted = ((each[0], written(each[1]), source_key(each[2])) for each in map(_delivery, given) if each)
+        return {
+            (row.agent_id, read(row.user_id), read(row.source_uri or "")) for row in self._found(_BY_SOURCE, wanted)
+        }
+
+    def _lasting(self, given: Sequence[Item]) -> set[tuple[object, ...] | None]:
+        long_term = [item for item in given if item.memory_type != "episodic"]
+        rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in long_term))
+        return {(_identity_in(row), row.memory_type, PATTERN in tags_of(row.tags)) for row in rows}
+
+    def _identified(self, item: Item, taken: dict[str, Identity]) -> Item:
+        """The item with its id, which is taken from now on."""
+        wanted = item.memory_id
+        if not is_id(wanted) or wanted in taken:
+            wanted = uuid7(self._clock)
+        taken[wanted] = identity_of(item)
+        return item if wanted == item.memory_id else item.model_copy(update={"memory_id": wanted})
+
+    # Writing
+
+    def _insert(self, new: Sequence[Item]) -> None:
+        rows = []
+        for item in new:
+            part = self._parts.place(item.agent_id, item.user_id)
+            row = self._codec.row(item, part.number, part.used)
+            part.used += 1
+            part.count(row, 1)
+            part.added.append(item)
+            rows.append(row)
+        bulk.insert(self._connection, items, COLUMNS, rows)
+        self._add_sources(new)
+
+    def _add_sources(self, these: Sequence[Item]) -> None:
+        rows = [
+            (self._memory, each.memory_id, source_key(source), written(each.user_id), written(source))
+            for each in these
+            for source in each.other_sources
+            if source != each.source_uri
+        ]
+        bulk.insert(self._connection, item_sources, _SOURCE, rows)
+
+    def _put_sources(self, these: Sequence[Item]) -> None:
+        """Of items that are there."""
+        for each in these:
+            mine = (item_sources.c.memory == self._memory, item_sources.c.item_id == each.memory_id)
+            self._connection.execute(delete(item_sources).where(*mine))
+        self._add_sources(these)
+
+    def _others(self, memory_ids: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """The other sources of these items, as they stand in the database."""
+        wanted = [(self._memory, each) for each in memory_ids]
+        found: dict[str, list[str]] = defaultdict(list)
+        for _, item_id, source in bulk.find(
+            self._connection, item_sources, ("memory", "item_id"), ("source_uri",), wanted
+        ):
+            found[item_id].append(source)
+        return found
+
+    def _says(self, row: Row, others: Sequence[str], item: Item, keep: frozenset[str]) -> bool:
+        """Whether the row, with these other sources, says what the item does, as far as that is not to stay as it
+        is."""
+        return (
+            ("memory_type" in keep or row.memory_type == item.memory_type)
+            and ("tags" in keep or tags_of(row.tags) == item.tags)
+            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(read, others)})
+        )
+
+    def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
+        whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
+        # All of them are opened before anything is counted: one that cannot be raises.
+        others = self._others(whole) if whole else {}
+        there = {name: self._codec.item(row, others[name]) for name, row in whole.items()}
+        updated, moved, rows = [], list[Item](), []
+        for found, given in differing:
+            before, old = whole[found.id], there[found.id]
+            fields = {name: getattr(given, name) for name in ("memory_type", "tags", "source_uri", "provenance")}
+            new = old.model_copy(update={name: value for name, value in fields.items() if name not in keep})
+            new = _from_both(old, new)
+            if "source_uri" not in keep:
+                new = _from_both(given, new)
+            if new.other_sources != old.other_sources:
+                moved.append(new)
+            row = self._codec.row(new, before.part, before.position)
+            self._count(before, row)
+            rows.append((self._memory, row.id, *(getattr(row, name) for name in _SAID)))
+            updated.append(new)
+        bulk.update(self._connection, items, _BY_ID, _SAID, rows)
+        self._put_sources(moved)
+        return tuple(updated)
+
+    def _rewrite(self, before: Row, item: Item) -> Item:
+        row = self._codec.row(item, before.part, before.position)
+        self._count(before, row)
+        values = {**dict(zip(COLUMNS, row, strict=True)), "compacted": None}
+        self._connection.execute(
+            items.update().where(items.c.memory == self._memory, items.c.id == row.id).values(values)
+        )
+        item = item.model_copy(update={"other_sources": tuple(s for s in item.other_sources if s != item.source_uri)})
+        self._put_sources([item])
+        return item
+
+    def _count(self, before: Row, after: Row) -> None:
+        part = self._parts.of(before.part)
+        part.count(before, -1)
+        part.count(after, 1)
+        part.changed = True
+
+
+def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
+    """The first of each chunk, with the sources of those that came again, and how many did."""
+    first: dict[Identity, Item] = {}
+    count = 0
+    for item in given:
+        count += 1
+        same = first.setdefault(identity_of(item), item)
+        if same is not item:
+            first[identity_of(item)] = _from_both(item, same)
+    return list(first.values()), count - len(first)
+
+
+def _identity_in(row: Row) -> Identity:
+    project = None if row.project_id is None else read(row.project_id)
+    return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
+
+
+def _source_in(row: Row) -> str | None:
+    return None if row.source_uri is None else read(row.source_uri)
+
+
+def _sources(item: Item) -> set[str | None]:
+    return {item.source_uri, *item.other_sources}
+
+
+def _from_both(old: Item, new: Item) -> Item:
+    """The new item with the old one's sources among its others: what another source says is from there too."""
+    if new.source_uri is None:
+        return new
+    others = {*new.other_sources, *old.other_sources, old.source_uri} - {new.source_uri}
+    return new.model_copy(update={"other_sources": tuple(sorted(filter(None, others)))})
+
+
+def _delivery(item: Item) -> tuple[str, str, str] | None:
+    key = item.source_uri if is_summary_uri(item.source_uri) else delivery_key(item.source_uri)
+    return None if key is None else (item.agent_id, item.user_id, key)
+
+
+def _fact(item: Item) -> tuple[object, ...] | None:
+    # Two summaries may say the same of different items, and a summary what somebody pushed.
+    if item.memory_type == "episodic" or is_summary_uri(item.source_uri):
+        return None
+    return identity_of(item), item.memory_type, PATTERN in item.tags
+
+
+def _unknown(memory_id: str) -> NoSuchItem:
+    return NoSuchItem(f"no item has the id {memory_id[:80]}", hint="it may have been deleted")
+
+
+def _lock(memory: str) -> int:
+    """The advisory lock of a collection memory: a signed number of 64 bits."""
+    return int.from_bytes(hashlib.sha256(f"symbiont collection {memory}".encode()).digest()[:8], signed=True)

@@ -1,0 +1,115 @@
+"""Compaction, once a day: what logs hold for the long term is put where it stays, and old logs are deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Protocol
+
+import structlog
+
+from runtime.clock import Clock, utc
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.open_memory import OpenMemory
+
+log = structlog.get_logger("symbiont.memory")
+
+DAY: Final = 86_400
+COMPACTION_AT: Final = 3 * 3600
+"""Seconds after midnight, UTC, when memories are compacted, each at its own moment of the hour that follows."""
+SPREAD: Final = 3600
+TICK_SECONDS: Final = 60.0
+
+
+class House(Protocol):
+    """What the compactor acts on."""
+
+    @property
+    def memories(self) -> Mapping[str, OpenMemory]:
+        """Every memory of the running program, by name."""
+
+    def pinned(self) -> AbstractAsyncContextManager[None]:
+        """Keep what is open while inside."""
+
+
+class Compactor:
+    """Compacts every memory once a day, at a time of its own; at once when that time passed while nothing ran."""
+
+    def __init__(
+        self,
+        house: House,
+        clock: Clock,
+        *,
+        read: Callable[[], Mapping[str, Any]],
+        write: Callable[[dict[str, float]], None],
+    ) -> None:
+        """`read` and `write`: when each store was compacted last (Unix seconds, by identity), kept over restarts."""
+        self._house = house
+        self._clock = clock
+        self._write = write
+        self._last = {key: float(at) for key, at in read().items() if isinstance(at, int | float)}
+
+    async def run(self) -> None:
+        """For ever. Raises FsyncFailed."""
+        while True:
+            async with self._house.pinned():
+                for memory in tuple(self._house.memories.values()):
+                    if self._is_due(memory):
+                        await self._compact(memory)
+            await self._clock.sleep(TICK_SECONDS)
+
+    def _is_due(self, memory: OpenMemory) -> bool:
+        """Whether its time has come since it was done last. A record from the future is the work of another clock."""
+        now = self._clock.now()
+        last = self._last.get(memory.store.identity)
+        return last is None or last > now or last < _last_moment(memory.store.identity, now)
+
+    async def _compact(self, memory: OpenMemory) -> None:
+        now = self._clock.now()
+        flushed = deleted = failed = 0
+        async for agent in _agents(memory):
+            try:
+                done = await memory.compact(agent, utc(now))
+            except FsyncFailed:
+                raise
+            except Unsupported:
+                break
+            except StoreError as error:
+                failed += 1
+                log.error("a memory was not compacted", memory=memory.name, agent=agent, reason=error.line())
+            else:
+                flushed, deleted = flushed + done.flushed, deleted + done.deleted
+                for problem in done.problems:
+                    log.warning(
+                        "a log was not compacted", memory=memory.name, file=problem.file, reason=problem.message
+                    )
+        if flushed or deleted or failed:
+            log.info("memory compacted", memory=memory.name, flushed=flushed, deleted=deleted, failed=failed)
+        self._last[memory.store.identity] = now
+        try:
+            # It is synced, which a slow disk takes its time for.
+            await asyncio.to_thread(self._write, dict(self._last))
+        except OSError as error:
+            # Then it is done once more after the next start, which does no harm.
+            log.warning("when memories were compacted is not kept", reason=error.strerror)
+
+
+async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
+    try:
+        agents = await memory.store.agents()
+    except FsyncFailed:
+        raise
+    except StoreError as error:
+        log.error("a memory was not compacted", memory=memory.name, reason=error.line())
+        return
+    for agent in agents:
+        yield agent
+
+
+def _last_moment(identity: str, now: float) -> float:
+    """When this store was to be compacted last, in Unix seconds."""
+    spread = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:4]) % SPREAD
+    at = COMPACTION_AT + spread
+    return now - (now - at) % DAY

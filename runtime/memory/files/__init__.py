@@ -1,0 +1,1 @@
+"""Folders and files of agents: paths, locks, whether they can be written."""

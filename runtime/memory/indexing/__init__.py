@@ -1,0 +1,1 @@
+"""Keeps the index of a memory up to date with its store."""

@@ -1,0 +1,72 @@
+"""What a daemon does for one memory by itself: the background works, and keeping its index in step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+from runtime.clock import Clock
+from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.indexer import Indexer
+
+GATHER_SECONDS: Final = 0.05
+"""How long what is handed over gathers before it is put as one group."""
+LOOK_SECONDS: Final = 300.0
+"""How often all parts are compared although nothing was noticed."""
+UNWATCHED_SECONDS: Final = 30.0
+"""The same where the system cannot watch the folders."""
+FIRST_WAIT: Final = 1.0
+LONGEST_WAIT: Final = 60.0
+"""Seconds until the next try when the index could not be written, doubled each time."""
+
+
+def works(
+    name: str, indexer: Indexer, folder: Path | None, clock: Clock
+) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    """The background works of a memory's store and index, with their names. `folder`: where the store's files are, None
+    where it has none; then others that write to it are noticed as they are where nothing can be watched."""
+    watch = None if folder is None else Watch(indexer, folder)
+    works = [
+        (f"index of {name}", keep_index(indexer, watch, clock)),
+        (f"embedding of {name}", indexer.queue.keep()),
+    ]
+    return works if watch is None else [*works, (f"edits in {name}", watch.run())]
+
+
+async def keep_index(indexer: Indexer, watch: Watch | None, clock: Clock) -> None:
+    """Bring everything up to date, then whatever changes, for ever. Raises FsyncFailed."""
+    wait = FIRST_WAIT
+    whole = True
+    while True:
+        if whole:
+            await indexer.sync()
+        else:
+            await indexer.settle()
+            for agent in sorted(indexer.take_touched()):
+                await indexer.sync(agent)
+        if indexer.failure is not None:
+            await clock.sleep(wait)
+            wait, whole = min(wait * 2, LONGEST_WAIT), True
+            continue
+        wait = FIRST_WAIT
+        whole = not await _told(
+            indexer.news, UNWATCHED_SECONDS if watch is None or watch.blind else LOOK_SECONDS, clock
+        )
+        if not whole:
+            await asyncio.sleep(GATHER_SECONDS)
+            indexer.news.clear()
+
+
+async def _told(news: asyncio.Event, seconds: float, clock: Clock) -> bool:
+    """Whether there was news within `seconds`."""
+    waiting = asyncio.ensure_future(news.wait())
+    sleeping = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        return news.is_set()
+    finally:
+        for each in (waiting, sleeping):
+            each.cancel()
+        await asyncio.gather(waiting, sleeping, return_exceptions=True)

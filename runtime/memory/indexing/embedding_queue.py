@@ -1,0 +1,176 @@
+"""Vectors for what has none yet: batch by batch from the index's own queue, so that no save ever waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from runtime.clock import SYSTEM, Clock
+from runtime.memory.indexing.progress import Progress
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.index.index import Index
+
+log = structlog.get_logger("symbiont.memory")
+
+BATCH: Final = 64
+"""Texts that are given to the embedding at once; it makes smaller batches where a search's own text would wait."""
+SHARE_OF_A_BATCH: Final = 8
+"""Of a batch one part in so many is embedded at once where somebody waits."""
+FIRST_WAIT: Final = 1.0
+LONGEST_WAIT: Final = 300.0
+LONGEST_WAIT_FOR_AN_INDEX: Final = 30.0
+"""Seconds until the next try when embedding or keeping vectors did not work, doubled each time: what an embedding on a
+server costs to ask, an index does not."""
+
+
+class EmbeddingQueue:
+    """The entries of an index that are to be embedded, and the embedding that does it."""
+
+    def __init__(self, index: Index, clock: Clock = SYSTEM) -> None:
+        self._index = index
+        self._clock = clock
+        self._embedder: Embedder | None = None
+        self._told: tuple[str, int | None] | None = None
+        self._more = asyncio.Event()
+        self._one = asyncio.Lock()
+        self._batch: asyncio.Task[int] | None = None
+        self._mismatch: str | None = None
+        self._failure: str | None = None
+        self._index_failed = False
+        index.on_work = self.more
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is embedded just now, in one line."""
+        return self._mismatch or self._failure
+
+    @property
+    def mismatch(self) -> str | None:
+        """What a person must mend before anything is embedded again."""
+        return self._mismatch
+
+    def more(self) -> None:
+        """There may be something to embed."""
+        self._more.set()
+
+    async def use(self, embedder: Embedder | None) -> None:
+        """Embed with this from now on; what another model embedded is embedded again. What is under way is dropped, so
+        that the one before can be closed."""
+        if embedder is not self._embedder and self._batch is not None:
+            self._batch.cancel()
+            await asyncio.wait({self._batch})
+        self._embedder = embedder
+        self._mismatch = self._failure = None
+        self._told = None
+        try:
+            await self._tell_model()
+        except IndexFailed as error:
+            self._index_failed = True
+            self._fail(error.line())  # It is told again before the next batch.
+        self._more.set()
+
+    @property
+    def _at_once(self) -> int:
+        return BATCH if self._embedder is None else self._embedder.at_once
+
+    async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
+        """Embed what has no vector; how many entries were. With `seconds` none is begun when these are over, and
+        batches are small, as somebody waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
+        await self._index.tend()
+        if self._embedder is None:
+            return 0
+        done = 0
+        stats = await self._index.stats() if progress is not None else None
+        total = 0 if stats is None else stats.entries - stats.embedded
+        began, at_once = self._clock.monotonic(), self._at_once
+        if seconds is not None:
+            at_once = max(1, at_once // SHARE_OF_A_BATCH)
+        while seconds is None or self._clock.monotonic() - began < seconds:
+            if progress is not None:
+                progress("embedding", min(done, total), total)
+            made = await self._next(at_once)
+            done += made
+            if not made:
+                break
+        return done
+
+    async def keep(self) -> None:
+        """Embed what there is and what comes, for ever; wait longer and longer while that does not work."""
+        wait = FIRST_WAIT
+        while True:
+            self._more.clear()
+            try:
+                await self._tell_model()
+                await self._index.tend()
+                done = 0 if self._mismatch else await self._next(self._at_once)
+            except EmbeddingMismatch:
+                continue
+            except (EmbeddingUnavailable, IndexFailed) as error:
+                self._index_failed = isinstance(error, IndexFailed)
+                self._fail(error.line())
+                longest = LONGEST_WAIT_FOR_AN_INDEX if self._index_failed else LONGEST_WAIT
+                wait = min(wait, longest)
+                await self._clock.sleep(wait)
+                wait = min(wait * 2, longest)
+                continue
+            wait = FIRST_WAIT
+            if done or self._index_failed:
+                self._work_again()
+            if done:
+                await asyncio.sleep(0)
+            else:
+                await self._more.wait()
+
+    async def _next(self, limit: int) -> int:
+        """Embed one batch, unless another one is under way, which comes first. The batch is a task of its own, so that
+        `use` can end it."""
+        async with self._one:
+            embedder = self._embedder
+            if embedder is None:
+                return 0
+            self._batch = asyncio.create_task(self._embed(embedder, limit), name="embedding")
+            try:
+                await asyncio.wait({self._batch})
+            except asyncio.CancelledError:
+                self._batch.cancel()
+                await asyncio.wait({self._batch})
+                raise
+            batch, self._batch = self._batch, None
+            return 0 if batch.cancelled() else batch.result()
+
+    async def _embed(self, embedder: Embedder, limit: int) -> int:
+        try:
+            await self._tell_model()
+            waiting = await self._index.pending(limit)
+            if not waiting:
+                return 0
+            vectors = await embedder.embed([each.text for each in waiting])
+            await self._tell_model()  # Some know their dimension only now.
+            return await self._index.embedded(list(zip(waiting, vectors, strict=True)))
+        except EmbeddingMismatch as error:
+            if self._mismatch is None:
+                log.error("embedding stopped: searches go by keyword", embedding=embedder.name, reason=error.line())
+            self._mismatch = error.line()
+            raise
+
+    async def _tell_model(self) -> None:
+        embedder = self._embedder
+        model = ("", None) if embedder is None else (embedder.model, embedder.dimension)
+        if model != self._told:
+            await self._index.use_model(model[0] or None, model[1])
+            self._told = model
+
+    def _fail(self, reason: str) -> None:
+        if self._failure is None:
+            what = "nothing is embedded for now"
+            log.warning(what if self._index_failed else f"{what}: searches go by keyword", reason=reason)
+        self._failure = reason
+
+    def _work_again(self) -> None:
+        if self._failure is not None:
+            log.info("embedding works again")
+        self._failure = None
+        self._index_failed = False

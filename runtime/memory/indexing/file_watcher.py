@@ -1,0 +1,96 @@
+"""Noticing that files of a memory changed: persons edit them while a daemon runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Final
+
+import structlog
+from watchfiles import Change, awatch
+from watchfiles._rust_notify import WatchfilesRustInternalError
+
+from runtime.memory.indexing.indexer import Indexer
+
+log = structlog.get_logger("symbiont.memory")
+
+# As for programs: two quiet steps end a burst of edits, a second every burst.
+STEP_MS: Final = 150
+DEBOUNCE_MS: Final = 1000
+# How often the folder itself is looked at: one that was replaced raises no event of its own.
+TICK_MS: Final = 1000
+
+
+class Watch:
+    """Notices that files of a store changed, whoever changed them, and says whose they are."""
+
+    def __init__(self, indexer: Indexer, folder: Path) -> None:
+        self._indexer = indexer
+        self._folder = folder
+        self.blind = False
+        """Whether the system cannot watch so much: then all parts are looked at now and then."""
+
+    async def run(self) -> None:
+        """Watch for as long as the system lets us."""
+        while not self.blind:
+            seen = _identity(self._folder)
+            if seen is None:
+                # Nothing is remembered yet; what we write ourselves is handed over.
+                await asyncio.sleep(TICK_MS / 1000)
+                continue
+            try:
+                await self._listen(seen)
+            except FileNotFoundError:
+                continue
+            except (OSError, WatchfilesRustInternalError) as error:
+                # Most often the system's limit of inotify watches (inotify(7), max_user_watches).
+                self.blind = True
+                self._indexer.news.set()
+                log.warning(
+                    "a memory's folders cannot be watched, so they are looked at now and then",
+                    folder=str(self._folder),
+                    reason=str(error),
+                )
+
+    async def _listen(self, seen: tuple[int, int]) -> None:
+        """Until the folder is another one."""
+        first = True
+        bursts = awatch(
+            self._folder,
+            watch_filter=self._wanted,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=TICK_MS,
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        async with contextlib.aclosing(bursts):
+            async for burst in bursts:
+                agents = {self._agent(path) for _, path in burst}
+                if first:
+                    # What changed before anybody listened is in no burst.
+                    agents.update(await self._indexer.agents())
+                    first = False
+                if agents:
+                    self._indexer.touched(agents)
+                if _identity(self._folder) != seen:
+                    return
+
+    def _wanted(self, _change: Change, path: str) -> bool:
+        """Not what we write on the way to the file that is meant, nor locks; nor the folder itself, which is looked at
+        anyhow."""
+        parts = Path(path).relative_to(self._folder).parts
+        return bool(parts) and not any(part.startswith(".") for part in parts)
+
+    def _agent(self, path: str) -> str:
+        """Every store has a folder for each agent."""
+        return Path(path).relative_to(self._folder).parts[0]
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,105 @@
+"""Where the index over a store is, and how it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from dslc.blocks.choice import Choice
+from runtime.clock import Clock
+from runtime.database.connection import Database
+from runtime.errors import UsageError
+from runtime.memory.indexing.indexer import Indexer
+from runtime.memory.store import Store
+from runtime.search.errors import IndexFailed
+from runtime.search.index import DEFAULT, open_index
+
+log = structlog.get_logger("symbiont.memory")
+
+LONGEST_SLUG: Final = 40
+"""Characters of a store's name in the name of its index: with the hash, and what a server puts around it, well
+within the 63 bytes that PostgreSQL keeps of a name."""
+
+
+async def open_indexer(
+    store: Store,
+    choice: Choice | None,
+    folder: Path | None,
+    clock: Clock,
+    options: Mapping[str, object] | None = None,
+    *,
+    database: Database | None = None,
+) -> Indexer:
+    """The index over a store, its file in `folder`; None: nobody searches, and an embedded one is kept in memory,
+    whatever is declared. `database`: the root's, by which a server tells stores of one path apart.
+
+    Where the store is sealed the file is too; what an earlier version left there readable is overwritten and deleted.
+    One whose file cannot be made is kept in memory too, and a problem; in place of one that cannot work here, for want
+    of its packages or its key, it is the default one, and a problem.
+    """
+    if folder is None:
+        return Indexer(store, await open_index(None, None, {}), clock)
+    given = options if options is not None else {} if choice is None else choice.options
+    name, key = index_name(store, database), store.index_key
+    try:
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        if key is not None:
+            await asyncio.to_thread(_overwrite_readable, store, folder)
+        file = index_file(store, folder, choice)
+        return Indexer(store, await open_index(choice, file, given, name=name, key=key), clock)
+    except IndexFailed as error:
+        reason = error.line()
+    except OSError as error:
+        reason = f"{folder}: {(error.strerror or str(error)).lower()}"
+    except UsageError as error:
+        if choice is None or choice.name == DEFAULT:
+            raise
+        log.error("an index cannot be used, and the default one takes its place", reason=error.line())
+        problem = f"the index is the default one: {error.line()}"
+        try:
+            file = index_file(store, folder)
+            return Indexer(store, await open_index(None, file, {}, key=key), clock, problem=problem)
+        except IndexFailed as failed:
+            reason, choice, given = failed.line(), None, {}
+    log.error("an index cannot be opened and is kept in memory until the next start", reason=reason)
+    problem = f"the index is kept in memory until the next start: {reason}"
+    return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
+
+
+def index_file(store: Store, folder: Path, choice: Choice | None = None) -> Path:
+    """The file of a store's index: named for what the store physically is, and for the kind of index unless it is the
+    default one, so that a store's index of another kind is built beside the one in use."""
+    kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"
+    return folder / f"{_row(store)}-{_hash(store)[:16]}{kind}.db"
+
+
+def _overwrite_readable(store: Store, folder: Path) -> None:
+    """Indexes of stores of this kind that are not sealed: of memories too that no program declares any more."""
+    from runtime.search.index.embedded.index_file import overwrite_readable
+
+    for file in folder.glob(f"{_row(store)}-*.db"):
+        if overwrite_readable(file):
+            log.warning("an index that was not sealed was overwritten and deleted", file=str(file))
+
+
+def _row(store: Store) -> str:
+    return store.identity.partition(":")[0]
+
+
+def index_name(store: Store, database: Database | None = None) -> str:
+    """What an index on a server calls what it holds of this store: the last name of what the store physically is, so
+    that a person knows it again, and a hash of the whole, with the id of the root's `database`: two machines may have
+    files of the same path."""
+    last = re.split(r"[/\\:]", store.identity.rstrip("/"))[-1]
+    slug = re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:LONGEST_SLUG].strip("_")
+    return f"{slug or 'memory'}_{_hash(store, '' if database is None else database.id)[:8]}"
+
+
+def _hash(store: Store, database: str = "") -> str:
+    return hashlib.sha256(f"{database}{store.identity}".encode()).hexdigest()

@@ -1,0 +1,349 @@
+"""Keeps the index over one store in step with it. The store is the truth: what differs is read again.
+
+A store that can say what a write added hands that over, and it is put without reading anything. Everything else, a
+person's edits among it, is noticed by comparing the revisions of parts. Nothing here fails a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import structlog
+
+from runtime.clock import SYSTEM, Clock
+from runtime.errors import Retry
+from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
+from runtime.memory.indexing.change_feed import HandedOver
+from runtime.memory.indexing.embedding_queue import EmbeddingQueue
+from runtime.memory.indexing.entries import entries_of
+from runtime.memory.indexing.progress import Progress, Reading, SyncReport
+from runtime.memory.item import Item
+from runtime.memory.store import Growth, Part, Place, Store
+from runtime.search.entry import Entry
+from runtime.search.errors import IndexFailed
+from runtime.search.index.index import Grown, Index
+
+log = structlog.get_logger("symbiont.memory")
+
+Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+"""Runs a background task under a name."""
+
+_Growth = tuple[str | None, Part, list[Item]]
+"""The revision before, the part after, the items."""
+
+ON_THE_LOOP: Final = 500
+"""Items that are made entries of without a thread of their own."""
+PUT_AT_ONCE: Final = 1024
+"""Items that were handed over and are put into the index at once, unless one part grew by more."""
+DROPPED_AT_ONCE: Final = 500
+LOOKS: Final = 5
+"""How often a part that grows just now is looked at again before it is read whole."""
+LOOK_SECONDS: Final = 0.02
+
+
+class Indexer:
+    """A store and the index over it, which is its own and closed with it. One event loop uses it."""
+
+    def __init__(self, store: Store, index: Index, clock: Clock = SYSTEM, *, problem: str | None = None) -> None:
+        """`problem`: what did not go well when the index was opened."""
+        self.store = store
+        self.index = index
+        self.queue = EmbeddingQueue(index, clock)
+        self.attended = False
+        """Whether background tasks keep it in step, so that nobody else has to."""
+        self.news = asyncio.Event()
+        """Set when something was handed over or touched."""
+        self._clock = clock
+        self._opening = problem
+        self._failure: str | None = None
+        self._unreadable: dict[str, tuple[str, str]] = {}
+        self._handed_over = HandedOver()
+        self._touched: set[str] = set()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._last_order = 0
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Task[None]] = []
+        if store.on_growth is None:
+            self.follow()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the index could not be kept in step when that was tried last, in one line."""
+        return self._failure
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not work just now, one line each."""
+        lines = (self.index_problem, *self.unread, self.queue.problem)
+        return tuple(dict.fromkeys(line for line in lines if line))
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why the index is not as it should be, in one line."""
+        return self._failure or self._opening or self.index.problem
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The parts that cannot be read, one line each."""
+        return tuple(line for _, line in self._unreadable.values())
+
+    async def agents(self) -> tuple[str, ...]:
+        """Whose parts there are; none while the store cannot say."""
+        try:
+            return await self.store.agents()
+        except FsyncFailed:
+            raise
+        except StoreError:
+            return ()
+
+    def unreadable(self, part: str) -> bool:
+        """Whether what the index holds of this part is older than the part, which cannot be read."""
+        return part in self._unreadable
+
+    def follow(self) -> None:
+        """Be what the store tells of its writes, as one alone can be: another index may have been opened over it
+        beside this one."""
+        self.store.on_growth = self._hand_over
+        self.store.on_change = self._look_at
+
+    def attend(self, start: Start, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
+        """Run these background works until `rest` or `close`; nothing when it is attended already."""
+        works = tuple(works)
+        if self.attended:
+            for _, work in works:
+                work.close()
+            return
+        self.attended = True
+        self._tasks = [start(name, work) for name, work in works]
+
+    async def rest(self) -> None:
+        """End the background works."""
+        tasks, self._tasks, self.attended = self._tasks, [], False
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End the background works, put what was handed over, and close the index; the store is its owner's."""
+        await self.rest()
+        if self.store.on_growth == self._hand_over:
+            self.store.on_growth = self.store.on_change = None
+        await self.settle()
+        try:
+            await self.index.close()
+        except IndexFailed as error:
+            log.warning("an index was not closed well; what it lacks is put at the next start", reason=error.line())
+
+    def touched(self, agents: Iterable[str]) -> None:
+        """The parts of these agents may have changed: the background looks at them."""
+        self._touched.update(agents)
+        self.news.set()
+
+    def take_touched(self) -> set[str]:
+        """The agents that were touched since this was asked last."""
+        touched, self._touched = self._touched, set()
+        return touched
+
+    # What was handed over.
+
+    def _hand_over(self, growth: Growth) -> None:
+        try:
+            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            self._take(growth)
+        else:
+            self._loop.call_soon_threadsafe(self._take, growth)
+
+    def _look_at(self, agents: Set[str]) -> None:
+        self._loop.call_soon_threadsafe(self.touched, agents)
+
+    def _take(self, growth: Growth) -> None:
+        self._touched |= self._handed_over.add(growth)
+        self.news.set()
+
+    async def settle(self) -> None:
+        """Put everything that was handed over; whose parts have to be read instead is touched."""
+        for agent in self._handed_over.agents:
+            async with self._lock(agent):
+                await self._settle(agent)
+
+    async def _settle(self, agent: str) -> None:
+        growth = self._handed_over.take(agent)
+        if not growth:
+            return
+        try:
+            for some in _together(growth):
+                grown = []
+                for before, part, items in some:
+                    placed = [(item, None) for item in items]
+                    entries = await _entries(part, placed, first=self._next_order(len(items)))
+                    grown.append(Grown(part.name, agent, before, part.revision, entries))
+                done = await self.index.grow_each(grown)
+                if any(done):
+                    self.queue.more()
+                if not all(done):
+                    self._touched.add(agent)
+            self._recovered()
+        except IndexFailed as error:
+            self._failed(error)
+            self._touched.add(agent)
+
+    def _next_order(self, count: int) -> int:
+        """The first of `count` orders beyond every other: positions in a part are far below a time in milliseconds,
+        and the next start is later than this one."""
+        first = max(int(self._clock.now() * 1000), self._last_order)
+        self._last_order = first + count
+        return first
+
+    # What differs.
+
+    async def sync(self, agent: str | None = None, progress: Progress | None = None) -> SyncReport:
+        """Bring the index up to date, for one agent or for all. Raises FsyncFailed and nothing else."""
+        if agent is not None:
+            return await self._sync_agent(agent, progress)
+        await self.settle()
+        try:
+            # In this order: what is in the index by now must be among the parts that are asked for next.
+            known = await self.index.parts()
+            parts = await self.store.parts()
+            gone = sorted((known.keys() | self._unreadable.keys()) - {part.name for part in parts})
+            report = SyncReport(removed=await self._drop(gone))
+        except IndexFailed as error:
+            return self._failed(error)
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            return SyncReport(problems=(error.line(),))
+        differ: dict[str, int] = defaultdict(int)
+        for part in parts:
+            differ[part.agent_id] += known.get(part.name) != part.revision
+        reading = Reading(progress, sum(differ.values()))
+        for owner, count in sorted(differ.items()):
+            if count:
+                report = report.plus(await self._sync_agent(owner, reading.told))
+        return report._replace(parts=len(parts))
+
+    async def _sync_agent(self, agent: str, progress: Progress | None) -> SyncReport:
+        async with self._lock(agent):
+            try:
+                return await self._bring_up_to_date(agent, progress)
+            except IndexFailed as error:
+                return self._failed(error)
+            except FsyncFailed:
+                raise
+            except RefusedItem:
+                return SyncReport()  # No agent has this name, so nothing is remembered under it.
+            except StoreError as error:
+                return SyncReport(problems=(error.line(),))
+
+    async def _bring_up_to_date(self, agent: str, progress: Progress | None) -> SyncReport:
+        parts, differing, gone = await self._compare(agent)
+        report = SyncReport(parts=len(parts), removed=await self._drop(gone))
+        for number, part in enumerate(differing):
+            if progress is not None:
+                progress("reading", number, len(differing))
+            report = report.plus(await self._read(part))
+        if progress is not None and differing:
+            progress("reading", len(differing), len(differing))
+        self._recovered()
+        return report
+
+    async def _compare(self, agent: str) -> tuple[Sequence[Part], list[Part], list[str]]:
+        """The agent's parts; those that the index does not hold as they are; the names of those that are gone."""
+        for look in range(LOOKS):
+            await self._settle(agent)
+            known = await self.index.parts(agent)
+            parts = await self.store.parts(agent)
+            if look == 0:
+                wanted = parts
+            # Where it grows all the time it is enough to have come as far as the first look.
+            differing = [part for part in wanted if not self._is_held(part, known.get(part.name))]
+            if not any(self._handed_over.grows(part.name) for part in differing):
+                break
+            # It was written a moment ago, and is about to be handed over.
+            await asyncio.sleep(LOOK_SECONDS)
+        unread = {name for name in self._unreadable if name.startswith(f"{agent}/")}
+        return parts, differing, sorted((known.keys() | unread) - {part.name for part in parts})
+
+    def _is_held(self, part: Part, revision: str | None) -> bool:
+        return revision == part.revision or self._handed_over.is_past(part, revision)
+
+    async def _read(self, part: Part) -> SyncReport:
+        """Put a part as it is now. Its revision is from before it was read: the next look finds what came between."""
+        failed = self._unreadable.get(part.name)
+        if failed is not None and failed[0] == part.revision:
+            return SyncReport(problems=(failed[1],))
+        try:
+            items = await self.store.read(part)
+        except StoreError as error:
+            # What a later try may read is not remembered as unreadable until it is written again.
+            if isinstance(error, (FsyncFailed, Retry)):
+                raise
+            self._unreadable[part.name] = part.revision, error.line()
+            log.warning("a part of a memory cannot be read and is kept as it is", reason=error.line())
+            return SyncReport(problems=(error.line(),))
+        self._handed_over.forget(part.name)
+        change = await self.index.put(part.name, part.agent_id, part.revision, await _entries(part, items))
+        self._unreadable.pop(part.name, None)
+        if change.changed:
+            self.queue.more()
+        return SyncReport(read=1, changed=change.changed, removed=change.removed)
+
+    async def _drop(self, names: Sequence[str]) -> int:
+        removed = 0
+        for begin in range(0, len(names), DROPPED_AT_ONCE):
+            batch = names[begin : begin + DROPPED_AT_ONCE]
+            removed += await self.index.drop(batch)
+            for name in batch:
+                self._unreadable.pop(name, None)
+                self._handed_over.forget(name)
+        return removed
+
+    async def forget(self, agent: str | None = None) -> None:
+        """Empty the index, of one agent or wholly, so that the next `sync` builds it again. Raises IndexFailed."""
+        self._unreadable.clear()
+        self._handed_over.forget()
+        if agent is None:
+            await self.index.clear()
+        else:
+            async with self._lock(agent):
+                await self._drop(sorted(await self.index.parts(agent)))
+
+    def _lock(self, agent: str) -> asyncio.Lock:
+        return self._locks.setdefault(agent, asyncio.Lock())
+
+    def _failed(self, error: IndexFailed) -> SyncReport:
+        if self._failure is None:
+            log.error("the index is not kept in step; what is remembered is in the store", reason=error.line())
+        self._failure = error.line()
+        return SyncReport(problems=(self._failure,))
+
+    def _recovered(self) -> None:
+        if self._failure is not None:
+            log.info("the index is kept in step again", store=self.store.identity)
+            self._failure = None
+
+
+def _together(growth: Sequence[_Growth]) -> Iterator[list[_Growth]]:
+    """What is put at once."""
+    some: list[_Growth] = []
+    count = 0
+    for each in growth:
+        if some and count + len(each[2]) > PUT_AT_ONCE:
+            yield some
+            some, count = [], 0
+        some.append(each)
+        count += len(each[2])
+    yield some
+
+
+async def _entries(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
+    if len(items) > ON_THE_LOOP:
+        return await asyncio.to_thread(entries_of, part, items, first=first)
+    return entries_of(part, items, first=first)

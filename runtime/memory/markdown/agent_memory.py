@@ -1,0 +1,311 @@
+"""One agent's memory on disk: `memory.md` and its daily logs, read and changed under the folder's lock.
+
+Everything here blocks; the store runs it in threads. Many works handed in together are written together: one
+replacement of `memory.md`, one append and one fsync for each day's log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
+
+from runtime.clock import Clock, utc
+from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreBusy, StoreError
+from runtime.memory.files.agent_folder import held, opened
+from runtime.memory.files.folder import Folder, naming, sync
+from runtime.memory.item import Item, delivery_key
+from runtime.memory.markdown.items import log_items, long_term_items
+from runtime.memory.markdown.log_state import Ledger
+from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.daily_log import Log, day_of, days, entry_of
+from runtime.memory.markdown.text.document import Document, section_of
+from runtime.memory.markdown.text.literal_blocks import Inseparable
+from runtime.memory.store import Growth, Part
+
+MEMORY = "memory.md"
+LOGS = "logs"
+_TRIES = 50  # of a replacement, each against a person's edit that came in between
+_LEDGERS = 4  # days of one agent whose logs are remembered
+
+
+def part_name(agent_id: str, day: date | None) -> str:
+    """The name of the part that `memory.md` is, or the log of a day: its path under the store's root."""
+    return f"{agent_id}/{MEMORY}" if day is None else f"{agent_id}/{LOGS}/{day.isoformat()}.md"
+
+
+@dataclass(frozen=True)
+class Change:
+    """An edit of one item, or with no text its deletion."""
+
+    memory_id: str
+    text: str | None
+
+
+Work = tuple[Item, ...] | Change
+Outcome = tuple[Item, ...] | Item | None | StoreError
+
+
+class Notebook:
+    """One agent's folder under the store's root. One thread at a time may use it."""
+
+    def __init__(self, root: Path, agent_id: str, clock: Clock) -> None:
+        self.root = root
+        self.agent_id = agent_id
+        self._clock = clock
+        self._ledgers: OrderedDict[date, Ledger] = OrderedDict()
+        self._growths: list[Growth] = []
+
+    def growths(self) -> list[Growth]:
+        """What was added to logs since this was last asked, where it is known that nothing else happened to them."""
+        growths, self._growths = self._growths, []
+        return growths
+
+    def perform(self, works: Sequence[Work]) -> list[Outcome]:
+        """Do all of them under one lock: the appends first, together, then the changes in order.
+
+        Gives for every work its outcome: the items that were written, the item as edited, None for a deletion, or the
+        StoreError of that work alone. Raises what stands in the way of all of them.
+        """
+        outcomes: list[Outcome] = [()] * len(works)
+        appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, Change)]
+        with self.held(create=bool(appends)) as folder:
+            if appends and folder is not None:
+                written = iter(self._append(folder, [item for _, items in appends for item in items]))
+                for number, items in appends:
+                    outcomes[number] = tuple(item for item in (next(written) for _ in items) if item is not None)
+            for number, work in enumerate(works):
+                if isinstance(work, Change):
+                    outcomes[number] = self._outcome(folder, work)
+        return outcomes
+
+    def _outcome(self, folder: Folder | None, change: Change) -> Outcome:
+        try:
+            return self._change(folder, change)
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            return error
+
+    def looked_at(self) -> AbstractContextManager[Folder | None]:
+        """The agent's folder without its lock; None when there is none."""
+        return opened(self.root, self.agent_id)
+
+    def held(self, *, create: bool) -> AbstractContextManager[Folder | None]:
+        """The agent's folder under its lock; None when there is none and none is to be made."""
+        return held(self.root, self.agent_id, create=create)
+
+    # Appending
+
+    def _append(self, folder: Folder, items: Sequence[Item]) -> list[Item | None]:
+        """For every item the item as it was written, None for one that was there already."""
+        written: list[Item | None] = [None] * len(items)
+        long_term = [number for number, item in enumerate(items) if item.memory_type != "episodic"]
+        if long_term:
+            self._append_long_term(folder, items, long_term, written)
+        by_day: dict[date, list[int]] = defaultdict(list)
+        for number, item in enumerate(items):
+            if item.memory_type == "episodic":
+                by_day[item.timestamp.date()].append(number)
+        if by_day:
+            with contextlib.ExitStack() as stack:
+                logs = folder.child(LOGS, create=True)
+                assert logs is not None
+                stack.enter_context(logs)
+                for day, numbers in sorted(by_day.items()):
+                    self._append_to_log(logs, day, items, numbers, written)
+        return written
+
+    def _append_long_term(
+        self, folder: Folder, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
+    ) -> None:
+        def add(document: Document, otherwise: datetime) -> Document:
+            there = long_term_items(self.agent_id, document, otherwise)
+            keys = {delivery_key(item.source_uri) for item in there} - {None}
+            # A set for each user: what one knows is not kept from another, nor told by a refusal.
+            known = {(section_of(item), item.chunk_hash, item.user_id) for item in there}
+            alike = Counter((section_of(item), item.chunk_hash, item.user_id) for item in there)
+            new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
+            for number in numbers:
+                item, section, key = items[number], section_of(items[number]), delivery_key(items[number].source_uri)
+                written[number] = None
+                if key in keys or (section, item.chunk_hash, item.user_id) in known:
+                    continue
+                known.add((section, item.chunk_hash, item.user_id))
+                keys |= {key} - {None}
+                tags = tuple(tag for tag in item.tags if tag not in section.tags)
+                new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+                own = section, item.chunk_hash, item.user_id
+                written[number] = item.identified(section.name, alike[own])
+                alike[own] += 1
+            return document.stamped(self.agent_id, self.now(), otherwise).adding(new) if new else document
+
+        self.rewrite(folder, add)
+        if any(written[number] is None for number in numbers):
+            # Whoever wrote what is there already may have been killed before it was on disk.
+            folder.settle(MEMORY)
+
+    def _append_to_log(
+        self, logs: Folder, day: date, items: Sequence[Item], numbers: Sequence[int], written: list[Item | None]
+    ) -> None:
+        ledger = self._ledger(day)
+        elsewhere = self._neighbours(logs, day) if any(delivery_key(items[n].source_uri) for n in numbers) else []
+        repeated: set[str] = set()
+
+        def entries() -> bytes:
+            pieces = []
+            for number in numbers:
+                item, key = items[number], delivery_key(items[number].source_uri)
+                written[number] = None
+                if key is not None:
+                    there = next((each.name for each in (ledger, *elsewhere) if key in each.keys), None)
+                    if there is not None:
+                        repeated.add(there)
+                        continue
+                    ledger.keys.add(key)
+                pieces.append(entry_of(item, ledger.newline))
+                own = item.chunk_hash, item.user_id
+                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", ledger.occurrences[own])
+                ledger.occurrences[own] += 1
+            return b"".join(pieces)
+
+        step = ledger.append(logs, entries)
+        for name in repeated:
+            # Whoever wrote what is there already may have been killed before it was on disk.
+            logs.settle(name)
+        if step is not None:
+            added = tuple(item for item in (written[number] for number in numbers) if item is not None)
+            part = Part(part_name(self.agent_id, day), self.agent_id, step.after)
+            self._growths.append(Growth(part, step.before, added))
+
+    def _neighbours(self, logs: Folder, day: date) -> list[Ledger]:
+        """Those of the days before and after: a run that is done again may have another time than the first."""
+        found = []
+        for step in (-1, 1):
+            with contextlib.suppress(OverflowError):
+                ledger = self._ledger(day + timedelta(days=step))
+                ledger.refresh(logs)
+                found.append(ledger)
+        return found
+
+    def _ledger(self, day: date) -> Ledger:
+        ledger = self._ledgers.setdefault(day, Ledger(day))
+        self._ledgers.move_to_end(day)
+        while len(self._ledgers) > _LEDGERS:
+            self._ledgers.popitem(last=False)
+        return ledger
+
+    # Changing
+
+    def rewrite(self, folder: Folder, change: Callable[[Document, datetime], Document]) -> None:
+        """Change `memory.md`, reading it again as often as a person's edit comes in between. `change` is told when the
+        file was written, too."""
+        for _ in range(_TRIES):
+            before, written = self._read(folder)
+            data = change(Document.parse(before or b""), written).data
+            if data == (before or b""):
+                return
+            folder.sweep()
+            if folder.replace(MEMORY, data, before):
+                return
+        raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close what writes to it")
+
+    def _read(self, folder: Folder) -> tuple[bytes | None, datetime]:
+        """The bytes of `memory.md`, None when there is none, and when it was written."""
+        return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
+
+    def _change(self, folder: Folder | None, change: Change) -> Item | None:
+        for _ in range(_TRIES):
+            found = self._found(folder, change.memory_id) if folder is not None else None
+            if found is None:
+                raise NoSuchItem(f"{self.agent_id} remembers nothing with the id {change.memory_id}")
+            place, name, before, number = found
+            with contextlib.ExitStack() as stack:
+                if place is not folder:
+                    stack.enter_context(place)
+                data, item = self._changed(place, name, before, number, change.text)
+                place.sweep()
+                if place.replace(name, data, before):
+                    return item
+        raise StoreBusy(f"the memory of {self.agent_id} keeps changing", hint="close what writes to it")
+
+    def _found(self, folder: Folder, memory_id: str) -> tuple[Folder, str, bytes, int] | None:
+        """The folder, file, its bytes and the number in it of an item. The caller closes a folder of logs."""
+        data = folder.read(MEMORY)
+        if data is not None:
+            items = long_term_items(self.agent_id, Document.parse(data), self.now())
+            number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
+            if number is not None:
+                return folder, MEMORY, data, number
+        logs = folder.child(LOGS)
+        for day in reversed(days(logs.names())) if logs is not None else ():
+            assert logs is not None
+            name = f"{day.isoformat()}.md"
+            data = logs.read(name) or b""
+            items = log_items(self.agent_id, Log.parse(day, data))
+            number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
+            if number is not None:
+                return logs, name, data, number
+        if logs is not None:
+            logs.close()
+        return None
+
+    def _changed(
+        self, place: Folder, name: str, before: bytes, number: int, text: str | None
+    ) -> tuple[bytes, Item | None]:
+        """The file's new bytes, and the item as it then is."""
+        day = day_of(name)
+        if day is not None:
+            log = Log.parse(day, before)
+            entry = log.entries[number]
+            with naming_item(place, name):
+                log = log.without(entry) if text is None else log.replacing(entry, text)
+            return log.data, None if text is None else log_items(self.agent_id, log)[number]
+        document = Document.parse(before)
+        _, bullet = document.items[number]
+        with naming_item(place, name):
+            document = document.without(bullet) if text is None else document.replacing(bullet, text)
+        document = document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
+        return document.data, None if text is None else long_term_items(self.agent_id, document, self.now())[number]
+
+    def remove(self) -> bool:
+        """Delete the folder with everything in it; whether there was one.
+
+        It loses its name first, so that what a crash leaves of it is never read again; `sweep` deletes that.
+        """
+        with self.held(create=False) as folder:
+            if folder is None:
+                return False
+            root = Folder.open_root(self.root)
+            assert root is not None
+            with root, naming(folder.path, "delete"):
+                gone = f".{self.agent_id}~{token_hex(4)}"
+                os.rename(self.agent_id, gone, src_dir_fd=root.descriptor, dst_dir_fd=root.descriptor)
+                sync(root.descriptor, root.path)
+                shutil.rmtree(gone, dir_fd=root.descriptor)
+        self._ledgers.clear()
+        return True
+
+    def now(self) -> datetime:
+        return utc(self._clock.now()).astimezone(UTC)
+
+
+@contextlib.contextmanager
+def naming_item(folder: Folder, name: str) -> Iterator[None]:
+    """Turn Inseparable into a StoreError that names the file and says what to do."""
+    try:
+        yield
+    except Inseparable as error:
+        raise StoreError(f"cannot change {folder.path / name}: {error}", hint="close that one, and try again") from None
+
+
+def _written(status: os.stat_result | None) -> datetime | None:
+    """When a file was written that has this status."""
+    return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)

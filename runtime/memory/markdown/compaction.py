@@ -1,0 +1,161 @@
+"""Compacting one agent's memory: what its logs hold for the long term goes into `memory.md`, then old logs go.
+
+The order is what makes it safe to cut off: logs are read; `memory.md` is replaced, on disk, by one that has their
+bullets and says that it has them; only then are logs deleted, each of them only as long as it is what was read. Done
+again after any crash, it finds what is there (see `flushed`) and goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import sha256
+
+from runtime.memory.errors import StoreError
+from runtime.memory.files.folder import Folder, revision, sync
+from runtime.memory.markdown import promoted
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, Notebook
+from runtime.memory.markdown.items import long_term_items
+from runtime.memory.markdown.long_term import Lasting, look_through
+from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.lines import unreadable_line
+from runtime.memory.store import Compaction, Problem, redacted_item
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A log as it was read: its revision and hash then, what it holds, and why it must stay if it must. What is `left`
+    keeps only a log that is to be deleted."""
+
+    revision: str
+    hash: bytes
+    lasting: tuple[Lasting, ...]
+    problem: Problem | None
+    left: Problem | None = None
+
+
+def compact(notebook: Notebook, older_than: date) -> Compaction:
+    """Do it (see `Store.compact`). Blocks.
+
+    Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read, are not UTF-8, or hold
+    something for the long term that is not put anywhere; those are the answer's `problems`. Raises StoreError when
+    `memory.md` cannot be written: then no log was deleted.
+    """
+    today, readings = notebook.now().date(), dict[date, _Reading]()
+    # Reading may take long and needs no lock; what changes meanwhile is read again under it.
+    with contextlib.suppress(StoreError), notebook.looked_at() as folder, _logs(folder) as logs:
+        readings = _read(notebook.agent_id, logs, today, {})
+    with notebook.held(create=False) as folder, _logs(folder) as logs:
+        if folder is None or logs is None:
+            return Compaction(0, 0)
+        readings = _read(notebook.agent_id, logs, today, readings)
+        put = _put(notebook, folder, readings)
+        due = {day: found for day, found in sorted(readings.items()) if day < min(older_than, today)}
+        kept = {day: problem for day, found in readings.items() if (problem := found.problem)}
+        kept |= {day: found.left for day, found in due.items() if found.left and day not in kept}
+        old = {day: found for day, found in due.items() if day not in kept}
+        if old:
+            folder.settle(MEMORY)
+        gone = _delete(logs, old)
+        return Compaction(put, gone, tuple(problem for _, problem in sorted(kept.items())))
+
+
+@contextlib.contextmanager
+def _logs(folder: Folder | None) -> Iterator[Folder | None]:
+    logs = None if folder is None else folder.child(LOGS)
+    with logs or contextlib.nullcontext():
+        yield logs
+
+
+def _read(agent_id: str, logs: Folder | None, today: date, known: Mapping[date, _Reading]) -> dict[date, _Reading]:
+    """Every log by its day; what is `known` and has not changed since is not read again."""
+    readings = {}
+    for day in days(logs.names()) if logs is not None else ():
+        assert logs is not None
+        name = f"{day.isoformat()}.md"
+        status = logs.status(name)
+        if status is not None:
+            there = known.get(day)
+            now = revision(status)
+            same = there is not None and there.revision == now
+            readings[day] = there if there is not None and same else _reading(agent_id, logs, day, today, now)
+    return readings
+
+
+def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _Reading:
+    name = f"{day.isoformat()}.md"
+    path = str(logs.path / name)
+    try:
+        data = logs.read(name) or b""
+    except StoreError as error:
+        return _Reading(now, b"", (), Problem(path, error.line()))
+    written = data.rstrip(b"\0")  # a power cut leaves zeros where data never reached the disk
+    line = unreadable_line(written)
+    problem = (
+        None if line is None else Problem(path, f"line {line} is not UTF-8 text, so the log is kept", "warning", line)
+    )
+    # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
+    whole = written if day < today else written[: written.rfind(b"\n") + 1]
+    found, left = look_through(agent_id, Log.parse(day, whole))
+    if problem is not None:  # what is not text itself waits for a person to mend it
+        found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
+    kept = None
+    if left:
+        why = f"line {left[0].line} is for the long term and is put nowhere: {left[0].why}; the log is kept"
+        kept = Problem(path, why, "warning", left[0].line)
+    return _Reading(now, sha256(data).digest(), found, problem, kept)
+
+
+def _put(notebook: Notebook, folder: Folder, readings: Mapping[date, _Reading]) -> int:
+    """Put what is not yet there into `memory.md`; how much that was."""
+    count = 0
+
+    def add(document: Document, otherwise: datetime) -> Document:
+        nonlocal count
+        items = long_term_items(notebook.agent_id, document, otherwise)
+        sections = [section.name for section, _ in document.items]
+        there = {(name, item.user_id, item.chunk_hash) for name, item in zip(sections, items, strict=True)}
+        known = promoted.read(document)
+        said = {day: known.get(day, set()) | {one.key for one in found.lasting} for day, found in readings.items()}
+        new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
+        for day, found in sorted(readings.items()):
+            for one in found.lasting:
+                item = redacted_item(one.item)
+                place = one.section.name, item.user_id, item.chunk_hash
+                if one.key in known.get(day, ()) or place in there:
+                    continue
+                there.add(place)
+                tags = tuple(tag for tag in item.tags if tag not in one.section.tags)
+                new[one.section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+        count = sum(map(len, new.values()))
+        if all(known.get(day, set()) >= keys for day, keys in said.items()):
+            return document
+        if new:
+            document = document.stamped(notebook.agent_id, notebook.now(), otherwise).adding(new)
+        if document.updated_at is None:  # its bullets have the time of the file, which is about to change
+            document = document.dated(otherwise)
+        return promoted.write(document, said)
+
+    notebook.rewrite(folder, add)
+    return count
+
+
+def _delete(logs: Folder, readings: Mapping[date, _Reading]) -> int:
+    """Delete the logs that still are what was read; how many that were."""
+    logs.sweep()
+    gone = 0
+    try:
+        for day, found in sorted(readings.items()):
+            name = f"{day.isoformat()}.md"
+            if sha256(logs.read(name) or b"").digest() == found.hash:
+                logs.unlink(name)
+                gone += 1
+    finally:
+        if gone:
+            sync(logs.descriptor, logs.path)
+    return gone

@@ -1,0 +1,194 @@
+"""What a day's log holds for the long term: bullets beginning `[fact]`, `[procedure]` or `[pattern]`, anywhere in it.
+
+Case does not matter, nor does how far a bullet is indented or which of `-*+` marks it; a colon may follow the brackets.
+What is indented below belongs to it, except another such bullet. What stands in a fence or a comment may be an example
+or be meant no more, and what a delivery's payload said is a stranger's: these are left, and the log with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, time
+from hashlib import sha256
+from typing import NamedTuple
+
+from runtime.memory.item import PATTERN, Item, chunk_hash, is_delivery
+from runtime.memory.markdown.items import log_items
+from runtime.memory.markdown.text.annotation import NOTHING, Annotation, take
+from runtime.memory.markdown.text.bullets import begins_something
+from runtime.memory.markdown.text.daily_log import Log
+from runtime.memory.markdown.text.document import SECTIONS, Section
+from runtime.memory.markdown.text.lines import BLANK, body, is_blank
+from runtime.memory.markdown.text.literal_blocks import opaque
+
+_BEGINNING = re.compile(r"([ \t]*)([-*+][ \t]+)\[(fact|procedure|pattern)\](?![(\[])[ \t]*:?[ \t]*", re.IGNORECASE)
+_MARK = re.compile(r"\[(fact|procedure|pattern)\]", re.IGNORECASE)
+_SECTIONS = dict(zip(("fact", "procedure", "pattern"), SECTIONS, strict=True))
+
+
+class Lasting(NamedTuple):
+    """One such bullet: the section it belongs to, the item it is there, and what it is known by in `flushed`."""
+
+    section: Section
+    item: Item
+    key: str
+
+
+class Left(NamedTuple):
+    """Such a bullet that is not put into `memory.md`: the line near which it stands, counted from 1, and why."""
+
+    line: int
+    why: str
+
+
+_HIDDEN = "it stands in a code block or a comment"
+_A_DELIVERYS = "it stands in what a delivery said"
+
+
+class Found(NamedTuple):
+    """What a log holds: what is to become items, in order, and what is not."""
+
+    lasting: tuple[Lasting, ...]
+    left: tuple[Left, ...]
+
+
+def look_through(agent_id: str, log: Log) -> Found:
+    """Every such bullet of a log.
+
+    One of an entry has the entry's time, source, tags and provenance, one elsewhere the day's; what an annotation
+    behind the bullet says comes before that, and its tags are added. The log is the source where none is named.
+    """
+    found: list[Lasting] = []
+    left: list[Left] = []
+    if not any(map(_MARK.search, log.lines)):
+        return Found((), ())
+    for entry, item in zip(log.entries, log_items(agent_id, log), strict=True):
+        text = item.text if entry.bullets is None else entry.bullets
+        title, *below = text.replace("\r\n", "\n").split("\n")
+        foreign = is_delivery(item.source_uri)
+        body_at = next((at for at in range(entry.start + 1, entry.end) if not is_blank(log.lines[at])), entry.start)
+        for first, lines in ((entry.start, [title]), (body_at, below)):
+            for bullet in _bullets(lines, annotated=entry.bullets is not None):
+                if bullet.hidden or foreign:
+                    left.append(Left(first + bullet.line + 1, _A_DELIVERYS if foreign else _HIDDEN))
+                else:
+                    found.append(_lasting(item, bullet, _file(log)))
+    midnight = datetime.combine(log.day, time(), UTC)
+    day = Item(agent_id=agent_id, memory_type="episodic", timestamp=midnight, text="")
+    for start, end in log.sections:
+        for bullet in _bullets([body(line) for line in log.lines[start:end]], annotated=True):
+            if bullet.hidden:
+                left.append(Left(start + bullet.line + 1, _HIDDEN))
+            else:
+                found.append(_lasting(day, bullet, _file(log)))
+    return Found(tuple(found), tuple(left))
+
+
+def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
+    """What an entry that stands in no file holds, as the items that it is to become, and whether there is something in
+    a fence or a comment besides. What a delivery said holds nothing."""
+    if is_delivery(entry.source_uri):
+        return (), False
+    title, *below = entry.text.replace("\r\n", "\n").split("\n")
+    bullets = [each for lines in ([title], below) for each in _bullets(lines, annotated=False)]
+    lasting = tuple(_lasting(entry, each, None).item for each in bullets if not each.hidden)
+    return lasting, any(each.hidden for each in bullets)
+
+
+def _file(log: Log) -> str:
+    return f"logs/{log.day.isoformat()}.md"
+
+
+def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> Lasting:
+    """`file`: what is the source where none is named."""
+    section, note = _SECTIONS[bullet.name], bullet.note
+    origin = entry.provenance if note.provenance is None else note.provenance.provenance
+    item = entry.changed(
+        memory_id="",
+        memory_type=section.memory_type,
+        timestamp=note.at or entry.timestamp,
+        text=bullet.text,
+        chunk_hash="",
+        tags=(*(tag for tag in (*entry.tags, *note.tags) if tag != PATTERN), *section.tags),
+        source_uri=note.source or entry.source_uri or file,
+        other_sources=note.other_sources if note.source else entry.other_sources,
+        project_id=note.project or entry.project_id,
+        user_id=note.user or entry.user_id,
+        source_memory_ids=note.sources or entry.source_memory_ids,
+        provenance=origin,
+    )
+    return Lasting(section, item, key(section, item.text, item.user_id))
+
+
+def key(section: Section, text: str, user_id: str) -> str:
+    """What a user's text is known by that was put into a section: 16 hex digits of a sha256."""
+    return sha256(f"{section.name}\n{chunk_hash(text)}\n{user_id}".encode()).hexdigest()[:16]
+
+
+class _Bullet(NamedTuple):
+    """The name in brackets, in lower case, the text behind it, what is said behind that, its line, and whether it is in
+    a fence or a comment that no other such bullet holds."""
+
+    name: str
+    text: str
+    note: Annotation
+    line: int
+    hidden: bool
+
+
+def _bullets(lines: Sequence[str], *, annotated: bool) -> Iterator[_Bullet]:
+    """`annotated`: what looks like an annotation is one."""
+    hidden, taken = _hidden(lines), 0
+    for at, line in enumerate(lines):
+        found = None if hidden[at] and at < taken else _BEGINNING.match(line)
+        if found is not None:
+            indent, width = _columns(found[1]), _columns(found[1] + found[2])
+            end = at + 1 if hidden[at] else _end(lines, hidden, at, indent)
+            rest = (_dedent(one.rstrip(BLANK), width) for one in lines[at + 1 : end])
+            text, note = "\n".join([line[found.end() :], *rest]), NOTHING
+            if annotated:
+                text, note = take(text)
+            text = text.strip(BLANK)
+            if text:
+                yield _Bullet(found[3].lower(), text, note, at, hidden[at])
+                taken = taken if hidden[at] else end
+
+
+def _hidden(lines: Sequence[str]) -> list[bool]:
+    hidden = [False] * len(lines)
+    for start, stop in opaque([line.lstrip(" \t") for line in lines]):
+        hidden[start:stop] = [True] * (stop - start)
+    return hidden
+
+
+def _end(lines: Sequence[str], hidden: Sequence[bool], start: int, indent: int) -> int:
+    """The line after a bullet that is indented by so much: as CommonMark has it, but for another that lasts."""
+    at = start + 1
+    while at < len(lines):
+        after_blank = is_blank(lines[at])
+        after = at
+        while after < len(lines) and is_blank(lines[after]):
+            after += 1
+        if after == len(lines) or (not hidden[after] and _BEGINNING.match(lines[after])):
+            return at
+        column = _columns(_indent(lines[after]))
+        if column <= indent and (after_blank or hidden[after]):
+            return at
+        if column < indent + 2 and begins_something(lines[after].lstrip(" \t")):
+            return at
+        at = after + 1
+    return at
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _columns(space: str) -> int:
+    return len(space.expandtabs(4))
+
+
+def _dedent(line: str, columns: int) -> str:
+    left = _columns(_indent(line)) - columns
+    return " " * max(0, left) + line.lstrip(" \t")

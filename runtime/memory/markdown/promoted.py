@@ -1,0 +1,68 @@
+"""Which long-term bullets of a log were put into `memory.md` already: said at the end of `memory.md` itself.
+
+    <!-- symbi flushed
+    2026-02-14 3f9a2c1b8e7d6c5b 77ab0c1d2e3f4a5b
+    -->
+
+What a person then deletes or rewrites there does not come back from a log that still holds it. It stands in the file
+that the bullets are put into, so that one rename does both and no crash comes between them; only logs that are still
+there are in it. Who deletes it gets back, once, what they deleted and the logs still hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date
+
+from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.lines import body, is_blank, newline
+
+_OPEN = "<!-- symbi flushed"
+_CLOSE = "-->"
+_LINE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})((?: [0-9a-f]{16})*)[ \t]*$")
+
+Flushed = Mapping[date, AbstractSet[str]]
+"""By the day of a log, the keys (`lasting.key`) of its bullets."""
+
+
+def read(document: Document) -> dict[date, set[str]]:
+    """What a `memory.md` says was put into it. Lines that say nothing of the kind are passed over."""
+    found: dict[date, set[str]] = {}
+    for start, stop in _blocks(document):
+        for line in document.lines[start:stop]:
+            day, keys = _said(line)
+            if day is not None:
+                found.setdefault(day, set()).update(keys)
+    return found
+
+
+def write(document: Document, flushed: Flushed) -> Document:
+    """The document saying this instead, where it said it before or at its end; with nothing to say it says nothing."""
+    end = newline(document.lines)
+    said = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]
+    lines, blocks = list(document.lines), list(_blocks(document))
+    for start, stop in reversed(blocks[1:]):
+        del lines[start:stop]
+    start, stop = blocks[0] if blocks else (len(lines), len(lines))
+    block = [f"{_OPEN}{end}", *said, f"{_CLOSE}{end}"] if said else []
+    if said and not blocks and lines:
+        if not lines[-1].endswith("\n"):
+            lines[-1] += end
+        block[:0] = [end] if not is_blank(lines[-1]) else []
+    elif blocks and not said and start and is_blank(lines[start - 1]):
+        start -= 1
+    return Document([*lines[:start], *block, *lines[stop:]])
+
+
+def _blocks(document: Document) -> Iterator[tuple[int, int]]:
+    return (block for block in document.opaque if document.lines[block[0]].startswith(_OPEN))
+
+
+def _said(line: str) -> tuple[date | None, list[str]]:
+    found = _LINE.match(body(line))
+    try:
+        return (None, []) if found is None else (date.fromisoformat(found[1]), found[2].split())
+    except ValueError:
+        return None, []

@@ -1,0 +1,266 @@
+"""A markdown store as it is read: whose folders there are, what is in them, and where an item stands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from dslc.blocks.names import is_name
+from runtime.memory.errors import StoreError
+from runtime.memory.files import lock
+from runtime.memory.files.agent_folder import opened
+from runtime.memory.files.folder import Folder, naming, read_all, revision
+from runtime.memory.item import Item
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, part_name
+from runtime.memory.markdown.items import log_items, long_term_items
+from runtime.memory.markdown.text.daily_log import Log, day_of, days
+from runtime.memory.markdown.text.document import Document
+from runtime.memory.markdown.text.lines import unreadable_line
+from runtime.memory.markdown.unread import Unread, unread
+from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
+
+_CHECKED = 100_000  # files of which is remembered what is to be said of them
+
+
+class File(NamedTuple):
+    """One file of an agent that a scan may have to read: `memory.md`, or the log of a day."""
+
+    archive: Archive
+    agent_id: str
+    day: date | None
+    newest_first: bool = False
+
+    def read(self) -> Sequence[Item]:
+        """Its items. Raises StoreError."""
+        items = [item for item, _ in self.archive.placed(self.agent_id, self.day)]
+        return items[::-1] if self.newest_first else items
+
+
+class Archive:
+    """The reading half of a markdown store. Blocks; may be used by several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._checked: dict[str, tuple[str, list[Unread]]] = {}
+
+    def agents(self) -> tuple[str, ...]:
+        """The folders that hold a memory or logs; a link is never one."""
+        root = Folder.open_root(self.root)
+        if root is None:
+            return ()
+        with root:
+            return tuple(name for name in root.names() if is_name(name) and _has_memory(root, name))
+
+    def files(self, agent_id: str, wanted: Scan) -> list[File]:
+        """The files of an agent that may hold what is wanted, in the order of the scan."""
+        with opened(self.root, agent_id) as folder:
+            found = [] if folder is None else _days(folder)
+        if wanted.memory_type not in {None, "episodic"}:
+            found = []
+        if wanted.since is not None:
+            found = [day for day in found if day >= wanted.since.astimezone(UTC).date()]
+        if wanted.until is not None:
+            found = [day for day in found if day <= wanted.until.astimezone(UTC).date()]
+        memory = [None] if wanted.memory_type != "episodic" else []
+        days_or_memory: list[date | None] = [*memory, *found]
+        ordered = reversed(days_or_memory) if wanted.newest_first else days_or_memory
+        return [File(self, agent_id, day, wanted.newest_first) for day in ordered]
+
+    def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
+        """The parts of these agents. One whose folder cannot be read raises StoreError when it is `alone`; otherwise it
+        has a part that says so to whoever reads it.
+        """
+        found: list[Part] = []
+        for agent in agents:
+            try:
+                found += self.parts(agent)
+            except StoreError:
+                if alone:
+                    raise
+                found.append(Part(part_name(agent, None), agent, "unreadable"))
+        return tuple(found)
+
+    def parts(self, agent_id: str) -> list[Part]:
+        """`memory.md` and every log of an agent, with its revision; nothing is opened but folders.
+
+        What stands in the place of one of these files and is none (a folder, a pipe, a link) is a part too: reading it
+        says so, while leaving it out would say that it is gone.
+        """
+        found: list[Part] = []
+        with opened(self.root, agent_id) as agent:
+            memory = None if agent is None else agent.status(MEMORY)
+            if memory is not None:
+                found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
+            logs = None if agent is None else agent.child(LOGS)
+            with contextlib.ExitStack() as held:
+                for day in () if logs is None else days(held.enter_context(logs).names()):
+                    status = None if logs is None else logs.status(f"{day.isoformat()}.md")
+                    if status is not None:
+                        found.append(Part(part_name(agent_id, day), agent_id, revision(status)))
+        return found
+
+    def read(self, part: Part) -> list[tuple[Item, Place]]:
+        """The items of a part that `parts` named. Raises StoreError."""
+        file = part.name.rpartition("/")[2]
+        day = None if file == MEMORY else day_of(file)
+        if part.name != part_name(part.agent_id, day):
+            raise StoreError(f"{part.name!r} is no part of the memory of {part.agent_id}")
+        return self.placed(part.agent_id, day)
+
+    def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, Place]]:
+        """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""
+        name = MEMORY if day is None else f"{day.isoformat()}.md"
+        with opened(self.root, agent_id) as agent, _inner(agent, day) as folder:
+            if agent is None or folder is None:
+                return []
+            with lock.reading(agent):
+                data, status = folder.read(name), folder.status(name)
+            file = str(folder.path / name)
+        if data is None or status is None:
+            return []
+        if day is None:
+            document = Document.parse(data)
+            items = long_term_items(agent_id, document, datetime.fromtimestamp(status.st_mtime, UTC))
+            lines = [bullet.start for _, bullet in document.items]
+        else:
+            log = Log.parse(day, data)
+            items, lines = log_items(agent_id, log), [entry.start for entry in log.entries]
+        return [(item, Place(file, line + 1)) for item, line in zip(items, lines, strict=True)]
+
+    def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        """Where items stand now, by memory_id."""
+        wanted: dict[tuple[str, date | None], set[str]] = defaultdict(set)
+        for item in items:
+            day = item.timestamp.date() if item.memory_type == "episodic" else None
+            wanted[item.agent_id, day].add(item.memory_id)
+        return {
+            item.memory_id: place
+            for (agent_id, day), ids in wanted.items()
+            for item, place in self.placed(agent_id, day)
+            if item.memory_id in ids
+        }
+
+    def inspect(self, agent_id: str, day: date) -> Inspection:
+        """The text of `memory.md` and of a day's log. What is not UTF-8 shows as U+FFFD."""
+        log = f"{day.isoformat()}.md"
+        texts: list[str | None] = []
+        with opened(self.root, agent_id) as agent, _inner(agent, day) as logs:
+            for folder, name in ((agent, MEMORY), (logs, log)):
+                data = None if folder is None else folder.read(name)
+                texts.append(None if data is None else data.decode("utf-8", "replace"))
+        folder_path = self.root / agent_id
+        return Inspection(agent_id, day, texts[0], texts[1], str(folder_path / MEMORY), str(folder_path / LOGS / log))
+
+    def stats(self, agent_id: str | None) -> StoreStats:
+        """Agents, files, bytes and days; and what cannot be opened, is no text or no item. A file is read again only
+        when it has changed.
+        """
+        if len(self._checked) > _CHECKED:
+            self._checked.clear()
+        found, known = Measure(self._checked), 0
+        for agent in self.agents() if agent_id is None else (agent_id,):
+            with found.reporting(self.root / agent), opened(self.root, agent) as folder:
+                known += folder is not None
+                if folder is not None:
+                    found.take(agent, folder)
+        oldest, newest = (min(found.days), max(found.days)) if found.days else (None, None)
+        return StoreStats(known, len(found.sizes), sum(found.sizes), oldest, newest, tuple(found.problems))
+
+    def sweep(self) -> None:
+        """Delete the folders whose deletion was cut off."""
+        root = Folder.open_root(self.root)
+        if root is None:
+            return
+        with root:
+            for name in root.deleting():
+                shutil.rmtree(name, dir_fd=root.descriptor, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _inner(agent: Folder | None, day: date | None) -> Iterator[Folder | None]:
+    """The agent's folder itself, or for a day's log the folder of logs."""
+    if agent is None or day is None:
+        yield agent
+        return
+    logs = agent.child(LOGS)
+    with contextlib.ExitStack() as held:
+        yield held.enter_context(logs) if logs is not None else None
+
+
+def _days(agent: Folder) -> list[date]:
+    logs = agent.child(LOGS)
+    if logs is None:
+        return []
+    with logs:
+        return days(logs.names())
+
+
+def _has_memory(root: Folder, name: str) -> bool:
+    found = root.status(name)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return False
+    with contextlib.suppress(StoreError):
+        folder = root.child(name)
+        if folder is not None:
+            with folder:
+                return folder.status(MEMORY) is not None or folder.status(LOGS) is not None
+    return True
+
+
+class Measure:
+    """What `stats` adds up over the agents."""
+
+    def __init__(self, checked: dict[str, tuple[str, list[Unread]]]) -> None:
+        self.sizes: list[int] = []
+        self.days: list[date] = []
+        self.problems: list[Problem] = []
+        self._checked = checked
+
+    def take(self, agent_id: str, agent: Folder) -> None:
+        """Look at every file of an agent."""
+        found: list[date] = []
+        with self.reporting(agent.path / LOGS):
+            found = _days(agent)
+        self.days += found
+        for day in [None, *found]:
+            name = MEMORY if day is None else f"{day.isoformat()}.md"
+            with self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")), _inner(agent, day) as folder:
+                if folder is not None:
+                    self._take_file(agent_id, day, folder, name)
+
+    def _take_file(self, agent_id: str, day: date | None, folder: Folder, name: str) -> None:
+        with folder.opened(name) as descriptor:
+            if descriptor is None:
+                return
+            status = os.fstat(descriptor)
+            self.sizes.append(status.st_size)
+            file = str(folder.path / name)
+            known, found = self._checked.get(file, ("", []))
+            if known != revision(status):
+                with naming(folder.path / name, "read"):
+                    data = read_all(descriptor)
+                found = [*_no_text(data), *unread(agent_id, day, data)]
+                self._checked[file] = revision(status), found
+        self.problems += [Problem(file, each.message, "warning", each.line) for each in found]
+
+    @contextlib.contextmanager
+    def reporting(self, path: Path) -> Iterator[None]:
+        """Take a StoreError for a problem of this file or folder."""
+        try:
+            yield
+        except StoreError as error:
+            self.problems.append(Problem(str(path), error.line()))
+
+
+def _no_text(data: bytes) -> Iterator[Unread]:
+    line = unreadable_line(data)
+    if line is not None:
+        said = f"line {line} is not UTF-8 text; it is kept byte for byte, and shown with U+FFFD for what is not"
+        yield Unread(line, said)

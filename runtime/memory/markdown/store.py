@@ -1,0 +1,228 @@
+"""The markdown store: `{root}/{agent}/memory.md` and `{root}/{agent}/logs/YYYY-MM-DD.md` (first design, section 1).
+
+Markdown is the truth: nothing is kept beside it, and what a person writes there is read as it stands. Long-term items
+are a set in their section, so one that is there is not written again; episodic ones are entries of the day's log.
+
+An editor takes no lock. A save that it makes between our reading a file and our replacing it is noticed, and the change
+is made again on what was saved; two windows remain, which no rename can close: the instant between our last look and
+our rename, and the time an editor itself shows an old text before it saves it over ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from dslc.blocks.memory import Memory
+from runtime.clock import SYSTEM, Clock, utc
+from runtime.memory.agent_name import legal
+from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
+from runtime.memory.files.writable import unwritable
+from runtime.memory.item import Item
+from runtime.memory.markdown.agent_memory import Change, Notebook, Outcome, Work
+from runtime.memory.markdown.compaction import compact
+from runtime.memory.markdown.reader import Archive
+from runtime.memory.markdown.user_removal import forget_user
+from runtime.memory.store import (
+    Capability,
+    Compaction,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    Store,
+    StoreStats,
+)
+from runtime.memory.write_batcher import Group
+
+_THREADS = 8
+_NOTEBOOKS = 256  # agents whose logs are remembered
+_log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+
+class MarkdownOptions(BaseModel):
+    """The markdown store has no options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+async def open_markdown(
+    _memory: Memory, path: Path, clock: Clock = SYSTEM, _options: Mapping[str, object] | None = None
+) -> MarkdownStore:
+    """The row's opening. Nothing is made on disk before something is remembered."""
+    store = MarkdownStore(path, clock)
+    await store.sweep()
+    return store
+
+
+class MarkdownStore(Store):
+    """A folder of Markdown files. One event loop may use it, any number of processes may share the folder."""
+
+    capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove"})
+
+    def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        self.root = root.resolve()
+        self._clock = clock
+        self._archive = Archive(self.root)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
+        self._groups: OrderedDict[str, Group[Work, Outcome]] = OrderedDict()
+        self._fatal: FsyncFailed | None = None
+
+    @property
+    def identity(self) -> str:
+        return f"markdown:{self.root}"
+
+    async def sweep(self) -> None:
+        """Finish the deletions that a crash cut off."""
+        await self._in_thread(self._archive.sweep)
+
+    async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:
+        by_agent: dict[str, list[Item]] = defaultdict(list)
+        for item in items:
+            by_agent[legal(item.agent_id)].append(item)
+        written = await asyncio.gather(
+            *(self._group(agent).put(tuple(own)) for agent, own in by_agent.items()), return_exceptions=True
+        )
+        result: list[Item] = []
+        for outcome in written:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            assert isinstance(outcome, tuple)
+            result += outcome
+        return tuple(result)
+
+    async def _preview(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> list[dict[str, Any]]:
+        for item in items:
+            legal(item.agent_id)
+        return await super()._preview(items, _gates)
+
+    async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
+        agent = await self._whose(memory_id, agent_id)
+        outcome = await self._group(agent).put(Change(memory_id, text))
+        assert isinstance(outcome, Item)
+        return outcome
+
+    async def _delete(self, memory_id: str, agent_id: str | None) -> None:
+        agent = await self._whose(memory_id, agent_id)
+        await self._group(agent).put(Change(memory_id, None))
+
+    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        wanted = wanted or Scan()
+        agents = await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),)
+        left = wanted.limit if wanted.limit is not None else -1
+        alone = wanted.agent_id is not None
+        for agent in agents:
+            for file in await self._readable(partial(self._archive.files, agent, wanted), alone=alone):
+                for item in await self._readable(file.read, alone=alone):
+                    if left == 0:
+                        return
+                    if wanted.wants(item):
+                        left -= 1
+                        yield item
+
+    async def _readable(self, read: Callable[[], Sequence[T]], *, alone: bool) -> Sequence[T]:
+        try:
+            return await self._in_thread(read)
+        except StoreError as error:
+            if alone:
+                raise
+            _log.warning("memory_unreadable", error=error.line())
+            return ()
+
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
+        return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
+
+    async def ready(self) -> tuple[Problem, ...]:
+        if self._fatal is not None:
+            return (Problem(str(self.root), self._fatal.line()),)
+        return await self._in_thread(self._unwritable)
+
+    def _unwritable(self) -> tuple[Problem, ...]:
+        agents = () if unwritable(self.root) else self._archive.agents()
+        faults = ((folder, unwritable(folder)) for folder in (self.root, *(self.root / agent for agent in agents)))
+        return tuple(Problem(str(folder), f"it cannot be written to: {fault}") for folder, fault in faults if fault)
+
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
+        agents = await self.agents() if agent_id is None else (legal(agent_id),)
+        return await self._in_thread(self._archive.parts_of, agents, agent_id is not None)
+
+    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+        legal(part.agent_id)
+        return await self._in_thread(self._archive.read, part)
+
+    async def agents(self) -> tuple[str, ...]:
+        return await self._in_thread(self._archive.agents)
+
+    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        return await self._in_thread(self._archive.locate, tuple(items))
+
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        day = day or utc(self._clock.now()).astimezone(UTC).date()
+        return await self._in_thread(self._archive.inspect, legal(agent_id), day)
+
+    async def _remove(self, agent_id: str) -> bool:
+        group = self._group(legal(agent_id))
+        await group.drain()
+        return await self._writing(Notebook(self.root, agent_id, self._clock).remove)
+
+    async def _compact(self, agent_id: str, older_than: date) -> Compaction:
+        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(compact, notebook, older_than))
+
+    async def _forget_user(self, user_id: str, agent_id: str) -> int:
+        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        return await self._writing(partial(forget_user, notebook, user_id))
+
+    async def close(self) -> None:
+        for group in tuple(self._groups.values()):
+            await group.drain()
+        self._threads.shutdown(wait=False)
+
+    def _group(self, agent_id: str) -> Group[Work, Outcome]:
+        group = self._groups.get(agent_id)
+        if group is None:
+            notebook = Notebook(self.root, agent_id, self._clock)
+
+            async def write(works: Sequence[Work]) -> Sequence[Outcome]:
+                outcomes = await self._writing(partial(notebook.perform, works))
+                for growth in notebook.growths():
+                    self._grew(growth)
+                return outcomes
+
+            group = self._groups[agent_id] = Group(f"memory of {agent_id}", write)
+        self._groups.move_to_end(agent_id)
+        for name in list(self._groups)[: max(0, len(self._groups) - _NOTEBOOKS)]:
+            if self._groups[name].idle:
+                del self._groups[name]
+        return group
+
+    async def _whose(self, memory_id: str, agent_id: str | None) -> str:
+        if agent_id is not None:
+            return legal(agent_id)
+        async for item in self.scan():
+            if item.memory_id == memory_id:
+                return item.agent_id
+        raise NoSuchItem(f"nothing in {self.root} has the id {memory_id}")
+
+    async def _writing(self, write: Callable[[], T]) -> T:
+        if self._fatal is not None:
+            raise self._fatal
+        try:
+            return await self._in_thread(write)
+        except FsyncFailed as error:
+            self._fatal = error
+            raise
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))

@@ -1,0 +1,242 @@
+"""A day's log: `# Session Log: YYYY-MM-DD`, then entries `## HH:MM — Title` with what was noted below them.
+
+An entry is an episodic item: the first line of its text is the title, the others are the body. It goes on to the next
+line that begins with `## ` outside of fences and comments, whatever else stands between; a section with another kind of
+heading is a person's and no item. Times are UTC.
+
+An entry's annotation stands behind its heading or on a line of its own; one that is written has it as its last line, so
+an entry that has one was written whole. An annotation behind a bullet is that bullet's (see `lasting`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, time
+from itertools import pairwise
+from typing import NamedTuple
+
+from runtime.memory.item import Item
+from runtime.memory.markdown.text.annotation import GUARD, MARK, NOTHING, Annotation, annotation_of, take
+from runtime.memory.markdown.text.bullets import begins_something, is_bullet
+from runtime.memory.markdown.text.lines import BLANK, body, join, newline, split, visible
+from runtime.memory.markdown.text.literal_blocks import Inseparable, Instead, opaque
+
+_ENTRY = re.compile(r"##[ \t]+([0-9]{1,2}):([0-9]{2})(?:[ \t]+(?:[—–-]+(?:[ \t]+|$))?(.*))?$")
+_HEADING = re.compile(r"##([ \t]|$)")
+_FENCE = re.compile(r"```|~~~")
+_INDENTED_FENCE = re.compile(r" (?=```|~~~)")
+
+
+class Entry(NamedTuple):
+    """One entry: its lines `start` to `end` (exclusive), when it was (UTC), its exact text and what is said behind."""
+
+    start: int
+    end: int
+    at: datetime
+    text: str
+    annotation: Annotation
+    bullets: str | None
+    """The text with the annotations of its bullets; None when the exact text is in the entry's annotation, where
+    nothing that looks like one is any."""
+
+
+class _Said(NamedTuple):
+    """What a log says of one entry."""
+
+    at: datetime
+    text: str
+    annotation: Annotation
+
+
+class Log:
+    """One reading of a day's log. Immutable: what changes it returns another."""
+
+    def __init__(self, day: date, lines: Sequence[str]) -> None:
+        self.day = day
+        self.lines = tuple(lines)
+        self.headings = tuple(_headings(self.lines))
+        """The lines that begin with `## ` outside of fences and comments: entries and other sections."""
+        self.entries = tuple(_read(day, self.lines, self.headings))
+
+    @classmethod
+    def parse(cls, day: date, data: bytes) -> Log:
+        """The log that these bytes are. Every text is one; `Log.parse(day, data).data == data`."""
+        return cls(day, split(data))
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return join(self.lines)
+
+    @property
+    def sections(self) -> Iterator[tuple[int, int]]:
+        """The line ranges that are no entry: what stands before the first heading, and other sections."""
+        entries = {entry.start for entry in self.entries}
+        for start, end in pairwise([0, *self.headings, len(self.lines)]):
+            if start not in entries and start < end:
+                yield start, end
+
+    def replacing(self, entry: Entry, text: str) -> Log:
+        """With another text in place of this entry's; its time and its annotation stay, as does what follows it. Raises
+        Inseparable."""
+        number = self.entries.index(entry)
+        wanted = self._said()
+        wanted[number] = wanted[number]._replace(text=text)
+        blank = self._blank_lines_after(entry)
+
+        def lines(*, guarded: bool) -> list[str]:
+            written = _write(entry.at, text, entry.annotation, newline(self.lines), guarded=guarded)
+            if not blank and not self.lines[entry.end - 1].endswith("\n"):
+                written[-1] = written[-1].rstrip("\r\n")
+            return [*written, *blank]
+
+        return self._with_instead([entry], lines, wanted)
+
+    def without(self, *gone: Entry) -> Log:
+        """Without the lines of these entries, each down to the next heading. Raises Inseparable."""
+        starts = {entry.start for entry in gone}
+        wanted = [said for said, entry in zip(self._said(), self.entries, strict=True) if entry.start not in starts]
+        guard = f"{GUARD}{newline(self.lines)}"
+        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
+
+    def _with_instead(self, gone: Sequence[Entry], lines: Instead, wanted: list[_Said]) -> Log:
+        """With these lines in place of each entry's, guarded where they have to be, so that it says what is wanted."""
+        for guarded in (False, True):
+            changed = list(self.lines)
+            for entry in sorted(gone, reverse=True, key=lambda entry: entry.start):
+                changed[entry.start : entry.end] = lines(guarded=guarded)
+            log = Log(self.day, changed)
+            if log._said() == wanted:
+                return log
+        raise Inseparable(gone[0].start + 1)
+
+    def _said(self) -> list[_Said]:
+        return [_Said(entry.at, entry.text, entry.annotation) for entry in self.entries]
+
+    def _blank_lines_after(self, entry: Entry) -> tuple[str, ...]:
+        at = entry.end
+        while at > entry.start + 1 and not self.lines[at - 1].strip(BLANK):
+            at -= 1
+        return self.lines[at : entry.end]
+
+
+def header(day: date) -> bytes:
+    """The first line of a new log."""
+    return f"# Session Log: {day.isoformat()}\n".encode()
+
+
+def entry_of(item: Item, end: str = "\n") -> bytes:
+    """The bytes that, at the end of a log, add this item as its last entry; `end` is how the log ends its lines."""
+    note = annotation_of(item, at=None, tags=item.tags)
+    return ("".join([end, *_write(item.timestamp, item.text, note, end)])).encode()
+
+
+def mended(tail: bytes, end: str = "\n") -> bytes:
+    """What must follow the last bytes of a log before an entry may: a write that was cut off is closed, not cut away,
+    for it may as well be a person's unfinished line. A comment that is left open would hide what comes after it, and
+    the first half of a heading's mark would become the last line of the entry before.
+    """
+    if not tail or tail.endswith(b"\n"):
+        return b""
+    line = tail[tail.rfind(b"\n") + 1 :]
+    closing = " -->" if line.rfind(b"<!--") > line.rfind(b"-->") else "#" if line == b"#" else ""
+    return f"{closing}{end}".encode()
+
+
+def _write(at: datetime, text: str, note: Annotation, end: str, *, guarded: bool = False) -> list[str]:
+    whole_minute = at.second == 0 and at.microsecond == 0
+    lines = _lines(at, text)
+    shown = _shown(lines)
+    said = note.saying(at=None if whole_minute else at, text=None if shown == text else text).render()
+    said = said or (GUARD if guarded else "")
+    return [f"{line}{end}" for line in ([*lines, said] if said else lines)]
+
+
+def _lines(at: datetime, text: str) -> list[str]:
+    """What a person sees of an entry. No line of the body may look like the next entry, nor close a fence that is open
+    before it or open one that is closed behind it: those at the left edge alone do."""
+    first, _, rest = text.partition("\n")
+    title = visible(first)[0]
+    under = visible(rest) if rest else []
+    head = f"## {at.hour:02}:{at.minute:02}" + (f" — {title}" if title else "")
+    return [head, *(_harmless(line) for line in under if line or len(under) > 1)]
+
+
+def _harmless(line: str) -> str:
+    if _HEADING.match(line):
+        return f"\\{line}"
+    return f" {line}" if _FENCE.match(line) else line
+
+
+def _shown(lines: Sequence[str]) -> str:
+    """How the lines of an entry come back when nothing but they are read."""
+    head = _ENTRY.match(lines[0])
+    assert head is not None
+    below = (_INDENTED_FENCE.sub("", line, count=1) if line[:2] in {" `", " ~"} else line for line in lines[1:])
+    title, under = (head[3] or "").strip(BLANK), "\n".join(line.rstrip(BLANK) for line in below).strip(BLANK)
+    return f"{title}\n{under}" if under else title
+
+
+def _headings(lines: Sequence[str]) -> Iterator[int]:
+    at = 0
+    for start, stop in [*opaque(lines, marks_end_fences=True), (len(lines), 0)]:
+        for number in range(at, start):
+            if lines[number].startswith("##") and _HEADING.match(body(lines[number])):
+                yield number
+        at = stop
+
+
+def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[Entry]:
+    for start, end in pairwise([*headings, len(lines)]):
+        head = _ENTRY.match(body(lines[start]))
+        if head is not None and int(head[1]) < 24 and int(head[2]) < 60:
+            at = datetime.combine(day, time(int(head[1]), int(head[2])), UTC)
+            yield _entry(start, end, at, [body(line) for line in lines[start:end]])
+
+
+def _entry(start: int, end: int, at: datetime, lines: list[str]) -> Entry:
+    whole, note = take("\n".join(lines))
+    with_bullets = whole
+    if any(MARK in line and not line.startswith(MARK) for line in lines[1:]):
+        with_bullets, note = _told_apart(lines)
+    shown = _shown([line.rstrip(BLANK) for line in whole.split("\n")])
+    exact = note.text is not None and _shown(_lines(at, note.text)) == shown
+    text = note.text if exact and note.text is not None else shown
+    if note.at is not None and note.at.replace(second=0, microsecond=0) == at:
+        at = note.at
+    bullets = None if exact else shown
+    if bullets is not None and with_bullets is not whole:
+        bullets = _shown([line.rstrip(BLANK) for line in with_bullets.split("\n")])
+    return Entry(start, end, at, text, note.saying(at=None, text=None), bullets)
+
+
+def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:
+    """The lines of an entry without its own annotation, those of its bullets left in them, and its own: what stands
+    behind a bullet, or belongs to one by its indent, is the bullet's."""
+    found, kept, within = NOTHING, list[str](), False
+    for line in lines:
+        edge = line.lstrip(BLANK)
+        if is_bullet(edge):
+            within = True
+        elif edge and edge == line:
+            within = within and bool(kept[-1].strip(BLANK)) and not begins_something(line)
+        text, note = take(line)
+        kept.append(line if within else text)
+        found = found if within or note == NOTHING else note
+    return "\n".join(kept), found
+
+
+def days(names: Iterable[str]) -> list[date]:
+    """The days whose logs these file names are, in order; other names are not logs."""
+    return sorted(day for day in map(day_of, names) if day is not None)
+
+
+def day_of(name: str) -> date | None:
+    """The day of `YYYY-MM-DD.md`, None for any other name."""
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md", name) is None:
+        return None
+    try:
+        return date.fromisoformat(name[:10])
+    except ValueError:
+        return None

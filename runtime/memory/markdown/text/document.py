@@ -1,0 +1,242 @@
+"""`memory.md`: sections of bullets among whatever else a person wrote.
+
+A document is its lines; joined they are the bytes it was read from. An edit changes the lines of one item, or adds
+lines, and leaves every other byte alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from runtime.memory.item import PATTERN, Item, MemoryType, rfc3339
+from runtime.memory.markdown.text import bullets
+from runtime.memory.markdown.text.annotation import GUARD, Annotation
+from runtime.memory.markdown.text.bullets import Bullet
+from runtime.memory.markdown.text.lines import BLANK, body, is_blank, join, newline, split
+from runtime.memory.markdown.text.literal_blocks import Inseparable, Instead, opaque
+
+_TITLE = "# Agent Memory:"
+_UPDATED = "Updated:"
+
+
+class Section(NamedTuple):
+    """A section that holds items: what kind of memory they are and the tags its name stands for."""
+
+    name: str
+    memory_type: MemoryType
+    tags: tuple[str, ...]
+
+
+SECTIONS = (
+    Section("Facts", "semantic", ()),
+    Section("Procedures", "procedural", ()),
+    Section("Learned Patterns", "semantic", (PATTERN,)),
+)
+"""The sections of the first design (section 1, Markdown Format), in the order in which they are written."""
+_BY_NAME = {section.name.casefold(): section for section in SECTIONS}
+
+
+def section_of(item: Item) -> Section:
+    """Where a long-term item belongs. Raises ValueError for an episodic one, which belongs to a log."""
+    if item.memory_type == "episodic":
+        raise ValueError("an episodic item belongs to a log")
+    if item.memory_type == "procedural":
+        return SECTIONS[1]
+    return SECTIONS[2] if PATTERN in item.tags else SECTIONS[0]
+
+
+class Heading(NamedTuple):
+    """A heading outside fences and comments: its line, its level 1 to 6, and the section that begins there, if any."""
+
+    line: int
+    level: int
+    section: Section | None
+
+
+class _Said(NamedTuple):
+    """What a document says of one item."""
+
+    section: str
+    text: str
+    annotation: Annotation
+
+
+class Document:
+    """One reading of a `memory.md`. Immutable: what changes it returns another."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = tuple(lines)
+        self.opaque = opaque(self.lines)
+        self.headings = tuple(_headings(self.lines, self.opaque))
+        self.items = tuple(self._read())
+
+    @classmethod
+    def parse(cls, data: bytes) -> Document:
+        """The document that these bytes are. Every text is one; `Document.parse(data).data == data`."""
+        return cls(split(data))
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return join(self.lines)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """The time behind `Updated:` in the header, in UTC unless it says otherwise; None when there is none."""
+        at = self._updated_line()
+        try:
+            time = None if at is None else datetime.fromisoformat(body(self.lines[at])[len(_UPDATED) :].strip(BLANK))
+            return time if time is None else (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+
+    def adding(self, new: Mapping[str, Iterable[tuple[str, Annotation]]]) -> Document:
+        """With these bullets (text, annotation) at the end of their sections; a missing section is made."""
+        document = self
+        for section in SECTIONS:
+            end = newline(document.lines)
+            lines = [line for text, note in new.get(section.name, ()) for line in bullets.write(text, note, end)]
+            if lines:
+                document = document._with_items(section, lines)
+        return document
+
+    def replacing(self, bullet: Bullet, text: str) -> Document:
+        """With another text in place of this bullet's; its marker and its annotation stay. Raises Inseparable."""
+        number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
+        wanted = self._said()
+        wanted[number] = wanted[number]._replace(text=text)
+        marker, end = bullets.marker_of(self.lines[bullet.start]), newline(self.lines)
+
+        def lines(*, guarded: bool) -> list[str]:
+            written = bullets.write(text, bullet.annotation, end, marker, guarded=guarded)
+            if not self.lines[bullet.end - 1].endswith("\n"):
+                written[-1] = written[-1].rstrip("\r\n")
+            return written
+
+        return self._with_instead([bullet], lines, wanted)
+
+    def without(self, *gone: Bullet) -> Document:
+        """Without the lines of these bullets. Raises Inseparable."""
+        starts = {bullet.start for bullet in gone}
+        wanted = [said for said, (_, each) in zip(self._said(), self.items, strict=True) if each.start not in starts]
+        guard = f"{GUARD}{newline(self.lines)}"
+        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
+
+    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> Document:
+        """With these lines in place of each bullet's, guarded where they have to be, so that it says what is wanted."""
+        for guarded in (False, True):
+            changed = list(self.lines)
+            for bullet in sorted(gone, reverse=True, key=lambda bullet: bullet.start):
+                changed[bullet.start : bullet.end] = lines(guarded=guarded)
+            document = Document(changed)
+            if document._said() == wanted:
+                return document
+        raise Inseparable(gone[0].start + 1)
+
+    def _said(self) -> list[_Said]:
+        return [_Said(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
+
+    def dated(self, otherwise: datetime) -> Document:
+        """With the time that every bullet without one has, that of the header or else `otherwise`, said behind it:
+        whatever then becomes of the header, they keep it."""
+        at, lines = self.updated_at or otherwise, list(self.lines)
+        for _, bullet in reversed(self.items):
+            if bullet.annotation.at is None:
+                lines[bullet.start : bullet.end] = bullets.dated(lines[bullet.start : bullet.end], at, newline(lines))
+        return Document(lines)
+
+    def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> Document:
+        """With the header of an empty document, or with this time in the header it has; a person who took the header
+        away does not get it back. Bullets keep the times that they had (see `dated`).
+        """
+        stamp = f"{_UPDATED} {rfc3339(time.replace(microsecond=0))}"
+        document = self.dated(otherwise)
+        at, lines = document._updated_line(), list(document.lines)
+        title = next((number for number, line in enumerate(lines) if not is_blank(line)), None)
+        end = newline(lines)
+        if title is None:
+            bom, rest = ("\ufeff", "".join(lines)[1:]) if lines and lines[0][0] == "\ufeff" else ("", "".join(lines))
+            return Document([f"{bom}{_TITLE} {agent_id}{end}", f"{stamp}{end}", *split(rest.encode())])
+        if at is not None:
+            lines[at] = stamp + lines[at][len(lines[at].rstrip("\r\n")) :]
+        elif body(lines[title]).startswith(_TITLE):
+            lines[title] = lines[title].rstrip("\r\n") + end
+            lines.insert(title + 1, f"{stamp}{end}")
+        return Document(lines)
+
+    def _updated_line(self) -> int | None:
+        """The header's second line: right under the title, wherever that is."""
+        for heading in self.headings[:1]:
+            below = heading.line + 1
+            if heading.level == 1 and below < len(self.lines) and body(self.lines[below]).startswith(_UPDATED):
+                return below
+        return None
+
+    def _read(self) -> Iterable[tuple[Section, Bullet]]:
+        section = None
+        for number, heading in enumerate(self.headings):
+            section = heading.section if heading.level <= 2 else section
+            if section is not None:
+                for bullet in self._bullets_below(number):
+                    yield section, bullet
+
+    def _stop(self, number: int) -> int:
+        """The line at which what stands below a heading ends."""
+        return self.headings[number + 1].line if number + 1 < len(self.headings) else len(self.lines)
+
+    def _bullets_below(self, number: int) -> Iterable[Bullet]:
+        at, last = self.headings[number].line + 1, self._stop(number)
+        for start, stop in self.opaque[bisect_left(self.opaque, (at, 0)) :]:
+            if start >= last:
+                break
+            yield from bullets.read(self.lines, at, start)
+            at = stop
+        yield from bullets.read(self.lines, at, last)
+
+    def _with_items(self, section: Section, new: list[str]) -> Document:
+        for number, heading in enumerate(self.headings):
+            if heading.section == section:
+                return self._with_items_below(number, new)
+        return self._with_section(section, new)
+
+    def _with_items_below(self, number: int, new: list[str]) -> Document:
+        """After the section's last bullet; in one without, after whatever a person wrote there."""
+        heading, stop = self.headings[number], self._stop(number)
+        ends = [bullet.end for bullet in self._bullets_below(number)]
+        at = ends[-1] if ends else stop
+        while not ends and at > heading.line + 1 and is_blank(self.lines[at - 1]):
+            at -= 1
+        end = newline(self.lines)
+        before = [end] if not ends and at > heading.line + 1 else []
+        after = [end] if at < len(self.lines) and not is_blank(self.lines[at]) and at == stop else []
+        return self._with_lines(at, [*before, *new, *after])
+
+    def _with_section(self, section: Section, new: list[str]) -> Document:
+        """Before the first section that comes after it in the fixed order, or at the end."""
+        later = SECTIONS[SECTIONS.index(section) + 1 :]
+        at = next((heading.line for heading in self.headings if heading.section in later), len(self.lines))
+        end = newline(self.lines)
+        before = [end] if at and not is_blank(self.lines[at - 1]) else []
+        after = [end] if at < len(self.lines) else []
+        return self._with_lines(at, [*before, f"## {section.name}{end}", *new, *after])
+
+    def _with_lines(self, at: int, new: list[str]) -> Document:
+        lines = list(self.lines)
+        if at and not lines[at - 1].endswith("\n"):
+            lines[at - 1] += newline(lines)
+        return Document([*lines[:at], *new, *lines[at:]])
+
+
+def _headings(lines: Sequence[str], blocks: Sequence[tuple[int, int]]) -> Iterable[Heading]:
+    at = 0
+    for start, stop in [*blocks, (len(lines), 0)]:
+        for number in range(at, start):
+            text = body(lines[number])
+            level = len(text) - len(text.lstrip("#"))
+            if 1 <= level <= 6 and text[level : level + 1] in {"", " ", "\t"}:
+                name = text.strip("#").strip(BLANK).casefold()
+                yield Heading(number, level, _BY_NAME.get(name) if level == 2 else None)
+        at = stop

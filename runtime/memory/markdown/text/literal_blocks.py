@@ -1,0 +1,90 @@
+"""Fenced blocks and comments at the left edge: what stands in them is neither a heading nor an item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from runtime.memory.markdown.text.annotation import MARK
+from runtime.memory.markdown.text.lines import BLANK, body
+
+_FENCE = re.compile(r"(`{3,}|~{3,})(.*)$")
+
+
+class Inseparable(ValueError):  # noqa: N818 - it says what is in the way
+    """An item cannot be changed or deleted without another one being hidden or changed."""
+
+    def __init__(self, line: int) -> None:
+        """`line`: where the item stands, counted from 1."""
+        super().__init__(f"line {line} keeps a code block or a comment before it from being closed further below")
+        self.line = line
+
+
+class Instead(Protocol):
+    """The lines that are to stand in place of an item's. `guarded`: with a mark among them that keeps what is open
+    before them from being closed behind them."""
+
+    def __call__(self, *, guarded: bool) -> list[str]: ...
+
+
+def opaque(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tuple[int, int]]:
+    """The blocks, as line ranges.
+
+    One that is never closed is plain text, or else a person's slip would hide everything below it. A fence is closed at
+    the left edge only, and a comment not by a line that opens another, so that no item can close either.
+    `marks_end_fences`: a line that begins with an annotation is in no fence, so that whatever was written with one is
+    in none that was open before it and is closed behind it.
+    """
+    found: list[tuple[int, int]] = []
+    closers = _Closers(lines, marks_end_fences=marks_end_fences)
+    at = 0
+    while at < len(lines):
+        end = closers.end(at) if lines[at][:1] in {"`", "~", "<", "\ufeff"} else None
+        if end is not None:
+            found.append((at, end))
+        at = at + 1 if end is None else end
+    return found
+
+
+class _Closers:
+    """Where blocks end. Remembers what is known to be open, so that a file of openers stays cheap."""
+
+    def __init__(self, lines: Sequence[str], *, marks_end_fences: bool) -> None:
+        self._lines = lines
+        self._marks_end_fences = marks_end_fences
+        self._open: dict[str, tuple[int, int]] = {}
+        """By its sign: the length of a fence that is not closed, and the line up to which that is known."""
+
+    def end(self, at: int) -> int | None:
+        """The line after the block that begins on this line; None when none does or it is never closed."""
+        text = body(self._lines[at])
+        fence = _FENCE.match(text)
+        if fence is not None:
+            return self._fence(at, fence[1]) if "`" not in fence[2] or fence[1][0] == "~" else None
+        return self._comment(at) if text.startswith("<!--") else None
+
+    def _fence(self, at: int, fence: str) -> int | None:
+        length, until = self._open.get(fence[0], (len(fence) + 1, 0))
+        if len(fence) >= length and at < until:
+            return None
+        for number in range(at + 1, len(self._lines)):
+            text = self._lines[number].rstrip(BLANK)
+            if text.startswith(fence) and not text.strip(fence[0]):
+                return number + 1
+            if self._marks_end_fences and text.startswith(MARK):
+                self._open[fence[0]] = len(fence), number
+                return None
+        self._open[fence[0]] = len(fence), len(self._lines)
+        return None
+
+    def _comment(self, at: int) -> int | None:
+        if "-->" in self._lines[at]:
+            return at + 1
+        for number in range(at + 1, len(self._lines)):
+            opens, closes = self._lines[number].find("<!--"), self._lines[number].find("-->")
+            if opens >= 0:
+                return None
+            if closes >= 0:
+                return number + 1
+        return None

@@ -1,0 +1,68 @@
+"""Deleting one user's items from an agent's Markdown files. Everybody else's lines stay as they are, byte for byte.
+
+Each file is replaced as a whole, so a deletion that was cut off has deleted whole files' worth and is done again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from runtime.memory.errors import StoreBusy
+from runtime.memory.files.folder import Folder
+from runtime.memory.item import OWNER
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, Notebook, naming_item
+from runtime.memory.markdown.text.annotation import Annotation
+from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.text.document import Document
+
+_TRIES = 50  # of a replacement, each against a person's edit that came in between
+
+
+def forget_user(notebook: Notebook, user_id: str) -> int:
+    """Delete every item of the user; how many there were. Raises StoreError."""
+    with notebook.held(create=False) as folder:
+        if folder is None:
+            return 0
+        count = _from_memory(notebook, folder, user_id)
+        logs = folder.child(LOGS)
+        if logs is not None:
+            with logs:
+                logs.sweep()
+                count += sum([_from_log(logs, f"{day.isoformat()}.md", user_id) for day in days(logs.names())])
+        return count
+
+
+def _from_memory(notebook: Notebook, folder: Folder, user_id: str) -> int:
+    count = 0
+
+    def without(document: Document, otherwise: datetime) -> Document:
+        nonlocal count
+        theirs = [bullet for _, bullet in document.items if _is_of(bullet.annotation, user_id)]
+        count = len(theirs)
+        if not theirs:
+            return document
+        with naming_item(folder, MEMORY):
+            document = document.without(*theirs)
+        return document.stamped(notebook.agent_id, notebook.now(), otherwise)
+
+    notebook.rewrite(folder, without)
+    return count
+
+
+def _from_log(logs: Folder, name: str, user_id: str) -> int:
+    for _ in range(_TRIES):
+        before = logs.read(name)
+        (day,) = days([name])
+        log = Log.parse(day, before or b"")
+        theirs = [entry for entry in log.entries if _is_of(entry.annotation, user_id)]
+        if not theirs:
+            return 0
+        with naming_item(logs, name):
+            log = log.without(*theirs)
+        if logs.replace(name, log.data, before):
+            return len(theirs)
+    raise StoreBusy(f"{logs.path / name} keeps changing", hint="close what writes to it")
+
+
+def _is_of(note: Annotation, user_id: str) -> bool:
+    return (OWNER if note.user is None else note.user) == user_id

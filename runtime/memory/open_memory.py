@@ -1,0 +1,433 @@
+"""A memory that is open: the store of a declared block, the index over it, and one way to search both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from dslc.blocks.choice import Choice
+from dslc.blocks.memory import Memory
+from runtime.clock import SYSTEM, Clock
+from runtime.database.connection import Database
+from runtime.errors import SymbiontError
+from runtime.memory import folder_of, open_store
+from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.indexing.background import works
+from runtime.memory.indexing.entries import item_of, place_of
+from runtime.memory.indexing.index_file import open_indexer
+from runtime.memory.indexing.indexer import Indexer, Start
+from runtime.memory.indexing.progress import Progress, SyncReport
+from runtime.memory.item import Item
+from runtime.memory.store import Compaction, Place, Scan, Store, Upserted
+from runtime.models import open_model
+from runtime.models.model import Model
+from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
+from runtime.search.engine import Answer, search
+from runtime.search.entry import Filter
+from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
+from runtime.search.index.index import IndexStats
+from runtime.search.question import EVERYTHING, Question
+
+__all__ = ["Found", "FoundHit", "OpenMemory", "Progress", "SyncReport", "open_memory"]
+
+log = structlog.get_logger("symbiont.memory")
+
+_BY_KEYWORD: Final = ", so searches go by keyword"
+CATCH_UP_SECONDS: Final = 2.0
+"""How long a search waits for its agent's parts while the background builds the index; and how long, where nothing
+works in the background, for vectors to be made."""
+
+
+class FoundHit(NamedTuple):
+    """An item that was found, with what `runtime.search.engine.Hit` says of it, and where it stands, if it still
+    does."""
+
+    item: Item
+    score: float
+    parts: Mapping[str, float]
+    relevance: float
+    cosine: float | None
+    keyword_share: float
+    place: Place | None
+
+
+class Found(NamedTuple):
+    """Hits, best first, and one line for each thing that the caller should know about how they were found."""
+
+    hits: tuple[FoundHit, ...]
+    notes: tuple[str, ...]
+
+
+class OpenMemory:
+    """What a program's memory became. The store and the index are shared with whoever declares the same; the weights,
+    the retention and the embedding are this one's."""
+
+    def __init__(
+        self,
+        block: Memory,
+        indexer: Indexer,
+        embedder: Embedder | None,
+        *,
+        folder: Path | None,
+        clock: Clock = SYSTEM,
+        store_options: Mapping[str, object] | None = None,
+        index_problem: str | None = None,
+        embedding_problem: str | None = None,
+        summarizer: Model | None = None,
+        summarizer_problem: str | None = None,
+    ) -> None:
+        """`folder`: where the store's files are, None where it has none. `summarizer`: the model that writes summaries.
+        The problems: why its index, its embedding or its summarizer is not the declared one, in one line."""
+        self.name = block.name
+        self.block = block
+        self.folder = folder
+        self._indexer = indexer
+        self._embedder = embedder
+        self._clock = clock
+        self._options = block.store.options if store_options is None else store_options
+        self._index_problem = index_problem
+        self._embedding_problem = embedding_problem
+        self.summarizer = summarizer
+        self.summarizer_problem = summarizer_problem
+        self._not_compacted: dict[str, str] = {}
+        self._catching_up: set[asyncio.Task[SyncReport]] = set()
+
+    @property
+    def store(self) -> Store:
+        """Where its items are kept."""
+        return self._indexer.store
+
+    @property
+    def indexer(self) -> Indexer:
+        """What keeps the index in step with the store."""
+        return self._indexer
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What makes its vectors; None: searched by keyword only. It is not the caller's to close."""
+        return self._embedder
+
+    @property
+    def embedding(self) -> str | None:
+        """The row of the embedding in use, such as `local`; None: searched by keyword only."""
+        return None if self._embedder is None else self._embedder.name
+
+    @property
+    def for_tests(self) -> bool:
+        """Whether the vectors of the embedding in use carry no meaning."""
+        return self._embedder is not None and self._embedder.for_tests
+
+    @property
+    def not_opened(self) -> tuple[str, ...]:
+        """What of the block could not be opened as it is declared, one line each."""
+        return tuple(filter(None, (self._index_problem, self._embedding_problem, self.summarizer_problem)))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not work as declared just now, one line each."""
+        return (*self.not_opened, *self._indexer.problems, *self._not_compacted.values())
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The parts that cannot be read and are kept as they are, one line each."""
+        return self._indexer.unread
+
+    @property
+    def not_compacted(self) -> tuple[str, ...]:
+        """What the last compaction left undone, one line for each agent."""
+        return tuple(self._not_compacted.values())
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why the index is not as it should be."""
+        return self._indexer.index_problem or self._index_problem
+
+    @property
+    def embedding_problem(self) -> str | None:
+        """Why there is no embedding, or nothing is embedded just now."""
+        return self._embedding_problem or self._indexer.queue.problem
+
+    async def activate(self, start: Start | None = None) -> None:
+        """From now on go by this block: its store's options, its embedding. `start` runs what keeps the index in step
+        in the background; without it every search does that itself."""
+        self.store.configure(self._options)
+        self._indexer.follow()
+        await self._indexer.queue.use(self._embedder)
+        if start is not None:
+            self._indexer.attend(start, works(self.name, self._indexer, self.folder, self._clock))
+
+    def question(
+        self,
+        text: str,
+        *,
+        now: datetime,
+        limit: int = 10,
+        wanted: Filter = EVERYTHING,
+        vector_weight: float | None = None,
+        keyword_weight: float | None = None,
+        threshold: float | None = None,
+    ) -> Question:
+        """What is asked, with the declared weights where none are given. Raises UsageError as `Question` does."""
+        declared = self.block.search
+        return Question(
+            text=text,
+            now=now,
+            limit=limit,
+            wanted=wanted,
+            vector_weight=declared.vector_weight if vector_weight is None else vector_weight,
+            keyword_weight=declared.keyword_weight if keyword_weight is None else keyword_weight,
+            threshold=threshold or 0.0,
+        )
+
+    async def search(self, question: Question, progress: Progress | None = None) -> Found:
+        """The items that answer best. What was written before the call, by us or by a person, is searched too;
+        `progress` is told of what that takes where nothing does it in the background.
+
+        Raises IndexFailed when the index cannot be read.
+        """
+        notes = await self.catch_up(question.wanted.agent, progress)
+        if not self._indexer.attended:
+            await self._embed_some(progress)
+        without = self._indexer.queue.mismatch or (self._embedding_problem or "").replace(_BY_KEYWORD, "")
+        if not without:
+            answer = await search(self._indexer.index, self._embedder, question)
+        else:
+            answer = await search(self._indexer.index, None, question, without=without)
+        return Found(await self._placed(answer), (*notes, *answer.notes))
+
+    async def _embed_some(self, progress: Progress | None) -> None:
+        try:
+            await self._indexer.queue.embed(progress, seconds=CATCH_UP_SECONDS)
+        except (EmbeddingUnavailable, EmbeddingMismatch, IndexFailed) as error:
+            log.debug("not everything was embedded before a search", reason=error.line())
+
+    async def catch_up(self, agent: str | None, progress: Progress | None = None) -> list[str]:
+        """Bring the index of an agent, or of all, up to date before it is asked, and say what it lacks all the same."""
+        if not self._indexer.attended:
+            return list((await self._indexer.sync(agent, progress)).problems)
+        task = asyncio.create_task(self._indexer.sync(agent), name=f"index of {self.name} before a search")
+        self._catching_up.add(task)
+        task.add_done_callback(self._catching_up.discard)
+        done, _ = await asyncio.wait({task}, timeout=CATCH_UP_SECONDS)
+        if not done:
+            return ["the index is still being built: not everything that is remembered is searched yet"]
+        return list(task.result().problems)
+
+    async def _placed(self, answer: Answer) -> tuple[FoundHit, ...]:
+        items = [item_of(hit.entry) for hit in answer.hits]
+        stale = self._indexer.failure is not None
+        places = [
+            None if stale or self._indexer.unreadable(hit.entry.part) else place_of(hit.entry) for hit in answer.hits
+        ]
+        unknown = [item for item, place in zip(items, places, strict=True) if place is None]
+        located = await self._located(unknown) if unknown else {}
+        return tuple(
+            FoundHit(
+                item,
+                hit.score,
+                hit.parts,
+                hit.relevance,
+                hit.cosine,
+                hit.keyword_share,
+                place or located.get(item.memory_id),
+            )
+            for item, hit, place in zip(items, answer.hits, places, strict=True)
+        )
+
+    async def _located(self, items: Sequence[Item]) -> Mapping[str, Place]:
+        try:
+            return await self.store.locate(items)
+        except FsyncFailed:
+            raise
+        except StoreError:
+            return {}
+
+    async def sync(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
+        """Bring the index up to date with the store, of one agent or of all; vectors come later, in the background, or
+        with `embed`. Nothing is raised for a part that cannot be read or an index that cannot be written: the report
+        says so."""
+        return await self._indexer.sync(agent_id, progress)
+
+    async def embed(self, progress: Progress | None = None) -> int:
+        """Make vectors of the entries that have none; how many. Raises EmbeddingUnavailable, EmbeddingMismatch,
+        IndexFailed."""
+        return await self._indexer.queue.embed(progress)
+
+    async def reindex(self, agent_id: str | None = None, progress: Progress | None = None) -> SyncReport:
+        """Forget what the index holds, of one agent or of all, and build it again from the store, vectors too; why some
+        have none is among the report's problems. Raises IndexFailed."""
+        await self._indexer.forget(agent_id)
+        if self._embedder is not None:
+            self._embedder.renew()
+            await self._indexer.queue.use(self._embedder)
+        report = await self._indexer.sync(agent_id, progress)
+        try:
+            return report._replace(embedded=await self.embed(progress=progress))
+        except (EmbeddingUnavailable, EmbeddingMismatch) as error:
+            return report._replace(problems=(*report.problems, error.line()))
+
+    async def compact(self, agent_id: str, now: datetime) -> Compaction:
+        """Put what logs hold for the long term where it stays, and delete logs older than the declared retention.
+
+        What had to be left as it is stays among `problems`. Raises Unsupported, StoreError.
+        """
+        if self.folder is None and "retention" not in self.block.model_fields_set:
+            # A collection keeps everything unless its block says otherwise.
+            older_than = date.min
+        else:
+            older_than = (now.astimezone(UTC) - self.block.retention).date()
+        try:
+            done = await self.store.compact(agent_id, older_than=older_than)
+        except Unsupported:
+            raise
+        except StoreError as error:
+            self._not_compacted[agent_id] = f"the memory of {agent_id} was not compacted: {error.line()}"
+            raise
+        self._not_compacted.pop(agent_id, None)
+        if done.problems:
+            files = ", ".join(problem.file for problem in done.problems)
+            self._not_compacted[agent_id] = f"compacting the memory of {agent_id} left as they are: {files}"
+        await self._indexer.sync(agent_id)
+        return done
+
+    async def remove(self, agent_id: str) -> bool:
+        """Delete everything this agent remembers, from the index too; whether there was anything. Raises Unsupported,
+        StoreError."""
+        there_was = await self.store.remove(agent_id)
+        await self._indexer.sync(agent_id)
+        return there_was
+
+    async def forget_user(self, user_id: str, agent_id: str | None = None) -> tuple[int, tuple[str, ...]]:
+        """Delete everything that a user has, of one agent or of all, from the index too: how many items that were, and
+        why something may still be in the index. Raises StoreError for what could not be deleted."""
+        try:
+            count = await self.store.forget_user(user_id, agent_id=agent_id)
+        finally:
+            problems = list((await self._indexer.sync(agent_id)).problems)
+        try:
+            await self._indexer.index.tend()
+        except IndexFailed as error:
+            problems.append(error.line())
+        return count, tuple(dict.fromkeys(problems))
+
+    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+        """As `Store.upsert`; the index follows in the background."""
+        return await self.store.upsert(items, keep=keep)
+
+    async def replace(self, item: Item) -> Item:
+        """As `Store.replace`; the index follows."""
+        kept = await self.store.replace(item)
+        await self._followed(kept.agent_id)
+        return kept
+
+    async def edit(self, memory_id: str, text: str, agent_id: str) -> Item:
+        """As `Store.edit`; the index follows."""
+        edited = await self.store.edit(memory_id, text, agent_id=agent_id)
+        await self._followed(agent_id)
+        return edited
+
+    async def forget(self, memory_id: str, agent_id: str) -> None:
+        """Delete one item; the index follows. Raises NoSuchItem, Unsupported, StoreError."""
+        await self.store.delete(memory_id, agent_id=agent_id)
+        await self._followed(agent_id)
+
+    async def _followed(self, agent_id: str) -> None:
+        """Have the index forget what the store does not hold any more: in the background, if there is one."""
+        if self._indexer.attended:
+            self._indexer.touched((agent_id,))
+        else:
+            await self._indexer.sync(agent_id)
+
+    async def find(self, memory_id: str, user: str | None) -> Item | None:
+        """The item with this id that `user` has, whichever agent's it is; anybody's when that is None. Raises
+        StoreError."""
+        wanted = Scan(memory_ids=frozenset({memory_id}), user_id=user, limit=1)
+        return await anext(self.store.scan(wanted), None)
+
+    async def finish(self) -> None:
+        """Wait for what searches left under way; the store and the index may be closed then."""
+        await asyncio.gather(*self._catching_up, return_exceptions=True)
+
+    async def index_stats(self, agent_id: str | None = None) -> IndexStats:
+        """How much the index holds, of all agents or of one. Raises IndexFailed."""
+        return await self._indexer.index.stats(agent_id)
+
+    async def close(self) -> None:
+        """Let go of what `open_memory` opened."""
+        await self.finish()
+        await self._indexer.close()
+        await self.store.close()
+        if self._embedder is not None:
+            await self._embedder.close()
+        if self.summarizer is not None:
+            await self.summarizer.close()
+
+
+async def open_memory(
+    block: Memory,
+    root: Path,
+    *,
+    index_folder: Path | None,
+    clock: Clock = SYSTEM,
+    store_options: Mapping[str, object] | None = None,
+    embedding_options: Mapping[str, object] | None = None,
+    index_options: Mapping[str, object] | None = None,
+    model_options: Mapping[str, object] | None = None,
+    database: Database | None = None,
+) -> OpenMemory:
+    """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
+
+    `index_folder`: where the index's file is; None keeps the index in memory. The options are the block's own unless
+    given, with secrets resolved. `database`: the root's, where a store is that is rows. Raises UsageError.
+    """
+    store = await open_store(block, root, clock=clock, options=store_options, database=database)
+    try:
+        indexer = await open_indexer(store, block.index, index_folder, clock, index_options, database=database)
+    except BaseException:
+        await store.close()
+        raise
+    embedder, problem, summarizer, no_summarizer = None, None, None, None
+    try:
+        embedder = await open_embedding(block.embedding, _options(block.embedding, embedding_options))
+    except SymbiontError as error:
+        problem = no_embedding(default_embedding() if block.embedding is None else block.embedding.name, error)
+    if block.summarize.model is not None:
+        try:
+            summarizer = await open_model(block.summarize.model, _options(block.summarize.model, model_options))
+        except SymbiontError as error:
+            no_summarizer = no_model(block.summarize.model.name, error)
+    memory = OpenMemory(
+        block,
+        indexer,
+        embedder,
+        folder=folder_of(block, root),
+        clock=clock,
+        store_options=store_options,
+        embedding_problem=problem,
+        summarizer=summarizer,
+        summarizer_problem=no_summarizer,
+    )
+    await memory.activate()
+    return memory
+
+
+def no_embedding(name: str | None, error: SymbiontError) -> str:
+    """Why a memory has no embedding, in one line."""
+    return f"the embedding {name} cannot be used{_BY_KEYWORD}: {error.line()}"
+
+
+def no_model(name: str, error: SymbiontError) -> str:
+    """Why nothing writes a memory's summaries, in one line."""
+    return f"the model {name} cannot be used, so summaries are made without one: {error.line()}"
+
+
+def _options(choice: Choice | None, given: Mapping[str, object] | None) -> Mapping[str, object]:
+    if given is not None:
+        return given
+    return {} if choice is None else choice.options

@@ -1,0 +1,54 @@
+"""Which records stand at the end of their day: only of those it can be said what a part has grown by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from itertools import takewhile
+
+from runtime.memory.item import Item
+from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.record import stamp
+from runtime.memory.store import Growth, Part
+
+_TIMES = 4096  # records of which the time is remembered more exactly than their names say
+
+
+class Tail:
+    """The times of the records that were written last in one folder."""
+
+    def __init__(self, agent_id: str, shelf: Shelf) -> None:
+        self._agent_id = agent_id
+        self._shelf = shelf
+        self._times: dict[str, datetime] = {}
+
+    def growths(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Growth]:
+        """What was added behind all that its day had; of anything else the revision tells. `before`: the revisions of
+        the days without these names."""
+        self._times.update((name, item.timestamp) for name, item in new)
+        for day, revision in before.items():
+            own = sorted(
+                ((item.timestamp, name, item) for name, item in new if item.timestamp.date() == day),
+                key=lambda each: each[:2],
+            )
+            after = self._shelf.revision(day)
+            if after is not None and self._are_last(day, own[0][0], {name for _, name, _ in own}):
+                yield Growth(part_of(self._agent_id, day, after), revision, tuple(item for *_, item in own))
+        while len(self._times) > _TIMES:
+            self._times.pop(next(iter(self._times)))
+
+    def _are_last(self, day: date, earliest: datetime, new: set[str]) -> bool:
+        """Whether every other record of the day is older than `earliest`: names say so to the second, and of those that
+        were written last more is known."""
+        with self._shelf.lock:
+            names = self._shelf.days.get(day, [])
+            if new != set(names[-len(new) :]):
+                return False
+            second = stamp(earliest)
+            same = takewhile(lambda name: name.startswith(second), reversed(names[: -len(new)]))
+            return all(name in self._times and self._times[name] <= earliest for name in same)
+
+
+def part_of(agent_id: str, day: date, revision: str) -> Part:
+    """The part that a day's records are."""
+    return Part(f"{agent_id}/{day.isoformat()}", agent_id, revision)

@@ -1,0 +1,160 @@
+"""`index.json`: which records have a tag, are of a type or belong to a session (second design, "Memory index").
+
+It is made of the records and can always be made again. `names` says of which: the sum of their names. `checksum` is
+made of all the rest of it, as a record's is. As long as both are right, who looks for a tag or a type reads only the
+records that it names. It is written whole, so not with every record of a large folder: see `Cabinet`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from runtime.memory.files.folder import Folder
+from runtime.memory.item import Item, MemoryType, rfc3339
+from runtime.memory.records.files.atomic_files import flush, publish, stage
+from runtime.memory.records.files.name_index import Shelf, digest_of
+from runtime.memory.records.files.record import Damaged, decode, type_of
+from runtime.memory.store import Scan
+
+NAME = "index.json"
+TABLES = ("by_tag", "by_type", "by_session")
+
+_Known = Mapping[str, tuple[str, ...]]
+"""What an index knows of one record: its keys in each table."""
+_KINDS: Mapping[str, MemoryType] = {
+    "pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"
+}  # fmt: skip
+
+
+class FolderIndex:
+    """One folder's index, in memory while it is written to. Whoever uses it holds the folder's lock."""
+
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._new: dict[str, _Known] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._names: set[str] = set()
+        self._damaged: set[str] = set()
+        self._tables: dict[str, dict[str, dict[str, None]]] = {name: defaultdict(dict) for name in TABLES}
+        self._loaded = False
+
+    @property
+    def behind(self) -> int:
+        """How many records were added that the file does not know yet."""
+        return len(self._new)
+
+    def add(self, name: str, item: Item) -> None:
+        """A record was written."""
+        self._new[name] = _known(item)
+
+    def write(self, folder: Folder, shelf: Shelf, now: datetime) -> None:
+        """Write the file as the shelf is. Records that neither it nor `add` knows are read."""
+        names = set(shelf.sizes)
+        if not self._loaded or self._names - names:
+            self._load(folder, shelf)
+        for name in sorted(names - self._names | self._damaged & names):
+            known = self._new.get(name) or self._read(folder, shelf, name)
+            if known is not None:
+                self._enter(name, known)
+        self._names = names
+        data = json.dumps(self._json(shelf, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        publish(folder, stage(folder, NAME, data), NAME)
+        flush(folder)
+        self._loaded, self._new = True, {}
+        shelf.indexed = shelf.digest
+
+    def _load(self, folder: Folder, shelf: Shelf) -> None:
+        """Take what the file says, if it was made of the records that are there without the new ones."""
+        self._forget()
+        found = read_index(folder)
+        old = shelf.sizes.keys() - self._new.keys()
+        if found is None or found.get("names") != f"{digest_of(old):032x}":
+            return
+        self._names, self._damaged = old, set(found.get("damaged", ()))
+        for name, table in self._tables.items():
+            table.update({key: dict.fromkeys(ids) for key, ids in found[name].items()})
+
+    def _read(self, folder: Folder, shelf: Shelf, name: str) -> _Known | None:
+        try:
+            item = decode(name, self._agent_id, folder.read(name)).item
+        except Damaged as error:
+            shelf.report(folder, name, str(error))
+            self._damaged.add(name)
+            return None
+        return _known(item)
+
+    def _enter(self, name: str, known: _Known) -> None:
+        self._damaged.discard(name)
+        memory_id = name[16:-5]
+        for table, keys in known.items():
+            for key in keys:
+                self._tables[table][key][memory_id] = None
+
+    def _json(self, shelf: Shelf, now: datetime) -> dict[str, Any]:
+        damaged = sorted(self._damaged & self._names)
+        found: dict[str, Any] = {
+            "last_updated": rfc3339(now.replace(microsecond=0)),
+            "memory_count": len(self._names) - len(damaged),
+            **{name: {key: list(table[key]) for key in sorted(table)} for name, table in self._tables.items()},
+            "names": f"{shelf.digest:032x}",
+        }
+        found |= {"damaged": damaged} if damaged else {}
+        return found | {"checksum": _checksum(found)}
+
+
+def read_index(folder: Folder) -> dict[str, Any] | None:
+    """What the file says; None when it is absent, no such index, or was changed by someone else."""
+    try:
+        found = json.loads(folder.read(NAME) or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("memory_count"), int):
+        return None
+    for key in TABLES:
+        table = found.get(key)
+        if not isinstance(table, dict) or not all(isinstance(ids, list) for ids in table.values()):
+            return None
+    said = found.pop("checksum", None)
+    return found if said == _checksum(found) else None
+
+
+def is_current(folder: Folder, shelf: Shelf) -> bool:
+    """Whether the file was made of just the records that are there; an absent one was made of none."""
+    found = read_index(folder)
+    if found is None:
+        return not shelf.sizes and folder.status(NAME) is None
+    current = found.get("names") == f"{shelf.digest:032x}"
+    if current:
+        shelf.indexed = shelf.digest
+    return current
+
+
+def named_by(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
+    """The ids of the records that an index which is current knows to be wanted, and of those that it could not read;
+    None when it cannot tell."""
+    sets: list[set[str]] = [set(index["by_tag"].get(tag, ())) for tag in wanted.tags]
+    if wanted.tags_any:
+        sets.append({known for tag in wanted.tags_any for known in index["by_tag"].get(tag, ())})
+    if wanted.memory_type is not None:
+        types = [name for name, kind in _KINDS.items() if kind == wanted.memory_type]
+        sets.append({known for name in types for known in index["by_type"].get(name, ())})
+    if not sets:
+        return None
+    return set.intersection(*sets) | {name[16:-5] for name in index.get("damaged", ())}
+
+
+def _known(item: Item) -> _Known:
+    session = item.provenance.session_id
+    return {"by_tag": item.tags, "by_type": (type_of(item),), "by_session": () if session is None else (session,)}
+
+
+def _checksum(index: Mapping[str, Any]) -> str:
+    text = json.dumps(index, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

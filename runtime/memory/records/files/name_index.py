@@ -1,0 +1,160 @@
+"""The names of the records in one agent's folder, known without listing it again as long as nobody else writes there.
+
+Every writer leaves a stamp in the lock file before it gives a record its name: who finds another one, or another time
+of the folder, looks again. Used by several threads. A record is one name for ever, so the sums below change by what
+comes and goes alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from bisect import bisect_left, insort
+from collections import defaultdict
+from datetime import date
+from threading import RLock
+
+from runtime.memory.files import lock
+from runtime.memory.files.folder import Folder
+from runtime.memory.records.files.record import read_name
+
+_SETTLED = 100_000_000  # nanoseconds after which a change would have another time: a folder's clock ticks coarsely
+_SURE = 1_000_000_000  # the same after a write of ours, which hides what someone else did meanwhile
+_SUM = 1 << 128
+STAMP = 16
+"""Bytes of a stamp."""
+
+
+class Shelf:
+    """What is known of one folder."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        """Held by whoever goes through the collections."""
+        self.ids: dict[str, str] = {}
+        """Every record's name by its id."""
+        self.days: dict[date, list[str]] = {}
+        """The names of each day, sorted: by their time, to the second."""
+        self.sizes: dict[str, int] = {}
+        """The bytes of every record, by name."""
+        self.damaged: dict[str, str] = {}
+        """Why those could not be read that someone tried to read, by name."""
+        self.digest = 0
+        """A sum over all names: it says whether an index was made of just these."""
+        self._damaged_at: dict[str, tuple[int, int]] = {}
+        self._marks: dict[str, int] = {}
+        self._revisions: dict[date, int] = defaultdict(int)
+        self._seen: tuple[int, int, bytes] | None = None
+        self._unsure = False
+        self.indexed: int | None = None
+        """The `digest` of the records that `index.json` was made of; None while that is not known."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether `index.json` was made of other records than there are."""
+        return self.indexed not in {None, self.digest}
+
+    def revision(self, day: date) -> str | None:
+        """What changes when a name or a size of this day does; None when the day has no records."""
+        names = self.days.get(day)
+        return f"{len(names)}-{self._revisions[day]:032x}" if names else None
+
+    def refresh(self, folder: Folder, *, again: bool = False) -> None:
+        """Know the folder as it is now. `again`: list it in any case."""
+        with self.lock:
+            seen, now = _looks(folder), time.time_ns()
+            if seen != self._seen or again or (self._unsure and now - seen[1] > _SURE):
+                found = {name for name in folder.names() if read_name(name) is not None}
+                for name in self.sizes.keys() - found:
+                    self.remove(name)
+                for name in found - self.sizes.keys():
+                    status = folder.status(name)
+                    if status is not None:
+                        self.put(name, status.st_size)
+                self._seen = seen if now - seen[1] > _SETTLED else None
+                self._unsure = False
+            for name in list(self.damaged):
+                self._look_again(folder, name)
+
+    def report(self, folder: Folder, name: str, why: str) -> bool:
+        """A record could not be read; whether that is new. It is looked at again when it has changed."""
+        status = folder.status(name)
+        with self.lock:
+            if name not in self.sizes or status is None:
+                return False
+            new = self.damaged.get(name) != why
+            self.damaged[name] = why
+            self._damaged_at[name] = status.st_size, status.st_mtime_ns
+            return new
+
+    def _look_again(self, folder: Folder, name: str) -> None:
+        """Someone may put a damaged record right, in place; then its day has changed."""
+        status = folder.status(name)
+        if status is not None and (status.st_size, status.st_mtime_ns) != self._damaged_at[name]:
+            del self.damaged[name]
+            self.put(name, status.st_size, f"{status.st_mtime_ns}")
+
+    def saw(self, folder: Folder) -> None:
+        """All that was written is known here: said by whoever writes, before it lets go of the folder's lock. What
+        someone else did in the same moment is not, so the folder is listed once more a second later."""
+        with self.lock:
+            self._seen, self._unsure = _looks(folder), True
+
+    def clear(self) -> None:
+        """The folder is gone."""
+        with self.lock:
+            for name in list(self.sizes):
+                self.remove(name)
+            self._seen = None
+
+    def put(self, name: str, size: int, seen: str = "") -> None:
+        """There is a record of this name, of so many bytes. `seen`: what else tells it from what was there before."""
+        known = read_name(name)
+        if known is None:
+            return
+        with self.lock:
+            if name not in self.sizes:
+                self.ids[known.id] = name
+                insort(self.days.setdefault(known.day, []), name)
+                self.digest = (self.digest + _hash(name)) % _SUM
+            self.sizes[name] = size
+            new = _hash(f"{name}:{size}{seen}")
+            self._revisions[known.day] = (self._revisions[known.day] - self._marks.get(name, 0) + new) % _SUM
+            self._marks[name] = new
+
+    def remove(self, name: str) -> None:
+        """A record is gone: someone has deleted its file."""
+        known = read_name(name)
+        if known is None or name not in self.sizes:
+            return
+        del self.sizes[name]
+        names = self.days[known.day]
+        names.pop(bisect_left(names, name))
+        if not names:
+            del self.days[known.day]
+        self.ids.pop(known.id, None)
+        self.damaged.pop(name, None)
+        self.digest = (self.digest - _hash(name)) % _SUM
+        self._revisions[known.day] = (self._revisions[known.day] - self._marks.pop(name)) % _SUM
+
+
+def _read_stamp(folder: Folder) -> bytes:
+    """What the last writer left in the lock file."""
+    with folder.opened(lock.NAME) as descriptor:
+        return b"" if descriptor is None else os.pread(descriptor, STAMP, 0)
+
+
+def _looks(folder: Folder) -> tuple[int, int, bytes]:
+    stamp = _read_stamp(folder)
+    status = os.fstat(folder.descriptor)
+    return status.st_ino, status.st_mtime_ns, stamp
+
+
+def digest_of(names: frozenset[str] | set[str]) -> int:
+    """The `digest` of a shelf with these names."""
+    return sum(map(_hash, names)) % _SUM
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")

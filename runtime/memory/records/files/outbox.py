@@ -1,0 +1,63 @@
+"""The outbox: a note for every record that has still to be sent, on disk before the record itself has its name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import datetime
+from typing import NamedTuple
+
+from runtime.clock import Clock
+from runtime.memory.files.folder import Folder
+from runtime.memory.item import rfc3339
+from runtime.memory.records.files.atomic_files import flush
+from runtime.memory.records.files.record import read_name
+
+FOLDER = "outbox"
+_last = [0]
+
+
+class Note(NamedTuple):
+    """A record that is to be sent. `file`: the note's own, whose name begins with the time it was made: its turn."""
+
+    file: str
+    agent_id: str
+    record: str
+
+
+def note_of(clock: Clock, agent_id: str, record: str) -> Note:
+    """A note for a record, behind all that this process made before."""
+    _last[0] = max(_last[0] + 1, int(clock.now() * 1e9))
+    return Note(f"{_last[0]:020d}_{record}", agent_id, record)
+
+
+def note_data(note: Note, now: datetime) -> bytes:
+    """What is in the note's file, for people."""
+    return (json.dumps({"record": note.record, "since": rfc3339(now)}) + "\n").encode()
+
+
+def notes(folder: Folder, agent_id: str) -> list[Note]:
+    """The notes in an outbox, in their turn."""
+    found = []
+    for file in folder.names():
+        turn, _, record = file.partition("_")
+        if turn.isdigit() and read_name(record) is not None:
+            found.append(Note(file, agent_id, record))
+    return found
+
+
+def id_of(note: Note) -> str:
+    """The id of the note's record."""
+    known = read_name(note.record)
+    assert known is not None
+    return known.id
+
+
+def forget(agent: Folder, note: Note) -> None:
+    """Nothing is to be done about the record any more."""
+    with contextlib.ExitStack() as held:
+        folder = agent.child(FOLDER)
+        if folder is not None:
+            held.enter_context(folder)
+            folder.unlink(note.file)
+            flush(folder)

@@ -1,0 +1,36 @@
+"""What a killed writer left is finished: evidence of records that are there, and notes of those that are not."""
+
+from __future__ import annotations
+
+from runtime.memory.files.folder import Folder
+from runtime.memory.records.files import evidence, outbox
+from runtime.memory.records.files.atomic_files import discard, flush, publish, staged
+from runtime.memory.records.files.name_index import Shelf
+
+
+def recover(folder: Folder, agent_id: str, shelf: Shelf) -> None:
+    """The caller holds the folder's lock, and `shelf` is as the folder is."""
+    for name in staged(folder):
+        discard(folder, name)
+    proofs, waiting = folder.child(evidence.FOLDER), folder.child(outbox.FOLDER)
+    if proofs is not None:
+        with proofs:
+            _finish_evidence(proofs, shelf)
+    if waiting is not None:
+        with waiting:
+            for name in staged(waiting):
+                discard(waiting, name)
+            for note in outbox.notes(waiting, agent_id):
+                if note.record not in shelf.sizes:
+                    discard(waiting, note.file)
+
+
+def _finish_evidence(proofs: Folder, shelf: Shelf) -> None:
+    left = staged(proofs)
+    for partial, name in left.items():
+        if evidence.local_id(name) in shelf.ids:
+            publish(proofs, partial, name)
+        else:
+            discard(proofs, partial)
+    if left:
+        flush(proofs)

@@ -1,0 +1,90 @@
+"""What is written down after a record was kept: how the write went, and what became of sending it."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+from typing import Any
+
+from runtime.clock import Clock, uuid7
+from runtime.memory.errors import StoreError
+from runtime.memory.files.folder import Folder
+from runtime.memory.item import rfc3339
+from runtime.memory.records.files import evidence, outbox, state
+from runtime.memory.records.files.atomic_files import flush, publish, stage
+from runtime.memory.records.files.day_tail import part_of
+from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, Damaged, decode, encode
+from runtime.memory.records.operations import Failure, Mark, Performed
+from runtime.memory.store import Growth
+
+
+def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:
+    """`STATE.json` says that a record was kept."""
+    waits = PENDING if remote else NOT_CONFIGURED
+    state.write_state(folder, session_id, {"status": "stored", "id": record_id, "time": rfc3339(now), "remote": waits})
+
+
+def tell_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> None:
+    """`STATE.json` says that a write came to nothing; of an error there is evidence too."""
+    write = {"status": work.status, "id": None, "time": rfc3339(now), "remote": None}
+    told = {"gates": list(work.gates)} if work.status == "refused" else {"error": work.error}
+    state.write_state(folder, work.session_id, write | told)
+    if work.status == "error":
+        prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
+
+
+def mark(folder: Folder, agent_id: str, shelf: Shelf, work: Mark, now: datetime, result: Performed) -> None:
+    """Write down what became of sending a record; last of all, that nothing is to be sent any more."""
+    name = work.note.record
+    data = folder.read(name)
+    try:
+        record = decode(name, agent_id, data)
+    except Damaged:
+        if work.done:
+            _prove_sending(folder, work, now)
+    else:
+        status = {
+            "store_location": "local+remote" if work.sent else "local",
+            "remote_store_attempted": True,
+            "remote_store_error": work.error,
+        }
+        if any(record.fields.get(key) != value for key, value in status.items()):
+            day = record.item.timestamp.date()
+            before, new = shelf.revision(day), encode(record.fields | status)
+            if not folder.replace(name, new, data):
+                raise StoreError(f"{folder.path / name} was changed by someone else", hint="records are never changed")
+            shelf.put(name, len(new))
+            after = shelf.revision(day)
+            if after is not None:
+                result.growths.append(Growth(part_of(agent_id, day, after), before, ()))
+            _prove_sending(folder, work, now)
+            _tell_sent(folder, work)
+    if work.done:
+        outbox.forget(folder, work.note)
+
+
+def _prove_sending(folder: Folder, work: Mark, now: datetime) -> None:
+    facts: dict[str, Any] = {"record": work.note.record, **work.facts}
+    if work.sent:
+        prove(folder, evidence.REMOTE, outbox.id_of(work.note), now, **facts)
+    else:
+        prove(folder, evidence.ERROR, outbox.id_of(work.note), now, **facts, error=work.error, again=not work.done)
+
+
+def prove(folder: Folder, event: evidence.Event, known: str, now: datetime, **facts: Any) -> None:
+    """Write evidence of an event. The caller holds the folder's lock."""
+    with contextlib.ExitStack() as held:
+        proofs = folder.child(evidence.FOLDER, create=True)
+        assert proofs is not None
+        held.enter_context(proofs)
+        name = evidence.event_name(event, known, now)
+        publish(proofs, stage(proofs, name, evidence.event_data(event, known, now, **facts)), name)
+        flush(proofs)
+
+
+def _tell_sent(folder: Folder, work: Mark) -> None:
+    last = state.last_write(folder)
+    if last.get("id") == outbox.id_of(work.note):
+        session = state.read_state(folder)["last_session"].get("session_id")
+        state.write_state(folder, session, last | {"remote": "sent" if work.sent else work.error})

@@ -1,0 +1,270 @@
+"""A records store as it is read: whose folders there are, what is in them, and whether it is as it was written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from datetime import UTC, date
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import structlog
+
+from dslc.blocks.names import is_name
+from runtime.memory.errors import StoreError
+from runtime.memory.files.agent_folder import opened
+from runtime.memory.files.folder import Folder, revision
+from runtime.memory.item import Item
+from runtime.memory.records.files import evidence, folder_index, outbox, state
+from runtime.memory.records.files.day_tail import part_of
+from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.record import LARGEST, Damaged, Record, decode, read_name, type_of
+from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
+
+BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
+"""Records that are read at a time, and their bytes."""
+
+_OWN = frozenset({folder_index.NAME, state.NAME})
+_log = structlog.get_logger(__name__)
+
+
+class Archive:
+    """The reading half of a records store. Blocks; used by several threads. A damaged record stands in nobody's way: it
+    is passed over, logged once and reported."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._shelves: dict[str, Shelf] = {}
+        self._guard = Lock()
+        self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
+
+    def shelf(self, agent_id: str) -> Shelf:
+        """What is known of an agent's folder."""
+        with self._guard:
+            return self._shelves.setdefault(agent_id, Shelf())
+
+    def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
+        """An agent's folder; None when there is none."""
+        return opened(self.root, agent_id)
+
+    @contextlib.contextmanager
+    def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, Shelf]]:
+        """An agent's folder, and its shelf as it is now. `again`: list it in any case."""
+        shelf = self.shelf(agent_id)
+        with self.opened(agent_id) as folder:
+            if folder is not None:
+                shelf.refresh(folder, again=again)
+            else:
+                shelf.clear()
+            yield folder, shelf
+
+    def agents(self) -> tuple[str, ...]:
+        """The folders that hold a record; a link is never one."""
+        root = Folder.open_root(self.root)
+        if root is None:
+            return ()
+        with root:
+            return tuple(name for name in root.names() if is_name(name) and self._holds_records(root, name))
+
+    def _holds_records(self, root: Folder, name: str) -> bool:
+        found = root.status(name)
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            return False
+        with contextlib.suppress(StoreError), self.opened(name) as folder:
+            if folder is None:
+                return False
+            with os.scandir(folder.descriptor) as entries:
+                return any(read_name(entry.name) is not None for entry in entries)
+        return True
+
+    def parts(self, agent_id: str) -> list[Part]:
+        """One for every day of an agent's records."""
+        with self.known(agent_id) as (_, shelf), shelf.lock:
+            days = sorted(shelf.days)
+            return [part_of(agent_id, day, shelf.revision(day) or "") for day in days]
+
+    def batches(self, agent_id: str, wanted: Scan) -> list[list[str]]:
+        """The names that may be wanted, in the order of the scan, in batches of whole seconds."""
+        since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
+        until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
+        with self.known(agent_id) as (folder, shelf):
+            ids = None if folder is None else self._wanted(folder, agent_id, shelf, wanted)
+            with shelf.lock:
+                names = [
+                    name
+                    for day in sorted(shelf.days)
+                    if (since is None or day >= since) and (until is None or day <= until)
+                    for name in shelf.days[day]
+                    if ids is None or name[16:-5] in ids
+                ]
+            return _batches(names[::-1] if wanted.newest_first else names, shelf.sizes)
+
+    def _wanted(self, folder: Folder, agent_id: str, shelf: Shelf, wanted: Scan) -> Set[str] | None:
+        """The ids that may be wanted, as far as they can be told without reading records; None: any."""
+        if wanted.memory_ids:
+            return wanted.memory_ids
+        if not (wanted.tags or wanted.tags_any or wanted.memory_type):
+            return None
+        status = folder.status(folder_index.NAME)
+        now = "" if status is None else revision(status)
+        held, index = self._indexes.get(agent_id, ("", None))
+        if held != now:
+            index = folder_index.read_index(folder)
+            self._indexes[agent_id] = now, index
+        with shelf.lock:
+            current = index is not None and index.get("names") == f"{shelf.digest:032x}"
+        return folder_index.named_by(index, wanted) if current and index is not None else None
+
+    def behind(self) -> list[str]:
+        """The agents whose `index.json` was made of other records than there are."""
+        with self._guard:
+            return [agent_id for agent_id, shelf in self._shelves.items() if shelf.behind]
+
+    def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, Place]]:
+        """The items of these records by their time, and where each stands; without those that are damaged."""
+        found: list[tuple[Item, Place]] = []
+        with self.opened(agent_id) as folder:
+            shelf = self.shelf(agent_id)
+            for name in names if folder is not None else ():
+                assert folder is not None
+                try:
+                    found.append((load(folder, agent_id, name).item, Place(str(folder.path / name), None)))
+                except Damaged as error:
+                    self._report(shelf, folder, name, str(error))
+        return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
+
+    def day(self, agent_id: str, day: date) -> list[tuple[Item, Place]]:
+        """The records of a day."""
+        with self.known(agent_id) as (_, shelf), shelf.lock:
+            names = list(shelf.days.get(day, ()))
+        return self.read(agent_id, names)
+
+    def _report(self, shelf: Shelf, folder: Folder, name: str, why: str) -> None:
+        if shelf.report(folder, name, why):
+            _log.warning("memory_record_damaged", file=str(folder.path / name), reason=why)
+
+    def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+        """Where these items stand, by memory_id."""
+        found: dict[str, Place] = {}
+        for agent_id in {item.agent_id for item in items}:
+            with self.known(agent_id) as (folder, shelf):
+                for item in items if folder is not None else ():
+                    name = shelf.ids.get(item.memory_id)
+                    if folder is not None and item.agent_id == agent_id and name is not None:
+                        found[item.memory_id] = Place(str(folder.path / name), None)
+        return found
+
+    def inspect(self, agent_id: str, day: date) -> Inspection:
+        """Summaries: of what is known for the long term, and of a day's episodes."""
+        known: list[str] = []
+        log: list[str] = []
+        for names in self.batches(agent_id, Scan()):
+            for item, place in self.read(agent_id, names):
+                if item.memory_type != "episodic":
+                    known.append(_line(item, place))
+                elif item.timestamp.date() == day:
+                    log.append(_line(item, place))
+        folder = self.root / agent_id
+        texts = ["\n".join(lines) + "\n" if lines else None for lines in (known, log)]
+        return Inspection(agent_id, day, texts[0], texts[1], str(folder), str(folder / f"{day:%Y%m%d}_*.json"))
+
+    def stats(self, agent_id: str | None) -> StoreStats:
+        """Agents, records and their bytes and days; and what is known to be damaged."""
+        agents = self.agents() if agent_id is None else (agent_id,)
+        files = size = there = 0
+        days: list[date] = []
+        problems: list[Problem] = []
+        for agent in agents:
+            try:
+                with self.known(agent) as (folder, shelf), shelf.lock:
+                    there += folder is not None
+                    files += len(shelf.sizes)
+                    size += sum(shelf.sizes.values())
+                    days += shelf.days
+                    problems += [Problem(str(self.root / agent / name), why) for name, why in shelf.damaged.items()]
+            except StoreError as error:
+                problems.append(Problem(str(self.root / agent), error.line()))
+        oldest, newest = (min(days), max(days)) if days else (None, None)
+        return StoreStats(there, files, size, oldest, newest, tuple(problems))
+
+    def verify(self, agent_id: str) -> tuple[int, list[Problem]]:
+        """Read every record of an agent: how many there are, and what is not as it was written."""
+        problems: list[Problem] = []
+        proved = self._proved(agent_id)  # first, for evidence has its name after its record
+        with self.known(agent_id, again=True) as (folder, shelf):
+            if folder is None:
+                return 0, []
+            with shelf.lock:
+                names = sorted(shelf.sizes)
+                ids = dict(shelf.ids)
+            for name in names:
+                try:
+                    load(folder, agent_id, name)
+                except (Damaged, StoreError) as error:
+                    problems.append(Problem(str(folder.path / name), str(error)))
+                    if isinstance(error, Damaged):
+                        self._report(shelf, folder, name, str(error))
+                known = read_name(name)
+                if known is not None and ids.get(known.id, name) != name:
+                    problems.append(Problem(str(folder.path / name), f"its id is also that of {ids[known.id]}"))
+            problems += _strangers(folder)
+            problems += [
+                Problem(str(folder.path / evidence.FOLDER / file), f"the record {known} was kept, and is gone")
+                for known, file in proved.items()
+                if known not in ids
+            ]
+        return len(names), problems
+
+    def _proved(self, agent_id: str) -> dict[str, str]:
+        """The records that evidence says were kept, and the file that says so."""
+        with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
+            proofs = folder.child(evidence.FOLDER) if folder is not None else None
+            names = held.enter_context(proofs).names() if proofs is not None else []
+            return {known: name for name in names if (known := evidence.local_id(name)) is not None}
+
+    def notes(self, agent_id: str) -> list[outbox.Note]:
+        """What an agent has still to send."""
+        with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
+            waiting = folder.child(outbox.FOLDER) if folder is not None else None
+            return outbox.notes(held.enter_context(waiting), agent_id) if waiting is not None else []
+
+
+def load(folder: Folder, agent_id: str, name: str) -> Record:
+    """One record. Raises Damaged, StoreError."""
+    status = folder.status(name)
+    if status is not None and status.st_size > LARGEST:
+        raise Damaged(f"it has {status.st_size} bytes, and no record has more than {LARGEST}")
+    try:
+        return decode(name, agent_id, folder.read(name))
+    except StoreError as error:
+        raise Damaged(error.line()) from error
+
+
+def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
+    """`names` in pieces that never part two of one second, within which times alone tell the order."""
+    found: list[list[str]] = []
+    size = 0
+    for name in names:
+        full = not found or len(found[-1]) >= BATCH or size >= BATCH_BYTES
+        if full and (not found or found[-1][-1][:15] != name[:15]):
+            found.append([])
+            size = 0
+        found[-1].append(name)
+        size += sizes[name]
+    return found
+
+
+def _line(item: Item, place: Place) -> str:
+    title = item.text.strip().partition("\n")[0]
+    return f"- {item.timestamp:%Y-%m-%d %H:%M} [{type_of(item)}] {title} ({Path(place.file).name})"
+
+
+def _strangers(folder: Folder) -> Iterator[Problem]:
+    """JSON files that are called like no record: one that was renamed is hidden from everything else."""
+    for name in folder.names():
+        if name.endswith(".json") and name not in _OWN and read_name(name) is None:
+            yield Problem(str(folder.path / name), "it is not called as a record is")

@@ -1,0 +1,55 @@
+"""A record as it is sent: read again from its file, redacted again, and never by two processes at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.memory.errors import StoreBusy
+from runtime.memory.files import lock
+from runtime.memory.records.files import outbox
+from runtime.memory.records.files.record import Damaged
+from runtime.memory.records.reader import Archive, load
+from runtime.memory.records.remotes.sync import Letter
+from runtime.memory.redaction.redact import redact
+
+_HASHES = frozenset({"id", "checksum", "chunk_hash"})
+
+
+def hold(archive: Archive, held: contextlib.ExitStack, agent_id: str) -> None:
+    """Keep other processes from sending this agent's records until `held` is closed. Raises StoreBusy."""
+    folder = held.enter_context(archive.opened(agent_id))
+    waiting = folder.child(outbox.FOLDER) if folder is not None else None
+    if waiting is not None:
+        try:
+            held.enter_context(lock.writing(held.enter_context(waiting), patience=0))
+        except StoreBusy as error:
+            raise StoreBusy(f"another process sends from {waiting.path}", hint="it will be tried again") from error
+
+
+def read_letter(archive: Archive, note: outbox.Note) -> Letter | None:
+    """What is to be sent for a note; None when the note is gone."""
+    with archive.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
+        waiting = folder.child(outbox.FOLDER) if folder is not None else None
+        if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
+            return None
+        try:
+            fields = load(folder, note.agent_id, note.record).fields
+        except Damaged as error:
+            return Letter(None, str(error))
+    sent = fields.get("remote_store_attempted") is True and fields.get("remote_store_error") is None
+    return Letter(None if sent else redacted(fields))
+
+
+def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without any secret that is known now, whenever it was written. What is only a hash stays."""
+    return {key: value if key in _HASHES else _redacted(value) for key, value in fields.items()}
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_redacted(each) for each in value]
+    return {key: _redacted(each) for key, each in value.items()} if isinstance(value, dict) else value

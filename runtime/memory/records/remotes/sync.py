@@ -1,0 +1,241 @@
+"""Sends records to the remote, one after the other in their turn, in a task of its own: no write waits for it.
+
+A record that cannot be sent now is tried again after a while, and those behind it wait; one that can never be sent is
+reported and left out; when the options must be wrong (address, key) nothing is sent until they change or the process
+starts again. Before every sending the record's own status is looked at, so that none is knowingly sent twice; where a
+crash came between the answer and the status, the same idempotency key goes with it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+import structlog
+
+from runtime.clock import Clock
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.records.files.outbox import Note
+from runtime.memory.records.operations import Mark
+from runtime.memory.records.remotes.remote import NotSent, Remote
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+"""Seconds until a record is tried again: the first time, and at the most."""
+PATIENCE = 2.0
+"""Seconds until what an earlier process left is sent."""
+LONGEST_ERROR = 300
+"""Characters of what is kept of an error."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A record that is to be sent. `fields` is None when there is nothing to send: it was sent, or is `damaged`."""
+
+    fields: dict[str, Any] | None
+    damaged: str | None = None
+
+
+class Courier:
+    """The queue of one store, and the task that empties it."""
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        claim: Callable[[Note], AbstractAsyncContextManager[None]],
+        read: Callable[[Note], Awaitable[Letter | None]],
+        mark: Callable[[Mark], Awaitable[None]],
+    ) -> None:
+        """`claim` keeps other processes from sending the same meanwhile, or raises StoreBusy; `read` gives a note's
+        letter, None when the note is gone; `mark` writes down what became of it."""
+        self._name = name
+        self._clock = clock
+        self._claim = claim
+        self._read = read
+        self._mark = mark
+        self._queue: list[Note] = []
+        self._known: set[Note] = set()
+        self._unmarked: dict[Note, Mark] = {}  # what was sent, and could not be written down yet
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._begin = asyncio.Event()  # what was left by others waits a moment: a command may only want to read
+        self._tried = asyncio.Event()
+        self._new: set[Note] = set()
+        self._trying = self._closing = False
+        self.remote: Remote | None = None
+        self.fault: str | None = None
+        """Why the first in the queue could not be sent, None when it was not tried or nothing waits."""
+        self.stopped = False
+        """Whether nothing is sent until the options change."""
+
+    @property
+    def waiting(self) -> int:
+        """How many records are still to be sent, as far as this process knows."""
+        return len(self._known)
+
+    @property
+    def _over(self) -> bool:
+        return self.stopped or self._closing
+
+    def use(self, remote: Remote | None) -> None:
+        """Send to this remote from now on, or to none."""
+        self.remote, self.fault, self.stopped = remote, None, False
+        self._go(at_once=bool(self._queue))
+
+    def add(self, notes: Sequence[Note], *, left: bool = False) -> None:
+        """Records that are to be sent, now or when there is a remote. `left`: by a process before this one."""
+        for note in notes:
+            if note not in self._known:
+                self._known.add(note)
+                heappush(self._queue, note)
+                if not left:
+                    self._new.add(note)
+        self._go(at_once=bool(notes) and not left)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until all were sent or one could not be, at most so many seconds."""
+        self._go(at_once=True)
+        await self._settled(self._known, seconds)
+
+    async def close(self, seconds: float) -> None:
+        """Send what this process has added and not tried yet, finish what is being sent, and stop: at most so many
+        seconds each. The rest is sent by whoever opens the store next."""
+        await self._settled(self._new, seconds)
+        self._closing = True
+        task, self._task = self._task, None
+        if task is not None:
+            if self._trying:
+                await asyncio.wait([task], timeout=seconds)
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _settled(self, notes: Collection[Note], seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while notes and self.remote is not None and self.fault is None and self._task is not None:
+                    self._tried.clear()
+                    await self._tried.wait()
+
+    def _go(self, *, at_once: bool) -> None:
+        self._wake.set()
+        if at_once:
+            self._begin.set()
+        if self._task is None and self._queue and self.remote is not None and not self._over:
+            self._task = asyncio.create_task(self._run(), name=f"sending records of {self._name}")
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._task is task:
+            self._task = None
+        self._tried.set()
+        if not task.cancelled() and task.exception() is not None:
+            self.fault, self.stopped = f"sending ended: {task.exception()!r}", True
+            _log.error("memory_sending_ended", store=self._name, error=str(task.exception()))
+        elif not task.cancelled():
+            self._go(at_once=False)
+
+    async def _run(self) -> None:
+        pause = FIRST_PAUSE
+        await self._rest(PATIENCE, self._begin)
+        while self._queue and self.remote is not None and not self._over:
+            self._wake.clear()
+            self._trying = True
+            try:
+                wait = await self._try(self._queue[0], self.remote)
+            finally:
+                self._trying = False
+                self._tried.set()
+            if wait is None:
+                pause = FIRST_PAUSE
+            elif not self._over:
+                await self._rest(max(wait, pause))
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _rest(self, seconds: float, enough: asyncio.Event | None = None) -> None:
+        """Let some time pass. A remote that is changed meanwhile ends it, and so does `enough`."""
+        before, until = self.remote, self._clock.monotonic() + seconds
+        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            while not sleeping.done() and self.remote is before and self._clock.monotonic() < until:
+                if enough is not None and enough.is_set():
+                    return
+                self._wake.clear()
+                woken = asyncio.ensure_future(self._wake.wait())
+                await asyncio.wait([sleeping, woken], return_when=asyncio.FIRST_COMPLETED)
+                woken.cancel()
+        finally:
+            sleeping.cancel()
+
+    async def _try(self, note: Note, remote: Remote) -> float | None:
+        """Send one record; None when there is nothing more to do about it, else the least seconds to wait."""
+        try:
+            async with self._claim(note):
+                return await self._handle(note, remote)
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            self._failed(note, error.line())
+            return FIRST_PAUSE
+
+    async def _handle(self, note: Note, remote: Remote) -> float | None:
+        if note in self._unmarked:
+            await self._mark(self._unmarked[note])
+            del self._unmarked[note]
+            self._done(note)
+            return None
+        letter = await self._read(note)
+        if letter is None:
+            self._done(note)
+            return None
+        if letter.fields is not None:
+            return await self._send(note, letter.fields, remote)
+        error = None if letter.damaged is None else f"it is damaged and was not sent: {letter.damaged}"
+        await self._mark(Mark(note, sent=error is None, error=error, done=True, facts={}))
+        self._done(note)
+        return None
+
+    async def _send(self, note: Note, fields: dict[str, Any], remote: Remote) -> float | None:
+        facts: dict[str, Any] = {"remote": remote.name}
+        try:
+            await remote.send(fields)
+        except NotSent as failure:
+            error = str(failure)[:LONGEST_ERROR]
+            done = failure.outlook == "never"
+            if failure.status is not None:
+                facts["status"] = failure.status
+            await self._mark(Mark(note, sent=False, error=error, done=done, facts=facts))
+            if done:
+                _log.warning("memory_record_not_sent", record=note.record, reason=error)
+                self._done(note)
+                return None
+            self._failed(note, error)
+            # With the options of now only: they may have been changed while it was tried.
+            self.stopped = failure.outlook == "changed" and self.remote is remote
+            return failure.retry_after or 0.0
+        sent = Mark(note, sent=True, error=None, done=True, facts=facts)
+        self._unmarked[note] = sent
+        await self._mark(sent)
+        del self._unmarked[note]
+        self._done(note)
+        return None
+
+    def _failed(self, note: Note, error: str) -> None:
+        if self.fault != error:
+            _log.warning("memory_record_not_sent_yet", record=note.record, reason=error)
+        self.fault = error
+
+    def _done(self, note: Note) -> None:
+        self.fault = None
+        self._known.discard(note)
+        self._new.discard(note)
+        if self._queue and self._queue[0] == note:
+            heappop(self._queue)
+        elif note in self._queue:
+            self._queue.remove(note)

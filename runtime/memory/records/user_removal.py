@@ -1,0 +1,62 @@
+"""Deleting the records of one user who leaves: the one way in which records are ever deleted.
+
+First what is beside a record goes, its notes and its evidence, then the record. So a deletion that was cut off leaves
+no evidence of a record that is gone, and is done again. Evidence of how many went stays. A damaged record does not say
+whose it is, and stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+
+from runtime.clock import Clock, uuid7
+from runtime.memory.files.folder import Folder
+from runtime.memory.item import rfc3339
+from runtime.memory.records.files import evidence, outbox, state
+from runtime.memory.records.files.atomic_files import flush
+from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.record import Damaged, decode
+from runtime.memory.records.outcome import prove
+
+
+def names_of(folder: Folder, agent_id: str, shelf: Shelf, user_id: str) -> list[str]:
+    """The names of a user's records."""
+    found = []
+    with shelf.lock:
+        names = sorted(shelf.sizes)
+    for name in names:
+        with contextlib.suppress(Damaged):
+            if decode(name, agent_id, folder.read(name)).item.user_id == user_id:
+                found.append(name)
+    return found
+
+
+def forget(folder: Folder, shelf: Shelf, names: list[str], now: datetime, clock: Clock) -> None:
+    """Delete these records. The caller holds the folder's lock, and has told other processes to look again."""
+    going = set(names)
+    ids = {known for known, name in shelf.ids.items() if name in going}
+    with contextlib.ExitStack() as held:
+        waiting = folder.child(outbox.FOLDER)
+        if waiting is not None:
+            held.enter_context(waiting)
+            _unlink(waiting, [file for file in waiting.names() if file.partition("_")[2] in going])
+        proofs = folder.child(evidence.FOLDER)
+        if proofs is not None:
+            held.enter_context(proofs)
+            _unlink(proofs, [file for file in proofs.names() if evidence.id_in(file) in ids])
+    if state.last_write(folder).get("id") in ids:
+        state.write_state(folder, None, {"status": "forgotten", "id": None, "time": rfc3339(now), "remote": None})
+    for name in names:
+        folder.unlink(name)
+        with shelf.lock:
+            shelf.remove(name)
+    flush(folder)
+    prove(folder, evidence.FORGOTTEN, uuid7(clock), now, records=len(names))
+
+
+def _unlink(folder: Folder, names: list[str]) -> None:
+    for name in names:
+        folder.unlink(name)
+    if names:
+        flush(folder)

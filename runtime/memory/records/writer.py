@@ -1,0 +1,261 @@
+"""One agent's folder, written to under its lock. Everything here blocks; the store runs it in threads.
+
+What one call keeps is on disk as a whole or not at all: every file is staged before the first one takes its name. A
+record that is to be sent has its note in the outbox before it has its name, and its evidence was brought to disk before
+too and takes its name after it: so a crash at any point leaves neither a record that is forgotten to be sent nor one
+without evidence (`recover` finishes), and at worst a note of a record that never was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from runtime.clock import Clock, utc, uuid7
+from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.files import lock
+from runtime.memory.files.agent_folder import held
+from runtime.memory.files.folder import Folder, naming
+from runtime.memory.item import Item, is_id
+from runtime.memory.records.files import evidence, outbox
+from runtime.memory.records.files.atomic_files import discard, flush, publish, stage
+from runtime.memory.records.files.day_tail import Tail
+from runtime.memory.records.files.folder_index import FolderIndex, is_current
+from runtime.memory.records.files.name_index import STAMP, Shelf
+from runtime.memory.records.files.record import Damaged, decode, delivery_id, encode, fields_of, name_of
+from runtime.memory.records.files.recovery import recover
+from runtime.memory.records.operations import Done, Failure, Forget, Mark, Performed, Tidy, Work, Write
+from runtime.memory.records.outcome import mark, tell_failure, tell_stored
+from runtime.memory.records.user_removal import forget, names_of
+
+AT_ONCE = 256
+"""Records in a folder up to which `index.json` is written with every write; beyond, a moment later."""
+
+
+class _Staged(NamedTuple):
+    """A record that is on disk and has no name yet."""
+
+    work: int
+    item: Item
+    name: str
+    size: int
+    partial: str
+    event: tuple[str, str]
+    note: outbox.Note | None
+
+
+class Cabinet:
+    """One agent's folder under the store's root. One thread at a time may use it; `shelf` is for others too."""
+
+    def __init__(self, root: Path, agent_id: str, clock: Clock, shelf: Shelf) -> None:
+        self.root = root
+        self.agent_id = agent_id
+        self.shelf = shelf
+        self._clock = clock
+        self._index = FolderIndex(agent_id)
+        self._tail = Tail(agent_id, shelf)
+
+    @property
+    def behind(self) -> bool:
+        """Whether `index.json` has still to be written."""
+        return self._index.behind > 0
+
+    def perform(self, works: Sequence[Work]) -> Performed:
+        """Do all of them under one lock, the writes first and together. Raises what stands in the way of all."""
+        result = Performed([Done() for _ in works])
+        writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
+        create = any(isinstance(work, Write | Failure) for work in works)
+        with self._held(create=create) as folder:
+            if folder is None:
+                return result
+            if writes:
+                self._keep(folder, writes, result)
+            for number, work in enumerate(works):
+                try:
+                    match work:
+                        case Mark():
+                            mark(folder, self.agent_id, self.shelf, work, self._now(), result)
+                        case Failure():
+                            tell_failure(folder, work, self._now(), self._clock)
+                        case Tidy():
+                            self._tidy(folder, work)
+                        case Forget():
+                            result.outcomes[number] = Done(forgotten=self._forget(folder, work.user_id))
+                except FsyncFailed:
+                    raise
+                except StoreError as error:
+                    result.outcomes[number] = error
+        return result
+
+    @contextlib.contextmanager
+    def _held(self, *, create: bool) -> Iterator[Folder | None]:
+        """The agent's folder under its lock, its shelf as it is; None when there is none and none is to be made."""
+        with held(self.root, self.agent_id, create=create) as folder:
+            if folder is None:
+                yield None
+                return
+            self.shelf.refresh(folder)
+            yield folder
+            self.shelf.saw(folder)
+
+    # Writing
+
+    def _keep(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: Performed) -> None:
+        with contextlib.ExitStack() as stack:
+            proofs = folder.child(evidence.FOLDER, create=True)
+            assert proofs is not None
+            stack.enter_context(proofs)
+            waiting = None
+            if any(work.remote for _, work in writes):
+                waiting = folder.child(outbox.FOLDER, create=True)
+                assert waiting is not None
+                stack.enter_context(waiting)
+            kept = self._stage_all(folder, proofs, waiting, writes)
+            if len(kept) < sum(len(work.items) for _, work in writes):
+                # Whoever gave what is there already its name may have been killed before that was on disk.
+                flush(folder)
+            if not kept:
+                return
+            before = self._revisions(kept)
+            self._publish_all(folder, proofs, waiting, kept)
+        for each in kept:
+            self._index.add(each.name, each.item)
+            done = result.outcomes[each.work]
+            assert isinstance(done, Done)
+            done.written += (each.item,)
+            done.notes += (each.note,) if each.note is not None else ()
+        result.growths += self._tail.growths([(each.name, each.item) for each in kept], before)
+        last = kept[-1]
+        with self._forgiven(result):
+            session = last.item.provenance.session_id
+            tell_stored(folder, session, last.item.memory_id, self._now(), remote=last.note is not None)
+        if len(self.shelf.sizes) <= AT_ONCE:
+            with self._forgiven(result):
+                self._index.write(folder, self.shelf, self._now())
+
+    def _stage_all(
+        self, folder: Folder, proofs: Folder, waiting: Folder | None, writes: Sequence[tuple[int, Write]]
+    ) -> list[_Staged]:
+        kept: list[_Staged] = []
+        ids: set[str] = set()
+        try:
+            for number, work in writes:
+                for given, gates in zip(work.items, work.gates, strict=True):
+                    item = self._identified(folder, given, ids)
+                    if item is not None:
+                        ids.add(item.memory_id)
+                        self._stage(folder, proofs, waiting if work.remote else None, number, item, gates, kept)
+            if waiting is not None and kept:
+                flush(waiting)
+        except BaseException:
+            self._take_back(folder, proofs, waiting, kept)
+            raise
+        return kept
+
+    def _stage(
+        self, folder: Folder, proofs: Folder, waiting: Folder | None, number: int, item: Item,
+        gates: dict[str, str], kept: list[_Staged],
+    ) -> None:  # fmt: skip
+        name, now = name_of(item), self._now()
+        fields = fields_of(item, gates, remote=waiting is not None)
+        event = evidence.event_name(evidence.LOCAL, item.memory_id, now)
+        facts = evidence.event_data(
+            evidence.LOCAL, item.memory_id, now, record=name, checksum=fields["checksum"], gates=gates
+        )
+        note = None if waiting is None else outbox.note_of(self._clock, self.agent_id, name)
+        data = encode(fields)
+        with contextlib.ExitStack() as failed:
+            if note is not None and waiting is not None:
+                publish(waiting, stage(waiting, note.file, outbox.note_data(note, now)), note.file)
+                failed.callback(discard, waiting, note.file)
+            proof = stage(proofs, event, facts)
+            failed.callback(discard, proofs, proof)
+            partial = stage(folder, name, data)
+            failed.pop_all()
+        kept.append(_Staged(number, item, name, len(data), partial, (proof, event), note))
+
+    def _publish_all(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_Staged]) -> None:
+        try:
+            self._write_stamp(folder)
+            for each in kept:
+                publish(folder, each.partial, each.name)
+            flush(folder)
+        except BaseException:
+            for each in kept:
+                discard(folder, each.name)
+            self._take_back(folder, proofs, waiting, kept)
+            raise
+        for each in kept:
+            self.shelf.put(each.name, each.size)
+        with contextlib.suppress(StoreError):  # what has no name yet gets it from `recover`
+            for each in kept:
+                publish(proofs, *each.event)
+        flush(proofs)
+
+    def _take_back(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_Staged]) -> None:
+        for each in kept:
+            discard(folder, each.partial)
+            discard(proofs, each.event[0])
+            if waiting is not None and each.note is not None:
+                discard(waiting, each.note.file)
+
+    def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
+        """The item with the id that it gets; None when it is there already.
+
+        An id that it brings (an export's) is kept, unless something else has it here, or it was derived of where it
+        stood (a UUID of version 5): records of one moment stand in the order of their ids.
+        """
+        own = delivery_id(item)
+        if own is not None:
+            return None if own in ids or own in self.shelf.ids else item.changed(memory_id=own)
+        wanted = item.memory_id
+        if not is_id(wanted) or UUID(wanted).version == 5 or wanted in ids:
+            return item.changed(memory_id=uuid7(self._clock))
+        name = self.shelf.ids.get(wanted)
+        if name is None:
+            return item
+        with contextlib.suppress(Damaged, StoreError):
+            if decode(name, self.agent_id, folder.read(name)).item.chunk_hash == item.chunk_hash:
+                return None
+        return item.changed(memory_id=uuid7(self._clock))
+
+    def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
+        return {day: self.shelf.revision(day) for day in {each.item.timestamp.date() for each in kept}}
+
+    def _tidy(self, folder: Folder, work: Tidy) -> None:
+        if work.recover:
+            recover(folder, self.agent_id, self.shelf)
+        if self.behind or not is_current(folder, self.shelf):
+            self._index.write(folder, self.shelf, self._now())
+
+    def _forget(self, folder: Folder, user_id: str) -> int:
+        names = names_of(folder, self.agent_id, self.shelf, user_id)
+        if names:
+            self._write_stamp(folder)
+            forget(folder, self.shelf, names, self._now(), self._clock)
+            self._index.write(folder, self.shelf, self._now())
+        return len(names)
+
+    @contextlib.contextmanager
+    def _forgiven(self, result: Performed) -> Iterator[None]:
+        """What is beside a record that is kept must not make its write a failed one."""
+        try:
+            yield
+        except FsyncFailed:
+            raise
+        except StoreError as error:
+            result.faults.append(error.line())
+
+    def _write_stamp(self, folder: Folder) -> None:
+        """Let everybody else know that they have to look again."""
+        with folder.opened(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
+            if descriptor is not None:
+                os.write(descriptor, os.urandom(STAMP))
+
+    def _now(self) -> datetime:
+        return utc(self._clock.now()).astimezone(UTC)

@@ -1,0 +1,72 @@
+"""Secrets are taken out of every text before a store or an index sees it: each becomes `[REDACTED:type]`.
+
+`PATTERNS` is the whole of what is known. They run on RE2, over the UTF-8 bytes of the text: its time is linear in the
+text whatever the text is, and so is the whole as long as a row's value always matches once its key has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import re2
+
+from runtime.memory.redaction.lookalikes import undisguised
+from runtime.memory.redaction.named_secrets import SETTINGS
+from runtime.memory.redaction.pattern import DONE, Found, Pattern
+from runtime.memory.redaction.token_formats import FORMS
+
+PATTERNS: tuple[Pattern, ...] = (*FORMS, *SETTINGS)
+"""Every pattern, in the order in which they are tried: forms that name a service first, settings last."""
+
+_MEMORY = 64 << 20  # bytes that RE2 may use for one pattern before it goes on more slowly
+
+
+def _compile(regex: bytes, *, groups: bool = True) -> Any:
+    options = re2.Options()
+    options.never_capture = not groups
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are; what ends a match is always ASCII
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    return re2.compile(regex, options)
+
+
+_COMPILED = tuple((pattern, _compile(pattern.regex)) for pattern in PATTERNS)
+# Its groups are nobody's: to say of each that it matched nothing takes longer than to look through a text.
+_ANY_OF_THEM = _compile(b"|".join(rb"(?:" + pattern.regex + rb")" for pattern in PATTERNS), groups=False)
+
+
+def redact(text: str) -> str:
+    """`text` with every secret that `PATTERNS` knows replaced by `[REDACTED:type]`.
+
+    Deterministic, and redacting twice changes nothing more. A text that holds a disguised secret is kept undisguised.
+    """
+    clean = _redacted(text)
+    plain = undisguised(clean)
+    found = clean if plain == clean else _redacted(plain)
+    return clean if found == plain else found
+
+
+def _redacted(text: str) -> str:
+    """`text` without the secrets that stand in it as they are. It ends only when another pass finds nothing. It does
+    end, for every pass that changes something leaves fewer characters outside markers."""
+    given = data = text.encode("utf-8", "surrogatepass")
+    while _ANY_OF_THEM.search(data) is not None:
+        before = data
+        for pattern, regex in _COMPILED:
+            data = _replace(pattern, regex, data)
+        if data == before:
+            break
+    return text if data == given else data.decode("utf-8", "surrogatepass")
+
+
+def _replace(pattern: Pattern, regex: Any, data: bytes) -> bytes:
+    pieces, at = [], 0
+    for match in regex.finditer(data):
+        group = next((number for number in range(1, regex.groups + 1) if match.group(number) is not None), 0)
+        start, end = match.span(group)
+        done = DONE.match(data, start)
+        if (done is not None and done.end() >= end) or not pattern.holds(Found(data, match.start(), start, end)):
+            continue
+        pieces += [data[at:start], b"[REDACTED:%s]" % pattern.type.encode()]
+        at = end
+    return b"".join([*pieces, data[at:]]) if pieces else data
