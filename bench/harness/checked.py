@@ -21,11 +21,11 @@ from runtime.daemon.listeners import bind
 from runtime.database.connection import Database
 from runtime.http.server import Server
 from runtime.secrets.secret import Secret
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.delivery import Candidate, Decision
-from runtime.webhooks.receiver import Receiver
-from runtime.webhooks.route import RouteTable, mount
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.deliveries.delivery import Candidate, Decision
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.receiving.receiver import Receiver
+from runtime.webhooks.routing.route import RouteTable, mount
 
 _ACCEPTED = Decision("accepted", "00000000-0000-0000-0000-000000000000")
 

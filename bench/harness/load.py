@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 
 SECRET = "bench-secret"
 

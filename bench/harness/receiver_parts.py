@@ -21,13 +21,13 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.secrets.secret import Secret
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.delivery import Candidate
-from runtime.webhooks.entry import COLUMNS, entry_of
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import Payload, decode_json
-from runtime.webhooks.route import mount
-from runtime.webhooks.space import Space
+from runtime.webhooks.deliveries.delivery import Candidate
+from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.receiving.pending_delivery import COLUMNS, entry_of
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import Payload, decode_json
+from runtime.webhooks.routing.route import mount
 
 WAITING = 64
 POOL = 16

@@ -6,7 +6,7 @@ from dslc.blocks.agent import Agent
 from runtime.agents.recorder import record
 from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.delivery import Work
+from runtime.webhooks.deliveries.delivery import Work
 
 
 async def act(agent: Agent, work: Work, log: RunLog, store: Store) -> None:

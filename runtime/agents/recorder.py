@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from dslc.blocks.agent import Agent
+from runtime.agents.delivery_summary import describe
 from runtime.clock import utc
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.delivery import Work
-from runtime.webhooks.payload import OFF_THE_LOOP
+from runtime.webhooks.deliveries.delivery import Work
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.summary import describe
+from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 
 async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:

@@ -12,9 +12,9 @@ from runtime.api.parameters import integer, optional_text, text, unicode
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown
-from runtime.webhooks import listing
-from runtime.webhooks.listing import ID_LENGTH, STATES, Listed, Wanted
-from runtime.webhooks.replay import ENDED, send_all_again
+from runtime.webhooks.deliveries import queries
+from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, Listed, Wanted
+from runtime.webhooks.deliveries.redelivery import ENDED, send_all_again
 
 SELECTED = 10_000
 """Ids in one answer of `select`, at most."""
@@ -28,7 +28,7 @@ async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[s
     first; `more` says whether there are others."""
     wanted = _wanted(house, parameters)
     limit = integer(parameters, "limit", 20, 1, 10_000)
-    rows = await listing.newest(house.database, wanted, limit + 1)
+    rows = await queries.newest(house.database, wanted, limit + 1)
     if not rows:
         await _refuse_unknown(house, wanted)
     known = await users.names(house.database)
@@ -45,7 +45,7 @@ async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
             hint="--status takes dead, agent_gone, kept or done; the others are still queued or running",
         )
     after = optional_text(parameters, "after") or ""
-    ids = await listing.oldest_ids(house.database, wanted, SELECTED + 1, after)
+    ids = await queries.oldest_ids(house.database, wanted, SELECTED + 1, after)
     if not ids and not after:
         await _refuse_unknown(house, wanted)
     return {"ids": ids[:SELECTED], "states": list(wanted.states), "more": len(ids) > SELECTED}
@@ -53,7 +53,7 @@ async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
-    found = await listing.show(house.database, await listing.resolve(house.database, text(parameters, "id")))
+    found = await queries.show(house.database, await queries.resolve(house.database, text(parameters, "id")))
     return {
         **_row(found.row, await users.names(house.database)),
         "headers": [list(pair) for pair in found.headers],
@@ -86,7 +86,7 @@ async def replay(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     given = _texts(parameters, "ids")
     if not 0 < len(given) <= REPLAYED:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
-    ids = [await listing.resolve(house.database, each) if len(each) != ID_LENGTH else each for each in given]
+    ids = [await queries.resolve(house.database, each) if len(each) != ID_LENGTH else each for each in given]
     sent = await send_all_again(
         house.database,
         house.clock,
@@ -119,7 +119,7 @@ async def _refuse_unknown(house: House, wanted: Wanted) -> None:
     """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
     if wanted.name is None or wanted.name in house.mounts:
         return
-    if not await listing.newest(house.database, Wanted(name=wanted.name), 1):
+    if not await queries.newest(house.database, Wanted(name=wanted.name), 1):
         raise unknown("webhook", wanted.name, house.mounts)
 
 

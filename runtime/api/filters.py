@@ -12,7 +12,7 @@ from runtime.api.parameters import optional_text, text
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown
-from runtime.webhooks.explanation import Line, explain, sent_headers
+from runtime.webhooks.filters.explanation import Line, explain, sent_headers
 
 
 async def explain_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

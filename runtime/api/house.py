@@ -9,7 +9,7 @@ from typing import Protocol
 from runtime.identity.tokens import Tokens
 from runtime.secrets.backend import Context
 from runtime.tools.context import House as ToolsHouse
-from runtime.webhooks.route import Mount
+from runtime.webhooks.routing.route import Mount
 
 
 class House(ToolsHouse, Protocol):

@@ -21,7 +21,7 @@ from runtime.errors import UsageError
 from runtime.secrets import generated
 from runtime.suggestions import unknown
 from runtime.tools.webhook_types import LONGEST_OVERLAP
-from runtime.webhooks.route import Mount
+from runtime.webhooks.routing.route import Mount
 
 OVERLAP: Final = "24h"
 

@@ -17,7 +17,7 @@ from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown
-from runtime.webhooks import made
+from runtime.webhooks.routing import dynamic_webhooks
 
 log = structlog.get_logger("symbiont.users")
 
@@ -53,7 +53,7 @@ async def remove(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     def gone(connection: Connection) -> tuple[int, int] | None:
         tokens = users.remove(connection, user_id, now)
-        return None if tokens is None else (tokens, made.delete_all(connection, user_id))
+        return None if tokens is None else (tokens, dynamic_webhooks.delete_all(connection, user_id))
 
     removed = await house.database.transact(gone)
     if removed is None and (keep or not name.startswith(users.ID)):

@@ -13,10 +13,10 @@ from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown
-from runtime.webhooks import audit_log
-from runtime.webhooks.audit_log import ANY_STATUS, Asked, Noted
-from runtime.webhooks.route import Mount, Route
-from runtime.webhooks.samples import sample as samples
+from runtime.webhooks.audit import log as audit_log
+from runtime.webhooks.audit.log import ANY_STATUS, Asked, Noted
+from runtime.webhooks.providers.samples import sample as samples
+from runtime.webhooks.routing.route import Mount, Route
 
 
 async def list_webhooks(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

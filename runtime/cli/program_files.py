@@ -122,7 +122,7 @@ class ProgramFiles:
         from dslc.diagnostic import is_error
         from runtime.database.schema import OWNER
         from runtime.secrets import origin_of
-        from runtime.webhooks.route import secret_from
+        from runtime.webhooks.routing.route import secret_from
 
         program, diagnostics = self._compilation.program, self._compilation.diagnostics
         if any(map(is_error, diagnostics)):

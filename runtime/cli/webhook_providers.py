@@ -22,8 +22,8 @@ def providers(name: str | None, as_json: bool) -> None:
     The description contains the signature scheme, the meaning of the secret, the fields of event and delivery id, the
     handshake, and the address of the sender's documentation. Needs neither a root nor a daemon.
     """
-    from runtime.webhooks.portrait import portrait
     from runtime.webhooks.providers import PROVIDERS
+    from runtime.webhooks.providers.description import portrait
 
     if name is not None:
         row = PROVIDERS.get(name)

@@ -22,7 +22,7 @@ from runtime.memory import path_of
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.open_memory import OpenMemory
-from runtime.webhooks.route import Mount, RouteTable, mount
+from runtime.webhooks.routing.route import Mount, RouteTable, mount
 
 DEFAULT_MEMORY = "default"
 COLLECTION = Memory(name=STORE, store=Choice(name=STORE))

@@ -34,11 +34,11 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.metrics.metrics import Metrics
 from runtime.secrets import generated
 from runtime.secrets.backend import Context
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.made import MadeWebhooks
-from runtime.webhooks.made_routes import MadeRoutes
-from runtime.webhooks.refusal import REASONS
-from runtime.webhooks.route import EMPTY_TABLE, Mount, RouteTable
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.request.refusal import REASONS
+from runtime.webhooks.routing.dynamic_routes import MadeRoutes
+from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
+from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
 

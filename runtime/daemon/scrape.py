@@ -12,8 +12,8 @@ from runtime.daemon.house import House
 from runtime.daemon.same_site import problem_response
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
-from runtime.webhooks.backlog import BacklogReader
-from runtime.webhooks.made_routes import SWITCHED_OFF
+from runtime.webhooks.deliveries.backlog import BacklogReader
+from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP")
 """What a proxy adds: a request with one of these is not from this machine, however near its peer is."""

@@ -53,15 +53,15 @@ from runtime.memory.errors import FsyncFailed
 from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.address_limit import AddressLimit
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.delivery import AgentGone, Work
-from runtime.webhooks.dispatcher import Dispatcher
-from runtime.webhooks.receiver import Receiver
-from runtime.webhooks.retention import Retention
-from runtime.webhooks.scheme import KeyNeeded
-from runtime.webhooks.space import Space
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.retention import Retention
+from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.receiving.address_limit import AddressLimit
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.receiving.receiver import Receiver
+from runtime.webhooks.schemes.scheme import KeyNeeded
 
 log = structlog.get_logger("symbiont.daemon")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.webhooks.portrait import portrait
-from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import PROVIDERS
+from runtime.webhooks.providers.description import portrait
+from runtime.webhooks.providers.provider import Provider
 
 PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 BEGIN, END = "<!-- the table: written by python -m runtime.generate.provider_docs -->", "<!-- the table ends -->"

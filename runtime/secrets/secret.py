@@ -7,7 +7,7 @@ class Secret:
     """Bytes that only `reveal()` gives out. Compares by identity; prints as `Secret(…)`.
 
     A secret that is good for a while only says so by `until`, and what verifies looks at the clock for each request
-    (`runtime.webhooks.overlap`): nobody has to take it away when its time is over.
+    (`runtime.webhooks.verification.secret_rotation`): nobody has to take it away when its time is over.
     """
 
     __slots__ = ("_value", "origin", "previous", "until")

@@ -11,9 +11,9 @@ from runtime.database.connection import Database
 from runtime.identity.caller import Caller
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.open_memory import OpenMemory
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.made import MadeWebhooks
-from runtime.webhooks.made_routes import MadeRoutes
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.routing.dynamic_routes import MadeRoutes
+from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
 
 
 class House(Protocol):

@@ -31,9 +31,9 @@ from runtime.tools.webhook_types import (
     WebhookId,
     WebhookPage,
 )
-from runtime.webhooks import audit_page
-from runtime.webhooks.made import MadeWebhook
-from runtime.webhooks.made_routes import PREFIX
+from runtime.webhooks.audit import page
+from runtime.webhooks.routing.dynamic_routes import PREFIX
+from runtime.webhooks.routing.dynamic_webhooks import MadeWebhook
 
 log = structlog.get_logger("symbiont.webhooks")
 
@@ -121,7 +121,7 @@ async def webhook_get_audit_log(
     if house.audit is not None:
         # What came in a moment ago is there to be seen.
         await house.audit.flush()
-    found = await audit_page.page(house.database, webhook.user_id, webhook.id, limit + 1, before)
+    found = await page.page(house.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
     return AuditPage(
         entries=[_entry(each, verified=webhook.verified) for each in shown],
@@ -176,7 +176,7 @@ def _time(milliseconds: int | None) -> Any:
     return None if milliseconds is None else utc(milliseconds / 1000)
 
 
-def _entry(entry: audit_page.Entry, *, verified: bool) -> AuditEntry:
+def _entry(entry: page.Entry, *, verified: bool) -> AuditEntry:
     return AuditEntry(
         id=entry.id,
         time=_time(entry.received_at),

@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import RSAAlgorithm
 
-from runtime.webhooks.hmac_scheme import Hmac, Signing
-from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Keys
-from runtime.webhooks.scheme import Draft, Embeds
-from runtime.webhooks.signing import sign_request
-from runtime.webhooks.template import Signed, Template
-from runtime.webhooks.timestamp import write_time
-from runtime.webhooks.verification import Verified, verify
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Keys
+from runtime.webhooks.schemes.hmac import Hmac, Signing
+from runtime.webhooks.schemes.scheme import Draft, Embeds
+from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.schemes.timestamp import write_time
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import Verified, verify
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/hooks/here?from=there"

@@ -19,7 +19,7 @@ from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.source import Source
 from runtime.secrets.secret import Secret
-from runtime.webhooks.route import mount
+from runtime.webhooks.routing.route import mount
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
 from tests.runtime.daemon.process import running, write_program

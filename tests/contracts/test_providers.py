@@ -12,18 +12,18 @@ import pytest
 
 from dslc.blocks.setting import settings_of
 from runtime.extension_table import by_name
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.json_path import compile_path
-from runtime.webhooks.portrait import portrait
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Draft
-from runtime.webhooks.source import BODY as BODY_ID
-from runtime.webhooks.source import header_name
-from runtime.webhooks.timestamp import write_time
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.providers.description import portrait
+from runtime.webhooks.request.field_source import BODY as BODY_ID
+from runtime.webhooks.request.field_source import header_name
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.json_path import compile_path
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.timestamp import write_time
+from runtime.webhooks.verification.verifier import prepare, verify
 from tests.contracts.provider_cases import (
     BODY,
     DELIVERY,

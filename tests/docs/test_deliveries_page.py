@@ -13,9 +13,9 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.cli.webhook import webhook
-from runtime.webhooks.listing import STATES
+from runtime.webhooks.deliveries.queries import STATES
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.samples.sample import names
+from runtime.webhooks.providers.samples.sample import names
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "deliveries.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostic import is_error
 from dslc.source import Source
-from runtime.webhooks.explanation import Explanation, explain, sent_headers
+from runtime.webhooks.filters.explanation import Explanation, explain, sent_headers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
 ROWS = [

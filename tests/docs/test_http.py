@@ -13,9 +13,9 @@ from runtime.api.resources import RESOURCES
 from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
 from runtime.tools.readables import READABLES
-from runtime.webhooks.made import make_secret
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.verification import verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.routing.dynamic_webhooks import make_secret
+from runtime.webhooks.verification.verifier import verify
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ import re
 
 from runtime.generate.provider_docs import PAGE, render
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.scheme import Scheme
+from runtime.webhooks.schemes.scheme import Scheme
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

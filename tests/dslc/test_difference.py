@@ -26,7 +26,7 @@ from runtime.daemon.pool import Held
 from runtime.daemon.resolution import Resolution
 from runtime.memory import identity_of
 from runtime.secrets.secret import Secret
-from runtime.webhooks.route import RouteTable, mount
+from runtime.webhooks.routing.route import RouteTable, mount
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.test_cli import dslc
 

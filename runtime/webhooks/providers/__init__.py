@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from runtime.extension_table import by_name
-from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers.adyen import ADYEN
 from runtime.webhooks.providers.aws_sns import AWS_SNS
 from runtime.webhooks.providers.azure_event_grid import AZURE_EVENT_GRID
@@ -47,6 +46,7 @@ from runtime.webhooks.providers.pagerduty import PAGERDUTY
 from runtime.webhooks.providers.paypal import PAYPAL
 from runtime.webhooks.providers.plaid import PLAID
 from runtime.webhooks.providers.postmark import POSTMARK
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.providers.razorpay import RAZORPAY
 from runtime.webhooks.providers.sendgrid import SENDGRID
 from runtime.webhooks.providers.sentry import SENTRY

@@ -18,16 +18,16 @@ from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import SINGLE, Form
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.certificate import holds, signing_key
-from runtime.webhooks.handshake import Greeting
-from runtime.webhooks.payload import Payload, decode_json
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.keys.certificate import holds, signing_key
 from runtime.webhooks.providers.jwt import listed
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import CannotSign, Check, Draft, KeyNeeded, Match
-from runtime.webhooks.timestamp import check_fresh, read_time, write_time
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import Payload, decode_json
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 log = structlog.get_logger("symbiont.webhooks")
 

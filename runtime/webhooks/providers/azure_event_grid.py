@@ -10,15 +10,15 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import Form, HeaderName, Relation
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.cloud_events import Permission
-from runtime.webhooks.handshake import ByMethod, Greeting, safe_challenge
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.payload import Payload
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.handshakes.cloud_events import Permission
+from runtime.webhooks.handshakes.handshake import ByMethod, Greeting, safe_challenge
 from runtime.webhooks.providers.jwt import Texts
-from runtime.webhooks.request import Request
-from runtime.webhooks.token_scheme import Token
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.token import Token
 
 _VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 _TENANT = Form("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "a tenant's id: a UUID in small letters")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.basic_scheme import Basic
-from runtime.webhooks.payload import json_or_form
-from runtime.webhooks.provider import Provider
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.schemes.basic import Basic
 
 BASIC = Provider(
     name="basic",

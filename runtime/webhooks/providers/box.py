@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from runtime.webhooks.handshake import Present
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import Present
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.hmac import Hmac
 
 _SPECIAL = re.compile(r"\\(?!/)|[^\x20-\x7e]")
 _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.signature_header import Fields
-from runtime.webhooks.source import BODY
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Fields
 
 CALENDLY = Provider(
     name="calendly",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.basic_scheme import Basic
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.basic import Basic
 
 CHARGEBEE = Provider(
     name="chargebee",

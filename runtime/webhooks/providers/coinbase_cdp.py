@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.hmac_scheme import Signing, required
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Check, Draft, Match
-from runtime.webhooks.secret_key import text_key
-from runtime.webhooks.timestamp import check_fresh, read_time
+from runtime.webhooks.keys.shared_secret import text_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.hmac import Signing, required
+from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _HEADER = "X-Hook0-Signature"
 _ID = "x-event-id"

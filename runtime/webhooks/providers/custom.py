@@ -11,11 +11,11 @@ from pydantic import AfterValidator, Field
 from dslc.blocks.options import Options
 from dslc.blocks.template import read_template
 from dslc.blocks.values import As, Duration, Form, HeaderName, Relation
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.payload import json_or_form
-from runtime.webhooks.provider import Provider
-from runtime.webhooks.signature_header import Prefixed
-from runtime.webhooks.template import Template
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Prefixed
+from runtime.webhooks.schemes.template import Template
 
 Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII that does not begin with a space")]
 OneHeader = Annotated[HeaderName, Relation(distinct=True)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.handshake import Greeting
-from runtime.webhooks.payload import Payload
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.public_key_scheme import PublicKey
-from runtime.webhooks.public_keys import ed25519_key
-from runtime.webhooks.request import Request
+from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.keys.public_key import ed25519_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.public_key import PublicKey
 
 _SCHEME = PublicKey(
     key=ed25519_key,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.answer import OK
-from runtime.webhooks.handshake import QueryEcho
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import QueryEcho
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
 
 DROPBOX = Provider(
     name="dropbox",

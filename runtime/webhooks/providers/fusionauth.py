@@ -9,9 +9,9 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import Relation
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.providers.jwt import PUBLIC, Algorithms, JwksUrl
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.jwt import Jwt
 
 _SCHEME = Jwt(
     header="X-FusionAuth-Signature-JWT", algorithms=("HS256",), expires=False, body_claim="request_body_sha256"

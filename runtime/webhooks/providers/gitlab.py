@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.webhooks.by_secret import BySecret
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.secret_key import base64_key
-from runtime.webhooks.signature_header import Listed
-from runtime.webhooks.token_scheme import Token
+from runtime.webhooks.keys.shared_secret import base64_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.signature_header import Listed
+from runtime.webhooks.schemes.token import Token
 
 _SIGNED = Hmac(
     header="webhook-signature",

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.provider import Fact, Provider
 from runtime.webhooks.providers.jwt import Texts
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.jwt import Jwt
 
 _SCHEME = Jwt(
     algorithms=("RS256",),

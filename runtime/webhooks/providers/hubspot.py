@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.hmac import Hmac
 
 _DECODED = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.answer import OK
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.signature_header import Prefixed
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Prefixed
 
 INTERCOM = Provider(
     name="intercom",

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import SINGLE, Duration, Form, Relation, Url
-from runtime.webhooks.jwt_keys import FAMILIES
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.payload import json_or_form
-from runtime.webhooks.provider import Provider
+from runtime.webhooks.keys.jwt_key import FAMILIES
 from runtime.webhooks.providers.custom import OneHeader
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.schemes.jwt import Jwt
 
 Algorithm = Literal[
     "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"

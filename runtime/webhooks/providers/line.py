@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.answer import OK
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
 
 LINE = Provider(
     name="line",

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from runtime.webhooks.answer import OK
-from runtime.webhooks.hmac_scheme import Signing
-from runtime.webhooks.payload import decode_json
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Check, Draft, Match
-from runtime.webhooks.secret_key import text_key
-from runtime.webhooks.timestamp import check_fresh, read_time
+from runtime.webhooks.keys.shared_secret import text_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import decode_json
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Signing
+from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _SIGNING = Signing("sha256", "hex")
 _TOLERANCE = 300

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from dslc.blocks.block import Group
 from dslc.blocks.values import SecretReference
-from runtime.webhooks.answer import OK
-from runtime.webhooks.handshake import QueryEcho
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.signature_header import Prefixed
-from runtime.webhooks.source import BODY
+from runtime.webhooks.handshakes.handshake import QueryEcho
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Prefixed
 
 
 class MetaOptions(Group):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.handshake import Greeting, query_parameters
-from runtime.webhooks.payload import Payload
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.request import Request
-from runtime.webhooks.token_scheme import BodyToken, without
+from runtime.webhooks.handshakes.handshake import Greeting, query_parameters
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.token import BodyToken, without
 
 # What Graph sends reads `Validation: Testing client application reachability for subscription Request-Id: …`.
 _TOKEN = re.compile(r"[A-Za-z0-9 .:;,()_+/=-]{1,1024}")

@@ -10,13 +10,13 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import HeaderName
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.handshake import Greeting
-from runtime.webhooks.payload import Payload
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.token_scheme import Token
+from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.token import Token
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}")
 

@@ -17,13 +17,13 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values import Form
-from runtime.webhooks.certificate import holds, signing_key
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import CannotSign, Check, Draft, KeyNeeded, Match
-from runtime.webhooks.timestamp import check_fresh, read_time, write_time
+from runtime.webhooks.keys.certificate import holds, signing_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _URL = re.compile(r"https://api(?:-m)?\.(sandbox\.)?paypal\.com/v1/notifications/certs/[A-Za-z0-9_-]{1,128}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.jwt import Jwt
 
 PLAID = Provider(
     name="plaid",

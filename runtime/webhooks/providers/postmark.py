@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.basic_scheme import Basic
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.source import BODY
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.schemes.basic import Basic
 
 POSTMARK = Provider(
     name="postmark",

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.by_secret import BySecret
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.public_key_scheme import PublicKey
-from runtime.webhooks.public_keys import ed25519_key
-from runtime.webhooks.secret_key import base64_key, text_key
-from runtime.webhooks.signature_header import Listed
+from runtime.webhooks.keys.public_key import ed25519_key
+from runtime.webhooks.keys.shared_secret import base64_key, text_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.public_key import PublicKey
+from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.signature_header import Listed
 
 
 def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:

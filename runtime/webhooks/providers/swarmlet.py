@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Provider
-from runtime.webhooks.signature_header import Fields
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Fields
 
 SWARMLET = Provider(
     name="swarmlet",

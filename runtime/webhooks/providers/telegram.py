@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.token_scheme import Token
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.token import Token
 
 TELEGRAM = Provider(
     name="telegram",

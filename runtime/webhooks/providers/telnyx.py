@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.public_key_scheme import PublicKey
-from runtime.webhooks.public_keys import ed25519_key
+from runtime.webhooks.keys.public_key import ed25519_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.public_key import PublicKey
 
 TELNYX = Provider(
     name="telnyx",

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from runtime.webhooks.payload import json_or_form
-from runtime.webhooks.provider import Provider
 from runtime.webhooks.providers.custom import OneHeader, Prefix
-from runtime.webhooks.token_scheme import Token
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.schemes.token import Token
 
 
 class TokenOptions(Options):

@@ -12,14 +12,14 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.hmac_scheme import Signing, required
-from runtime.webhooks.payload import decode_form, json_or_form
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Check, Draft, Match
-from runtime.webhooks.secret_key import text_key
+from runtime.webhooks.keys.shared_secret import text_key
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.payload import decode_form, json_or_form
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.hmac import Signing, required
+from runtime.webhooks.schemes.scheme import Check, Draft, Match
 
 _HEADER = "X-Twilio-Signature"
 _HASH = "bodySHA256"

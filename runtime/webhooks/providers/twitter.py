@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.answer import OK
-from runtime.webhooks.handshake import QueryProof
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
-from runtime.webhooks.signature_header import Prefixed
-from runtime.webhooks.source import BODY
+from runtime.webhooks.handshakes.handshake import QueryProof
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.signature_header import Prefixed
 
 TWITTER = Provider(
     name="twitter",

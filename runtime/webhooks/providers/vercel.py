@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.hmac import Hmac
 
 VERCEL = Provider(
     name="vercel",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.webhooks.handshake import FormPing
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.provider import Fact, Provider
+from runtime.webhooks.handshakes.handshake import FormPing
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.schemes.hmac import Hmac
 
 WOOCOMMERCE = Provider(
     name="woocommerce",

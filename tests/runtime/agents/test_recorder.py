@@ -14,7 +14,7 @@ from runtime.agents.recorder import entry
 from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.markdown.text.daily_log import Log, entry_of, header
-from runtime.webhooks.delivery import Work
+from runtime.webhooks.deliveries.delivery import Work
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, item
 

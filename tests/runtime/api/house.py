@@ -19,9 +19,9 @@ from runtime.identity import users
 from runtime.identity.caller import Scope
 from runtime.identity.tokens import Tokens
 from runtime.memory.open_memory import OpenMemory, open_memory
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.made import MadeWebhooks
-from runtime.webhooks.made_routes import MadeRoutes
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.routing.dynamic_routes import MadeRoutes
+from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
 from tests.clocks import ManualClock
 
 NOTES = Memory(name="notes", path="notes", embedding=Choice(name="hashing"))

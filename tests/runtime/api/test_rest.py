@@ -16,8 +16,8 @@ from runtime.api.strict_input import LARGEST_BODY
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.identity.token import make_token
-from runtime.webhooks.delivery import Attempt
-from runtime.webhooks.made import PER_USER
+from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.routing.dynamic_webhooks import PER_USER
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

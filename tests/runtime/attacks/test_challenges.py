@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.attacks.conftest import STRIPE_SECRET, TOKEN_SECRET
 from tests.runtime.attacks.wire import exchange, request
 from tests.runtime.daemon.process import Daemon

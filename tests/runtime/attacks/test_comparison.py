@@ -6,11 +6,11 @@ import hmac
 
 import pytest
 
-from runtime.webhooks.basic_scheme import Basic
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.jwt_scheme import Jwt
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.token_scheme import BodyToken, Token
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.basic import Basic
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.token import BodyToken, Token
 from tests.contracts.provider_cases import CASES, Case, label
 
 SHARED = [

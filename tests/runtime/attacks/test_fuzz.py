@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.api import OPERATIONS
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses
 from tests.runtime.daemon.process import SECRET, Daemon

@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.forked import Forked
 

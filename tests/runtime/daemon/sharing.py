@@ -14,7 +14,7 @@ from runtime.agents.act import act
 from runtime.cli import main
 from runtime.daemon import server
 from runtime.database.connection import Database
-from runtime.webhooks.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.dispatcher import Dispatcher
 
 RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
 

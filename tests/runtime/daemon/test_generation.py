@@ -25,7 +25,7 @@ from runtime.daemon.memories import Opening, Pools
 from runtime.daemon.resolution import Resolution, resolve
 from runtime.database.connection import Database
 from runtime.secrets.backend import Away, Context
-from runtime.webhooks.route import Mount
+from runtime.webhooks.routing.route import Mount
 from tests.databases import migrated
 
 MANY = 10 * AT_A_TIME

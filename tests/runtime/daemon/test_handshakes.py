@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.process import Daemon, running, symbi, until, write_program
 
 SECRET = "an app's secret"

@@ -13,7 +13,7 @@ from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
-from runtime.webhooks.dispatcher import FIRST_WORKERS
+from runtime.webhooks.deliveries.dispatcher import FIRST_WORKERS
 from tests.runtime.daemon.process import Daemon, running, until, write_program
 
 ROUNDS = 12

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from runtime.clock import SYSTEM
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.process import GITHUB, SECRET, Answer, Daemon, running, until, write_program
 
 LIMITED = GITHUB.replace("provider github\n", "provider github\n    limits { per_minute 5 }\n")

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.process import GITHUB, SECRET, Daemon, running, until, write_program
 from tests.runtime.daemon.proxy import proxied

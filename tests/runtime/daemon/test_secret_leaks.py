@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.process import Daemon, environment, running, symbi, until
 from tests.runtime.secrets.vault_server import Answer, scripted

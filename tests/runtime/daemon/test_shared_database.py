@@ -19,7 +19,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.process import SECRET, Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.test_several import COUNT, Sender, environ, rows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.process import GITHUB, Daemon, running, until, write_program
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.webhooks.signing import sign
+from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.process import Answer, Daemon
 
 

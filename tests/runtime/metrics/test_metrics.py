@@ -15,7 +15,7 @@ from runtime.http.error import PROBLEMS
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
 from runtime.metrics.metrics import MADE, VERDICTS, Metrics
-from runtime.webhooks.refusal import REASONS
+from runtime.webhooks.request.refusal import REASONS
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 

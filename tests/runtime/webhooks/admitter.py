@@ -7,7 +7,7 @@ import sys
 
 from runtime.clock import SYSTEM
 from runtime.database.connection import Database
-from runtime.webhooks.admission import Admission
+from runtime.webhooks.receiving.admission import Admission
 from tests.conftest import KEY
 from tests.runtime.webhooks.deliveries import candidate
 

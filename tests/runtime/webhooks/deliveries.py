@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Table, select, text
 
 from runtime.database.connection import Database
-from runtime.webhooks.delivery import Candidate, Decision
+from runtime.webhooks.deliveries.delivery import Candidate, Decision
 
 BODY = b'{"action":"opened"}'
 

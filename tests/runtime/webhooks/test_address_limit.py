@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from dslc.blocks.webhook import Webhook
 from runtime.secrets.secret import Secret
-from runtime.webhooks.address_limit import AddressLimit, Origin
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.route import Route, mount
+from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.routing.route import Route, mount
 from tests.clocks import ManualClock
 
 SENDER = Origin("192.0.2.1", False)

@@ -16,11 +16,11 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.database.text import storable
-from runtime.webhooks.admission import Admission, Busy, First, decide
-from runtime.webhooks.delivery import Decision
-from runtime.webhooks.entry import entry_of
-from runtime.webhooks.kept import body_of
-from runtime.webhooks.space import Space
+from runtime.webhooks.deliveries.delivery import Decision
+from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.deliveries.stored_request import body_of
+from runtime.webhooks.receiving.admission import Admission, Busy, First, decide
+from runtime.webhooks.receiving.pending_delivery import entry_of
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
 
@@ -153,7 +153,7 @@ async def test_over_its_capacity_it_is_busy_and_recovers(database: Database, clo
 async def test_bodies_that_wait_are_bounded_too(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.webhooks.admission.CAPACITY_BYTES", 100)
+    monkeypatch.setattr("runtime.webhooks.receiving.admission.CAPACITY_BYTES", 100)
     admission = Admission(database, clock)
     results = await asyncio.gather(
         *(admission.admit(candidate(body=b"x" * 60)) for _ in range(3)), return_exceptions=True

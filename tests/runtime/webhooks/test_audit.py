@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, metadata
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit, chosen_headers, fair_share, noted_names
-from runtime.webhooks.audit_log import Asked, read
-from runtime.webhooks.delivery import Attempt
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.inbox import Inbox, Outcome
+from runtime.webhooks.audit.audit import Audit, chosen_headers, fair_share, noted_names
+from runtime.webhooks.audit.log import Asked, read
+from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.request.headers import Headers
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import candidate, rows
 
@@ -61,7 +61,7 @@ async def test_accepted_and_refused_are_told_together_in_the_order_in_which_they
 async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest_are_counted(
     audit: Audit, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.webhooks.roll_up.ONE_BY_ONE", 1)
+    monkeypatch.setattr("runtime.webhooks.audit.aggregation.ONE_BY_ONE", 1)
     for _ in range(3):
         audit.put(attempt())
         audit.put(attempt(reason="stale"))
@@ -116,7 +116,7 @@ async def test_what_waits_to_be_written_is_bounded_and_the_rest_is_counted(
 async def test_a_flood_from_everywhere_takes_few_rows_a_minute(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.webhooks.roll_up.PER_MINUTE", 10)
+    monkeypatch.setattr("runtime.webhooks.audit.aggregation.PER_MINUTE", 10)
     audit = Audit(database, clock)
     for number in range(500):
         clock.advance(0.1)

@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from structlog.testing import capture_logs
 
-from runtime.webhooks.headers import Headers
 from runtime.webhooks.providers.aws_sns import canonical
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.signing import sign_request
-from runtime.webhooks.verification import Verified, prepare, verify
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import Verified, prepare, verify
 from tests.runtime.webhooks.certificates import NOW, certificate, pem
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:MyTopic"

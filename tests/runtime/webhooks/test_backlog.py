@@ -6,9 +6,9 @@ from sqlalchemy import text, update
 
 from runtime.database.connection import Database
 from runtime.database.schema import deliveries
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.backlog import _QUERY, BacklogReader
-from runtime.webhooks.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.backlog import _QUERY, BacklogReader
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import candidate
 

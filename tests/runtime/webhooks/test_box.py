@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare
 from tests.clocks import START
 
 SECRET = "0123456789abcdef"

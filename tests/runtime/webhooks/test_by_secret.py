@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks.by_secret import BySecret
-from runtime.webhooks.hmac_scheme import Hmac
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.signing import sign
-from runtime.webhooks.token_scheme import Token
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.token import Token
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare, verify
 
 NOW = 1_700_000_000
 BODY = b'{"object_kind":"push"}'

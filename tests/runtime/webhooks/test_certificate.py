@@ -6,8 +6,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from runtime.webhooks.certificate import holds, signing_key
-from runtime.webhooks.refusal import Refused
+from runtime.webhooks.keys.certificate import holds, signing_key
+from runtime.webhooks.request.refusal import Refused
 from tests.runtime.webhooks.certificates import NOW, certificate
 
 NAMES = re.compile(r"sns(\.[a-z0-9-]+)?\.amazonaws\.com")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.webhooks.client_address import client_address, is_allowed, is_proxied
-from runtime.webhooks.headers import Headers
+from runtime.webhooks.receiving.client_address import client_address, is_allowed, is_proxied
+from runtime.webhooks.request.headers import Headers
 
 PEER = "10.0.0.9"
 

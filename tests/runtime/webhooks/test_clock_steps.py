@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runtime.database.connection import Database
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.retention import Retention
-from runtime.webhooks.space import Space
+from runtime.webhooks.deliveries.retention import Retention
+from runtime.webhooks.deliveries.storage_usage import Space
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

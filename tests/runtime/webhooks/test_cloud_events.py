@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.cloud_events import Permission
-from runtime.webhooks.handshake import ByMethod, JsonEcho, Present
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.response import answered
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.handshakes.cloud_events import Permission
+from runtime.webhooks.handshakes.handshake import ByMethod, JsonEcho, Present
+from runtime.webhooks.receiving.response import answered
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.verification.verifier import prepare, verify
 
 ORIGIN = ("WebHook-Request-Origin", "eventgrid.azure.net")
 EVENT = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.made", "data": {"n": 1}}

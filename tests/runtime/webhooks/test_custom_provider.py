@@ -6,9 +6,9 @@ import pytest
 
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.custom import CustomOptions
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare, verify
 
 NOW = 1_700_000_000
 

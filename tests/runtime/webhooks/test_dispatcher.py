@@ -18,11 +18,11 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.backoff import TRIES, delay
-from runtime.webhooks.delivery import AgentGone, Work
-from runtime.webhooks.dispatcher import Dispatcher
-from runtime.webhooks.inbox import Outcome
+from runtime.webhooks.deliveries.backoff import TRIES, delay
+from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.inbox import Outcome
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import candidate, cut_off, rows
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from dslc.blocks.filter import AnyOf, Filter, InnerFilter
-from runtime.webhooks.filter import compile_filters
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import Payload, decode_json
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.source import compile_sources
+from runtime.webhooks.filters.filter import compile_filters
+from runtime.webhooks.request.field_source import compile_sources
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import Payload, decode_json
+from runtime.webhooks.request.refusal import Refused
 
 BODY: Any = {
     "action": "opened",

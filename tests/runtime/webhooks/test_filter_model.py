@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from dslc.blocks.choice import Choice
 from dslc.blocks.filter import AnyOf, Condition, Filter, InnerAny, InnerFilter
 from dslc.blocks.webhook import Webhook
-from runtime.webhooks.explanation import explain
-from runtime.webhooks.filter import compile_filters
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import Payload, decode_json
+from runtime.webhooks.filters.explanation import explain
+from runtime.webhooks.filters.filter import compile_filters
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import Payload, decode_json
 
 _NAMES = ("a", "b", "c")
 _SCALARS: st.SearchStrategy[Any] = st.one_of(

@@ -9,13 +9,13 @@ from urllib.parse import unquote
 import pytest
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.answer import Answer
-from runtime.webhooks.headers import Headers
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import Verifier, prepare
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import Verifier, prepare
 
 NOW = 1_700_000_000
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
 
 
 def test_a_name_is_found_in_any_case_and_its_value_trimmed() -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.scheme import Draft
-from runtime.webhooks.secret_key import base64_key
-from runtime.webhooks.signature_header import Fields
+from runtime.webhooks.keys.shared_secret import base64_key
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.scheme import Draft
+from runtime.webhooks.schemes.signature_header import Fields
 
 NOW = 1_700_000_000.75
 

@@ -12,10 +12,10 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import SymbiontError
 from runtime.threads.step import Superseded
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.inbox import Inbox, Outcome
-from runtime.webhooks.replay import send_again
-from runtime.webhooks.retention import prune
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.redelivery import send_again
+from runtime.webhooks.deliveries.retention import prune
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, rows
 
@@ -288,7 +288,7 @@ async def test_replay_keys_outlive_their_requests_by_a_day(
 async def test_more_than_one_chunk_is_forgotten(
     admission: Admission, inbox: Inbox, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.webhooks.retention.CHUNK", 4)
+    monkeypatch.setattr("runtime.webhooks.deliveries.retention.CHUNK", 4)
     await asyncio.gather(*(admission.admit(candidate()) for _ in range(10)))
     for work in await inbox.claim(10):
         await inbox.finish(work, Outcome("done"))

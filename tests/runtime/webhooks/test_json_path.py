@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.webhooks.json_path import compile_path, plain_steps
-from runtime.webhooks.json_path_library import compile_with_library
-from runtime.webhooks.json_path_limit import MOST_NODES, bounded
-from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request.json_path import compile_path, plain_steps
+from runtime.webhooks.request.json_path_library import compile_with_library
+from runtime.webhooks.request.json_path_limit import MOST_NODES, bounded
+from runtime.webhooks.request.refusal import Refused
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])

@@ -15,8 +15,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.verification import verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.verification.verifier import verify
 from tests.contracts.provider_cases import certificate
 
 google = pytest.importorskip("google.oauth2.id_token", reason="`.[vendors]` has google-auth")

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from runtime.webhooks.jwt_scheme import Jwt
 from runtime.webhooks.providers.jwt import JwtOptions
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare, verify
 
 NOW = 1_700_000_000
 BODY = b'{"n": 1}'

@@ -11,11 +11,11 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies
 from runtime.database.sealed import Seal
 from runtime.secrets.secret import Secret
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.inbox import Inbox
-from runtime.webhooks.kept import body_of, hidden, pack, unpack
-from runtime.webhooks.route import Route, mount
+from runtime.webhooks.deliveries.inbox import Inbox
+from runtime.webhooks.deliveries.stored_request import body_of, hidden, pack, unpack
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.routing.route import Route, mount
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, rows
 

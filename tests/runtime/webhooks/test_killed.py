@@ -10,7 +10,7 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
-from runtime.webhooks.kept import body_of
+from runtime.webhooks.deliveries.stored_request import body_of
 from tests.runtime.webhooks.deliveries import rows
 
 ROOT = Path(__file__).parents[3]

@@ -15,13 +15,13 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import Retry
 from runtime.threads.run_log import RunLog
-from runtime.webhooks import due
-from runtime.webhooks import inbox as inbox_module
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.delivery import Work
-from runtime.webhooks.dispatcher import Dispatcher
-from runtime.webhooks.inbox import Inbox, Outcome
-from runtime.webhooks.replay import send_again
+from runtime.webhooks.deliveries import claimable
+from runtime.webhooks.deliveries import inbox as inbox_module
+from runtime.webhooks.deliveries.delivery import Work
+from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.redelivery import send_again
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import candidate, rows
 
@@ -200,7 +200,7 @@ async def test_several_daemons_together_keep_to_the_places(
         await database.close()
 
 
-@pytest.mark.parametrize("query", [due.DUE[True], due.BROKEN_OFF])
+@pytest.mark.parametrize("query", [claimable.DUE[True], claimable.BROKEN_OFF])
 async def test_a_claim_does_not_sort_all_that_waits(
     postgres_url: str, master_key: MasterKey, clock: ManualClock, query: TextClause
 ) -> None:

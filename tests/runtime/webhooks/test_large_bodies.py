@@ -19,10 +19,10 @@ from runtime.database.schema import bodies, deliveries, steps
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Scan
 from runtime.threads.run_log import RunLog
-from runtime.webhooks import admission
-from runtime.webhooks.admission import Admission, Busy
-from runtime.webhooks.delivery import Work
-from runtime.webhooks.payload import OFF_THE_LOOP
+from runtime.webhooks.deliveries.delivery import Work
+from runtime.webhooks.receiving import admission
+from runtime.webhooks.receiving.admission import Admission, Busy
+from runtime.webhooks.request.payload import OFF_THE_LOOP
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.runtime.webhooks.deliveries import BODY, candidate, rows

@@ -13,8 +13,8 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, rates, replay_keys
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.delivery import Candidate, Decision
+from runtime.webhooks.deliveries.delivery import Candidate, Decision
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import candidate, rows, verdicts
 

@@ -16,12 +16,12 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import webhooks
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.made import PER_USER, MadeWebhooks, delete_all
-from runtime.webhooks.made_routes import MadeRoutes
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.routing.dynamic_routes import MadeRoutes
+from runtime.webhooks.routing.dynamic_webhooks import PER_USER, MadeWebhooks, delete_all
+from runtime.webhooks.verification.signing import sign
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 

@@ -14,9 +14,9 @@ from runtime.database.connection import Database
 from runtime.errors import GiveUp, Retry
 from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.delivery import AgentGone, Work
-from runtime.webhooks.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.deliveries import candidate
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.overlap import placed
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.verification.secret_rotation import placed
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare
 
 MOMENTS = st.one_of(st.none(), st.integers(1, 6).map(float))
 

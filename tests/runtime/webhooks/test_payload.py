@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.webhooks.payload import Payload, decode_form, decode_json, json_or_form
-from runtime.webhooks.refusal import Refused
+from runtime.webhooks.request.payload import Payload, decode_form, decode_json, json_or_form
+from runtime.webhooks.request.refusal import Refused
 
 FORM = "application/x-www-form-urlencoded"
 

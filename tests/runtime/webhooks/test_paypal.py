@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import Verified, prepare, verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import Verified, prepare, verify
 from tests.runtime.webhooks.certificates import NOW, certificate, pem
 
 WEBHOOK = "8PT597110X687430LKGECATA"

@@ -9,12 +9,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa, utils
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from runtime.webhooks.public_key_scheme import PublicKey
-from runtime.webhooks.public_keys import ed25519_key, p256_key
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.scheme import CannotSign
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.keys.public_key import ed25519_key, p256_key
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.public_key import PublicKey
+from runtime.webhooks.schemes.scheme import CannotSign
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare, verify
 
 NOW = 1_700_000_000
 BODY = b'{"type":2,"id":"1"}'

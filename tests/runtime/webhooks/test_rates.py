@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
 from runtime.database import schema
-from runtime.webhooks.delivery import Quota
-from runtime.webhooks.rates import Limit, Rates, Window, fields
+from runtime.webhooks.deliveries.delivery import Quota
+from runtime.webhooks.receiving.rate_limits import Limit, Rates, Window, fields
 from tests.clocks import START
 
 KEY = ("owner", "webhook", "github")

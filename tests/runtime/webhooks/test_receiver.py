@@ -14,13 +14,13 @@ from dslc.blocks.webhook import Webhook
 from runtime.daemon.listeners import bind, shown
 from runtime.database.connection import Database
 from runtime.http.server import Server
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.filter import Filters
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import OFF_THE_LOOP, Payload
-from runtime.webhooks.receiver import Receiver
-from runtime.webhooks.route import RouteTable, mount
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.filters.filter import Filters
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.receiving.receiver import Receiver
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
+from runtime.webhooks.routing.route import RouteTable, mount
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.certificates import NOW
 from tests.runtime.webhooks.test_paypal import BODY, DOCUMENT, URL, WEBHOOK, sent

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks.refusal import REASONS, Refused
+from runtime.webhooks.request.refusal import REASONS, Refused
 
 
 @pytest.mark.parametrize("reason", REASONS)

@@ -11,14 +11,15 @@ from sqlalchemy import update
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import NotFound, UsageError
-from runtime.webhooks import audit_log, listing
-from runtime.webhooks.admission import Admission
-from runtime.webhooks.audit import Audit
-from runtime.webhooks.audit_log import Asked
-from runtime.webhooks.delivery import Attempt
-from runtime.webhooks.inbox import Inbox, Outcome
-from runtime.webhooks.listing import Wanted
-from runtime.webhooks.replay import Sent, send_all_again
+from runtime.webhooks.audit import log
+from runtime.webhooks.audit.audit import Audit
+from runtime.webhooks.audit.log import Asked
+from runtime.webhooks.deliveries import queries
+from runtime.webhooks.deliveries.delivery import Attempt
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.queries import Wanted
+from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
+from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import BODY, candidate, rows
 
@@ -40,12 +41,12 @@ async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: 
 
 async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, "dead", "done", "dead", "agent_gone")
-    dead = await listing.oldest_ids(database, Wanted(states=("dead",)), 100)
+    dead = await queries.oldest_ids(database, Wanted(states=("dead",)), 100)
     assert dead == [ids[0], ids[2]]
     first, second = await asyncio.gather(*(send_all_again(database, clock, dead, states=("dead",)) for _ in range(2)))
     assert first == [Sent(each) for each in dead]
     assert second == [Sent(each, "it is queued already") for each in dead]
-    assert await listing.oldest_ids(database, Wanted(states=("dead",)), 100) == []
+    assert await queries.oldest_ids(database, Wanted(states=("dead",)), 100) == []
     works = await Inbox(database, clock).claim(10)
     assert [work.delivery_id for work in works] == dead
     assert [work.tries for work in works] == [1, 1]
@@ -116,37 +117,37 @@ async def test_deliveries_are_found_by_webhook_state_and_time(database: Database
         (Wanted(since=begun + 1000, until=begun + 3000), [2, 1]),
         (Wanted(states=("running",)), []),
     ):
-        assert [row.id for row in await listing.newest(database, wanted, 10)] == [ids[place] for place in places]
-    assert await listing.oldest_ids(database, Wanted(), 2) == ids[:2]
-    assert await listing.oldest_ids(database, Wanted(), 2, ids[1]) == ids[2:]
+        assert [row.id for row in await queries.newest(database, wanted, 10)] == [ids[place] for place in places]
+    assert await queries.oldest_ids(database, Wanted(), 2) == ids[:2]
+    assert await queries.oldest_ids(database, Wanted(), 2, ids[1]) == ids[2:]
     with pytest.raises(UsageError, match="no state is called"):
-        await listing.newest(database, Wanted(states=("dead' OR '1'='1",)), 10)
+        await queries.newest(database, Wanted(states=("dead' OR '1'='1",)), 10)
 
 
 async def test_a_delivery_is_found_by_the_beginning_of_its_id(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, "done", "done")
-    assert await listing.resolve(database, ids[0]) == ids[0]
-    assert await listing.resolve(database, ids[1][:23].upper()) == ids[1]
+    assert await queries.resolve(database, ids[0]) == ids[0]
+    assert await queries.resolve(database, ids[1][:23].upper()) == ids[1]
     with pytest.raises(UsageError, match=f"several deliveries begin with {ids[0][:6]}"):
-        await listing.resolve(database, ids[0][:6])
+        await queries.resolve(database, ids[0][:6])
     for text in ("00000000", ids[0][:-1] + ("0" if ids[0][-1] != "0" else "1")):
         with pytest.raises(NotFound, match="there is no delivery"):
-            await listing.resolve(database, text)
+            await queries.resolve(database, text)
     with pytest.raises(UsageError, match="is no delivery's id"):
-        await listing.resolve(database, "01%")
+        await queries.resolve(database, "01%")
 
 
 async def test_a_delivery_is_shown_with_all_that_was_received(database: Database, clock: ManualClock) -> None:
     [delivery] = await ended(database, clock, "dead")
-    shown = await listing.show(database, delivery)
+    shown = await queries.show(database, delivery)
     assert (shown.headers, shown.body, shown.why) == (RECEIVED, BODY, None)
     assert (shown.row.state, shown.row.last_error) == ("dead", "no use")
     assert [(run.state, run.error) for run in shown.runs] == [("dead", "no use")]
     async with database.write() as connection:
         await connection.execute(bodies.delete())
-    assert (await listing.show(database, delivery)).why == "its body is not kept any more"
+    assert (await queries.show(database, delivery)).why == "its body is not kept any more"
     with pytest.raises(NotFound):
-        await listing.show(database, "nonsense")
+        await queries.show(database, "nonsense")
 
 
 async def test_attempts_are_read_by_reason_status_and_time(database: Database, clock: ManualClock) -> None:
@@ -168,10 +169,10 @@ async def test_attempts_are_read_by_reason_status_and_time(database: Database, c
         (Asked(name="payments"), ["unverified"]),
         (Asked(since=begun + 2000), ["not_found", "unverified"]),
     ):
-        assert [row.reason for row in await audit_log.read(database, asked, 10)] == reasons
-    newest = await audit_log.read(database, Asked(), 2)
+        assert [row.reason for row in await log.read(database, asked, 10)] == reasons
+    newest = await log.read(database, Asked(), 2)
     assert [row.reason for row in newest] == ["not_found", "unverified"]
-    assert [row.reason for row in await audit_log.read(database, Asked(since=begun), 2)] == [
+    assert [row.reason for row in await log.read(database, Asked(since=begun), 2)] == [
         *("verified", "signature_mismatch")
     ]
-    assert {row.delivery_id for row in await audit_log.read(database, Asked(status=(202, 202)), 10)} == {first, last}
+    assert {row.delivery_id for row in await log.read(database, Asked(status=(202, 202)), 10)} == {first, last}

@@ -16,13 +16,13 @@ from structlog.testing import capture_logs
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, rates, replay_keys
-from runtime.webhooks.admission import Admission, Full
-from runtime.webhooks.backoff import TRIES, delay
-from runtime.webhooks.delivery import Candidate
-from runtime.webhooks.inbox import Inbox, Outcome
-from runtime.webhooks.retention import Retention
-from runtime.webhooks.slow_clock import SlowClock
-from runtime.webhooks.space import EACH_BYTES, Space
+from runtime.webhooks.deliveries.backoff import TRIES, delay
+from runtime.webhooks.deliveries.delivery import Candidate
+from runtime.webhooks.deliveries.expiry_clock import SlowClock
+from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.retention import Retention
+from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, Space
+from runtime.webhooks.receiving.admission import Admission, Full
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.deliveries import candidate, rows, verdicts
 
@@ -123,7 +123,7 @@ async def test_what_is_only_kept_goes_as_what_was_handled_does(kept: Kept, clock
 
 
 async def test_more_than_one_transaction_makes_room(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.webhooks.retention.CHUNK_BYTES", 3000)
+    monkeypatch.setattr("runtime.webhooks.deliveries.retention.CHUNK_BYTES", 3000)
     await kept.handled(*map(str, range(20)))
     await kept.retention.prune()
     assert len(await kept.bodies()) <= 9

@@ -9,13 +9,13 @@ import pytest
 
 from runtime.clock import SYSTEM, uuid7
 from runtime.errors import UsageError
-from runtime.webhooks.headers import Headers
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.request import Request
-from runtime.webhooks.samples import sample as samples
-from runtime.webhooks.signing import sign_request
-from runtime.webhooks.source import BODY
-from runtime.webhooks.verification import Verified, Verifier, prepare
+from runtime.webhooks.providers.samples import sample as samples
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import Verified, Verifier, prepare
 
 NOW = 1_771_065_000.0
 SECRETS = {"standard-webhooks": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.secret_key import all_secret_bytes, base64_key, hex_key, secret_bytes, text_key
+from runtime.webhooks.keys.shared_secret import all_secret_bytes, base64_key, hex_key, secret_bytes, text_key
 
 
 def test_text_bytes_and_secrets_are_the_same_key() -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from runtime.database.connection import Database
-from runtime.webhooks.admission import Admission
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.verification import verify
+from runtime.webhooks.receiving.admission import Admission
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.verification.verifier import verify
 from tests.clocks import ManualClock
 from tests.runtime.http.memory import play
 from tests.runtime.webhooks.deliveries import candidate

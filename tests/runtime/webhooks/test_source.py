@@ -4,10 +4,10 @@ import hashlib
 
 import pytest
 
-from runtime.webhooks.headers import Headers
-from runtime.webhooks.payload import Payload, decode_json
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.source import compile_sources
+from runtime.webhooks.request.field_source import compile_sources
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import Payload, decode_json
+from runtime.webhooks.request.refusal import Refused
 
 
 def read(body: bytes, *sources: str, headers: tuple[tuple[str, str], ...] = ()) -> str | None:

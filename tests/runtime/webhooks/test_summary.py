@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.agents.delivery_summary import describe, one_line
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.summary import describe, one_line
 
 PULL_REQUEST: Any = {
     "action": "opened",

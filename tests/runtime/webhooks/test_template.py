@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.template import Signed, Template
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.template import Signed, Template
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.timestamp import check_fresh, read_time, read_timestamp, write_time
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.timestamp import check_fresh, read_time, read_timestamp, write_time
 
 
 @given(st.integers(0, 10**15 - 1))

@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from runtime.webhooks.headers import Headers
+from runtime.agents.delivery_summary import describe
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign, sign_request
-from runtime.webhooks.summary import describe
-from runtime.webhooks.token_scheme import without
-from runtime.webhooks.verification import prepare, verify
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.token import without
+from runtime.webhooks.verification.signing import sign, sign_request
+from runtime.webhooks.verification.verifier import prepare, verify
 
 NOW = 1_700_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import Verified, verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import Verified, verify
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/sms?from=there"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks.hmac_scheme import Hmac
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.timestamp import write_time
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.timestamp import write_time
 from tests.contracts.provider_cases import OPTIONS, URL, Case, Pairs, changed, signed_at
 from tests.runtime.webhooks.vendors import LIBRARIES, Attempt, Library, published_now
 

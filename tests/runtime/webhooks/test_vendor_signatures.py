@@ -10,9 +10,9 @@ import pytest
 import stripe
 from slack_sdk.signature import SignatureVerifier
 
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import verify
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import verify
 
 NOW = 1_700_000_000
 SECRET = "whsec_of_the_tests"

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.headers import Headers
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.refusal import Refused
-from runtime.webhooks.request import Request
-from runtime.webhooks.signing import sign
-from runtime.webhooks.verification import prepare, prepare_unverified, verify
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.verifier import prepare, prepare_unverified, verify
 from tests.contracts.provider_cases import CASES, URL, Case
 
 NOW = 1_700_000_000

@@ -1,0 +1,66 @@
+"""A delivery in a few words: what a person would want to remember of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.providers.provider import Fact, Provider
+from runtime.webhooks.request.json_path import compile_path
+
+_LENGTH = 200
+_FALLBACK = 6
+
+
+class Summary(NamedTuple):
+    """`title`: one line from provider and event. `facts`: (label, value) pairs; each text is one line of at most 200
+    printable characters."""
+
+    title: str
+    facts: list[tuple[str, str]]
+
+
+def describe(provider: str | Provider, event: str | None, payload: object) -> Summary:
+    """The facts that the provider's row names; for a row without any, or a payload without them, the first few
+    scalars at its top.
+
+    `payload`: decoded, None when it could not be: `row.payload(body, content_type).value_or_none()`. Raises ValueError
+    for an unknown provider.
+    """
+    row = find_provider(provider)
+    facts = [(fact.label, text) for fact in row.facts if (text := _first(fact, payload))]
+    return Summary(one_line(f"{row.title} {event or 'delivery'}"), facts or _top(payload))
+
+
+def one_line(text: str) -> str:
+    """`text` in one line: white space and control characters become single spaces, a long end an ellipsis."""
+    head = text[: 4 * _LENGTH]
+    line = " ".join("".join(each if each.isprintable() else " " for each in head).split())
+    return line if len(line) <= _LENGTH and len(head) == len(text) else line[: _LENGTH - 1].rstrip() + "…"
+
+
+def _first(fact: Fact, payload: object) -> str | None:
+    for path in fact.paths:
+        for node in compile_path(path)(payload):
+            if text := _scalar(node):
+                return text
+    return None
+
+
+def _top(payload: object) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in payload.items() if isinstance(payload, dict) else ():
+        if (text := _scalar(value)) and (label := one_line(key)):
+            found.append((label, text))
+        if len(found) == _FALLBACK:
+            break
+    return found
+
+
+def _scalar(node: object) -> str | None:
+    """A scalar in one line; None for null, empty text, objects and arrays."""
+    if isinstance(node, bool):
+        return "true" if node else "false"
+    if isinstance(node, str | int | float):
+        return one_line(str(node)) or None
+    return None

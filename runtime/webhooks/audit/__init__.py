@@ -1,0 +1,1 @@
+"""The audit: refused requests, counted and listed."""

@@ -1,0 +1,86 @@
+"""Many attempts alike become few rows, while they are noted: whoever floods us costs a counter, not a disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final, NamedTuple
+
+from runtime.clock import Clock, milliseconds, uuid7
+from runtime.webhooks.deliveries.delivery import Attempt
+
+MINUTE_MS: Final = 60_000
+ONE_BY_ONE: Final = 20
+"""Refusals of one minute, alike and of one source, that have a row each; the rest are counted in the last one."""
+
+PER_MINUTE: Final = 200
+"""Rows of one minute for a webhook and reason; what comes from yet other sources is counted in one that names none."""
+
+WAITING: Final = 4096
+"""Rows that may wait to be written; beyond that, too, only such as count others are made."""
+
+Group = tuple[str, str | None, str, str]
+"""User, webhook, verdict and reason: what is bounded on its own, so that a flood of one pushes nothing else out."""
+
+
+class Row(NamedTuple):
+    """A row to be written: `attempt`, and how often it came until `at` (Unix milliseconds)."""
+
+    attempt: Attempt
+    at: int
+    times: int
+    many: bool
+    """True: from several sources, and only what they have in common is said."""
+
+
+class RollUp:
+    """What was noted since it was last taken. Bounded by the number of webhooks, whatever comes in."""
+
+    def __init__(self, clock: Clock, *, waiting: int = WAITING) -> None:
+        self._clock = clock
+        self._limit = waiting
+        self._minute = 0
+        self._current: dict[tuple[Any, ...], tuple[str, int]] = {}
+        self._rows: Counter[Group] = Counter()
+        self._new: dict[str, Row] = {}
+        self._more: dict[str, tuple[int, int]] = {}
+
+    def put(self, attempt: Attempt) -> None:
+        """Note `attempt`: a row of its own, or one more in an earlier one."""
+        now = milliseconds(self._clock)
+        if now // MINUTE_MS != self._minute:
+            self.forget()
+            self._minute = now // MINUTE_MS
+        group = (attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason)
+        alike: tuple[Any, ...] = (*group, attempt.source)
+        row_id, seen = self._current.get(alike, ("", 0))
+        if seen >= ONE_BY_ONE and attempt.verdict == "refused":
+            return self._count(row_id, now)
+        many = self._rows[group] >= PER_MINUTE or len(self._new) >= self._limit
+        if many:
+            alike = group
+            row_id, seen = self._current.get(alike, ("", 0))
+            if seen:
+                return self._count(row_id, now)
+        row_id = uuid7(self._clock)
+        self._new[row_id] = Row(attempt, now, 1, many)
+        self._current[alike] = (row_id, seen + 1)
+        self._rows[group] += 1
+        return None
+
+    def _count(self, row_id: str, now: int) -> None:
+        row = self._new.get(row_id)
+        if row is not None:
+            self._new[row_id] = row._replace(at=now, times=row.times + 1)
+        else:
+            self._more[row_id] = (self._more.get(row_id, (0, 0))[0] + 1, now)
+
+    def take(self) -> tuple[dict[str, Row], dict[str, tuple[int, int]]]:
+        """New rows by id; and for rows that were taken before: how many more, and until when."""
+        taken = self._new, self._more
+        self._new, self._more = {}, {}
+        return taken
+
+    def forget(self) -> None:
+        """Count nothing in an earlier row: a minute is over, or what was taken was not written."""
+        self._current.clear()
+        self._rows.clear()

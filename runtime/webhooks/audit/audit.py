@@ -1,0 +1,194 @@
+"""The audit: what was accepted is its own record; what was not is kept here, bounded and off the hot path."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, delete, func, select
+
+from runtime.clock import Clock
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.database.schema import attempts
+from runtime.database.text import headers_json, storable
+from runtime.webhooks.audit.aggregation import WAITING, Group, RollUp, Row
+from runtime.webhooks.deliveries.delivery import Attempt, Headers
+from runtime.webhooks.request.headers import Headers as Received
+
+log = structlog.get_logger("symbiont.audit")
+
+KEPT_PER_REASON = 1000
+"""Newest rows kept of each webhook, verdict and reason."""
+
+KEPT = 50_000
+"""Rows kept of all together; when there are more, the largest groups give way, and the small ones stay whole."""
+
+FLUSH_SECONDS = 0.5
+_SHOWN_LENGTH = 200
+_PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
+_SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
+
+
+@lru_cache(maxsize=512)
+def noted_names(*also: str) -> tuple[str, ...]:
+    """The names, in lower case, of the headers that the audit keeps: content type and length, user agent, and `also`
+    (a provider's event and id headers); never one whose name speaks of a secret."""
+    names = dict.fromkeys((*_PLAIN_HEADERS, *(name.lower() for name in also)))
+    return tuple(name for name in names if not any(part in name for part in _SECRET_PARTS))
+
+
+def chosen_headers(headers: Received, names: Sequence[str]) -> Headers:
+    """The headers of `names` that were sent, each cut to 200 characters."""
+    return tuple([(name, value[:_SHOWN_LENGTH]) for name in names if (value := headers.get(name)) is not None])
+
+
+class Audit:
+    """Records attempts that were not accepted. `run` writes them, every half second; `close` writes the rest."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        waiting: int = WAITING,
+        kept: int = KEPT_PER_REASON,
+        kept_in_all: int = KEPT,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._kept = kept
+        self._kept_in_all = kept_in_all
+        self._noted = RollUp(clock, waiting=waiting)
+        self._written: Counter[Group] = Counter()
+        # What an earlier process left has not been looked at.
+        self._since_balance = kept_in_all
+        self._failing = False
+        self._not_audited = 0
+        self._writing = asyncio.Lock()
+
+    def put(self, attempt: Attempt) -> None:
+        """Note `attempt`; it is written a moment later. Never waits and never fails."""
+        self._noted.put(attempt)
+
+    async def run(self) -> None:
+        """Write what was noted, until cancelled."""
+        while True:
+            await self._clock.sleep(FLUSH_SECONDS)
+            await self.flush()
+
+    async def close(self) -> None:
+        """Write what is left."""
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Write what was noted so far, with what another call is writing. What a failing database does not take is
+        dropped: this is no inbox. A cancelled caller does not stop it."""
+        await asyncio.shield(asyncio.create_task(self._flush(), name="audit"))
+
+    async def _flush(self) -> None:
+        async with self._writing:
+            new, more = self._noted.take()
+            if new or more:
+                await self._store(new, more)
+
+    async def _store(self, new: Mapping[str, Row], more: Mapping[str, tuple[int, int]]) -> None:
+        try:
+            surplus = self._surplus(new.values())
+            self._since_balance += len(new)
+            if self._since_balance >= self._kept_in_all // 10:
+                self._since_balance = 0
+                surplus |= await self._over_all()
+            await self._database.transact(lambda connection: _write(connection, new, more, surplus))
+        except Unavailable as error:
+            self._noted.forget()
+            self._not_audited += len(new) + len(more)
+            if not self._failing:
+                log.warning("attempts are not audited while the database is not available", reason=str(error))
+            self._failing = True
+        else:
+            if self._failing:
+                log.warning("attempts are audited again", lost=self._not_audited)
+            self._failing, self._not_audited = False, 0
+
+    def _surplus(self, new: Iterable[Row]) -> dict[Group, int]:
+        """The groups of which enough was written to look for rows too many, and how many each may have."""
+        self._written.update(group_of(row.attempt) for row in new)
+        full = [group for group, count in self._written.items() if count > self._kept // 10]
+        for group in full:
+            del self._written[group]
+        return dict.fromkeys(full, self._kept)
+
+    async def _over_all(self) -> dict[Group, int]:
+        """The groups that are too large for all of them together, and how many rows each may have."""
+        columns = [attempts.c[name] for name in _GROUP]
+        async with self._database.read() as connection:
+            found = (await connection.execute(select(*columns, func.count()).group_by(*columns))).all()
+        share = min(self._kept, fair_share([row[4] for row in found], self._kept_in_all))
+        return {(row[0], row[1], row[2], row[3]): share for row in found if row[4] > share}
+
+
+def group_of(attempt: Attempt) -> Group:
+    """What `attempt` is counted with."""
+    return attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason
+
+
+def fair_share(counts: Iterable[int], total: int) -> int:
+    """The most that each may have so that all together have `total`, and those who have less give what they leave."""
+    ordered = sorted(counts)
+    share = total
+    for place, count in enumerate(ordered):
+        share = total // (len(ordered) - place)
+        if count > share:
+            break
+        total -= count
+        share = max(count, total)
+    return max(1, share)
+
+
+_GROUP = ("user_id", "webhook", "verdict", "reason")
+_COLUMNS = (
+    *("id", "user_id", "webhook", "verdict", "reason", "status", "source", "event", "provider_delivery_id"),
+    *("delivery_id", "size", "body_sha256", "headers", "verified", "secret_index", "received_at", "count"),
+)
+
+
+def _row(row_id: str, row: Row) -> tuple[Any, ...]:
+    attempt = row.attempt
+    common = (row_id, attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason, attempt.status)
+    if row.many:
+        return *common, None, None, None, None, 0, None, "[]", attempt.verified, None, row.at, row.times
+    return (
+        *common,
+        *(storable(attempt.source), _short(attempt.event), _short(attempt.provider_delivery_id), attempt.delivery_id),
+        *(attempt.size, attempt.body_sha256, headers_json(attempt.headers), attempt.verified, attempt.secret_index),
+        *(row.at, row.times),
+    )
+
+
+def _short(value: str | None) -> str | None:
+    return None if value is None else storable(value[:_SHOWN_LENGTH])
+
+
+def _write(
+    connection: Connection,
+    new: Mapping[str, Row],
+    more: Mapping[str, tuple[int, int]],
+    surplus: Mapping[Group, int],
+) -> None:
+    bulk.insert(connection, attempts, _COLUMNS, [_row(row_id, row) for row_id, row in new.items()])
+    for row_id, (count, at) in sorted(more.items()):
+        change = attempts.update().where(attempts.c.id == row_id)
+        connection.execute(change.values(count=attempts.c.count + count, received_at=at))
+    for group, kept in surplus.items():
+        alike = [attempts.c[name] == value for name, value in zip(_GROUP, group, strict=True)]
+        last = connection.execute(
+            select(attempts.c.id).where(*alike).order_by(attempts.c.id.desc()).offset(kept).limit(1)
+        ).scalar()
+        if last is not None:
+            connection.execute(delete(attempts).where(*alike, attempts.c.id <= last))

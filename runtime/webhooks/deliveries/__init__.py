@@ -1,0 +1,1 @@
+"""Deliveries from the inbox to their end: claims, runs, retries, redelivery, retention."""

@@ -1,0 +1,182 @@
+"""Accepted deliveries, for who looks for one: lists by webhook, state and time, and one with all that is kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import ColumnElement, literal_column, or_, select
+
+from runtime.crypto import Unsealable
+from runtime.database.connection import Database
+from runtime.database.schema import bodies, deliveries, runs
+from runtime.database.sealed import Seal
+from runtime.errors import NotFound, UsageError
+from runtime.webhooks.deliveries.delivery import Headers
+from runtime.webhooks.deliveries.stored_request import unpack
+
+STATES: Final = ("queued", "running", "done", "kept", "dead", "agent_gone")
+
+ID_LENGTH: Final = 36
+_ID = re.compile(r"[0-9a-f-]{1,36}\Z")
+_SHOWN = (
+    *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
+    *("size", "content_type", "verified", "secret_index", "state", "attempt", "tries", "next_attempt_at"),
+    *("finished_at", "last_error", "run_id"),
+)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which deliveries. Times are Unix milliseconds: from `since` to before `until`."""
+
+    name: str | None = None
+    """The webhook."""
+    states: Collection[str] = ()
+    """Empty: all."""
+    since: int | None = None
+    until: int | None = None
+
+    def where(self) -> list[ColumnElement[bool]]:
+        """The conditions, over `deliveries`."""
+        conditions: list[ColumnElement[bool]] = []
+        if self.name is not None:
+            conditions.append(deliveries.c.webhook == self.name)
+        if self.states:
+            # Spelled out: an index over a part of the table is not used for a parameter.
+            conditions.append(or_(*(deliveries.c.state == _spelled(state) for state in self.states)))
+        if self.since is not None:
+            # An id begins with the time it was made at; only ids are indexed.
+            conditions += [deliveries.c.id >= first_id(self.since), deliveries.c.received_at >= self.since]
+        if self.until is not None:
+            conditions += [deliveries.c.id < first_id(self.until), deliveries.c.received_at < self.until]
+        return conditions
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """One delivery, as it stands. Times are Unix milliseconds."""
+
+    id: str
+    user_id: str
+    webhook: str
+    agent: str
+    provider: str
+    provider_delivery_id: str | None
+    event: str | None
+    received_at: int
+    source: str | None
+    size: int
+    content_type: str | None
+    verified: bool
+    secret_index: int | None
+    state: str
+    attempt: int
+    tries: int
+    next_attempt_at: int
+    finished_at: int | None
+    last_error: str | None
+    run_id: str | None
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a delivery."""
+
+    id: str
+    agent: str
+    state: str
+    attempt: int
+    started_at: int
+    finished_at: int | None
+    error: str | None
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery with what is kept of its request: `body` None when it is not kept any more, for `why`."""
+
+    row: Listed
+    headers: Headers
+    body: bytes | None
+    why: str | None
+    runs: tuple[Ran, ...]
+
+
+async def newest(database: Database, wanted: Wanted, limit: int) -> list[Listed]:
+    """The newest `limit` deliveries, newest first."""
+    query = select(*(deliveries.c[name] for name in _SHOWN)).where(*wanted.where())
+    async with database.read() as connection:
+        rows = (await connection.execute(query.order_by(deliveries.c.id.desc()).limit(limit))).all()
+    return [_listed(row) for row in rows]
+
+
+async def oldest_ids(database: Database, wanted: Wanted, limit: int, after: str = "") -> list[str]:
+    """The ids of the oldest `limit` deliveries behind the id `after`, oldest first."""
+    query = select(deliveries.c.id).where(*wanted.where(), deliveries.c.id > after)
+    async with database.read() as connection:
+        return list((await connection.execute(query.order_by(deliveries.c.id).limit(limit))).scalars())
+
+
+async def resolve(database: Database, text: str) -> str:
+    """The id that `text` is the beginning of. Raises NotFound when there is none, UsageError when there are several."""
+    given = text.lower()
+    if not _ID.match(given):
+        raise UsageError(f"{text!r} is no delivery's id", hint="`symbi webhook deliveries` lists them")
+    if len(given) == ID_LENGTH:
+        condition: ColumnElement[bool] = deliveries.c.id == given
+    elif database.kind == "sqlite":
+        condition = deliveries.c.id.between(given, given + "~")
+    else:
+        # How a PostgreSQL database orders text is its own matter.
+        condition = deliveries.c.id.like(f"{given}%")
+    async with database.read() as connection:
+        found: list[str] = list((await connection.scalars(select(deliveries.c.id).where(condition).limit(4))).all())
+    if not found:
+        raise NotFound(f"there is no delivery {text}", hint="`symbi webhook deliveries` lists them")
+    if len(found) > 1:
+        some = ", ".join(sorted(found)[:3]) + (", …" if len(found) > 3 else "")
+        raise UsageError(f"several deliveries begin with {text}: {some}", hint="write more of it")
+    return found[0]
+
+
+async def show(database: Database, delivery_id: str) -> Shown:
+    """The delivery with its request and runs. Raises NotFound."""
+    query = select(*(deliveries.c[name] for name in _SHOWN), deliveries.c.headers)
+    piece = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == delivery_id)
+    ran = select(runs).where(runs.c.delivery_id == delivery_id).order_by(runs.c.id)
+    async with database.read() as connection:
+        row = (await connection.execute(query.where(deliveries.c.id == delivery_id))).first()
+        kept = (await connection.execute(piece)).first()
+        history = (await connection.execute(ran)).all()
+    if row is None:
+        raise NotFound(f"there is no delivery {delivery_id}")
+    headers, body, why = msgspec.json.decode(row.headers, type=Headers), None, "its body is not kept any more"
+    if kept is not None:
+        try:
+            opened = Seal(database.master_key, bodies.c.body).open(kept.body, row=row.id, user_id=row.user_id)
+        except Unsealable as error:
+            why = error.line()
+        else:
+            received = unpack(opened, kept.headers_size)
+            headers, body, why = received.headers or headers, received.body, ""
+    return Shown(row=_listed(row), headers=headers, body=body, why=why or None, runs=tuple(map(_ran, history)))
+
+
+def _listed(row: Any) -> Listed:
+    fields = {name: getattr(row, name) for name in _SHOWN}
+    return Listed(**{**fields, "verified": bool(row.verified)})
+
+
+def _ran(row: Any) -> Ran:
+    return Ran(**{name: getattr(row, name) for name in Ran.__struct_fields__})
+
+
+def _spelled(state: str) -> Any:
+    if state not in STATES:
+        raise UsageError(f"no state is called {state!r}", hint=f"there are: {', '.join(STATES)}")
+    return literal_column(f"'{state}'")
+
+
+def first_id(at: int) -> str:
+    """What every id made at `at` (Unix milliseconds) or later is not less than."""
+    start = f"{min(max(at, 0), 0xFFFFFFFFFFFF):012x}"
+    return f"{start[:8]}-{start[8:]}"

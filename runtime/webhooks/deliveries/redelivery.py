@@ -1,0 +1,108 @@
+"""Sending deliveries to their agents again, because a person asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from runtime.clock import Clock, milliseconds
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.schema import bodies, deliveries
+from runtime.errors import SymbiontError
+from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, KEPT, QUEUED
+
+ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE)
+"""The states from which a delivery can be sent again."""
+
+
+class Sent(NamedTuple):
+    """What became of one: queued, or the `reason` why not."""
+
+    delivery_id: str
+    reason: str | None = None
+
+
+class _Row(NamedTuple):
+    """A delivery as it stands, and the agent that it would be sent to; empty: none."""
+
+    state: str
+    run_id: str | None
+    agent: str
+    webhook: str
+
+
+async def send_again(database: Database, clock: Clock, delivery_id: str, *, fresh: bool = False) -> None:
+    """Queue one delivery; see `send_all_again`. Raises SymbiontError, in one line, when it is not queued."""
+    [sent] = await send_all_again(database, clock, [delivery_id], fresh=fresh)
+    if sent.reason is not None:
+        raise SymbiontError(f"cannot send the delivery {delivery_id} again: {sent.reason}")
+
+
+async def send_all_again(
+    database: Database,
+    clock: Clock,
+    delivery_ids: Sequence[str],
+    *,
+    fresh: bool = False,
+    states: Collection[str] = ENDED,
+    agents: Collection[str] | None = None,
+    wakes: Callable[[str], str | None] = lambda _: None,
+) -> list[Sent]:
+    """Queue deliveries that ended, in one transaction; they are claimed in the order in which they are given.
+
+    A dead letter, and one whose agent was gone, go on after the last step that is done; one that was done, or any when
+    `fresh`, begins a new run. One that is in none of `states` is left alone, so that asking twice for all dead letters
+    queues none twice. `agents`: those there are; None when that is not known. `wakes`: the agent of a webhook now, for
+    which what was only kept is queued.
+    """
+    now = milliseconds(clock)
+    wanted = list(dict.fromkeys(delivery_ids))
+
+    def queue(connection: Connection) -> list[Sent]:
+        keys = [(each,) for each in sorted(wanted)]
+        columns = ("state", "run_id", "agent", "webhook")
+        found = bulk.find(connection, deliveries, ("id",), columns, keys, lock="UPDATE")
+        rows = {row[0]: _Row(*row[1:]) for row in found}
+        rows |= {key: row._replace(agent=wakes(row.webhook) or "") for key, row in rows.items() if row.state == KEPT}
+        kept = {row[0] for row in bulk.find(connection, bodies, ("delivery_id",), (), keys)}
+        sent = [Sent(each, _refusal(rows.get(each), each in kept, states, agents)) for each in wanted]
+        queued = [each.delivery_id for each in sent if each.reason is None]
+        bulk.update(
+            connection,
+            deliveries,
+            ("id",),
+            ("state", "agent", "tries", "next_attempt_at", "finished_at", "run_id"),
+            [
+                # A millisecond apart: what is due at the same time is claimed in any order.
+                (each, QUEUED, rows[each].agent, 0, now - len(queued) + place, None, _run(rows[each], fresh=fresh))
+                for place, each in enumerate(queued, 1)
+            ],
+        )
+        return sent
+
+    return await database.transact(queue)
+
+
+def _run(row: _Row, *, fresh: bool) -> str | None:
+    """The run that goes on; None for a new one."""
+    return None if fresh or row.state == DONE else row.run_id
+
+
+def _refusal(row: _Row | None, body_kept: bool, states: Collection[str], agents: Collection[str] | None) -> str | None:
+    """Why a delivery is not sent again, None when it is."""
+    if row is None:
+        return "there is no such delivery"
+    if row.state not in ENDED:
+        return f"it is {row.state} already"
+    if row.state not in states:
+        return f"it is {row.state}"
+    if not row.agent:
+        return f"the webhook {row.webhook} wakes no agent"
+    if not body_kept:
+        return "its body is not kept any more"
+    if agents is not None and row.agent not in agents:
+        return f"the agent {row.agent} is not declared"
+    return None

@@ -1,0 +1,275 @@
+"""Forgetting: what ended long ago goes, and bodies that there is no room for, in small transactions between which
+others write.
+
+What still waits or runs stays, however old. For room only the bodies of deliveries that were done, or only kept, are
+dropped, oldest first; their rows stay for as long as the days say, so that a sender's repeat is still known for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection, delete, func, select, text, update
+
+from runtime.clock import Clock, milliseconds
+from runtime.database import bulk
+from runtime.database.connection import Database
+from runtime.database.drivers.vacuum import shrink
+from runtime.database.errors import Unavailable
+from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
+from runtime.webhooks.deliveries.backoff import TRIES, delay
+from runtime.webhooks.deliveries.claimable import DATABASE_NOW
+from runtime.webhooks.deliveries.delivery import DONE, KEPT, QUEUED
+from runtime.webhooks.deliveries.expiry_clock import SlowClock
+from runtime.webhooks.deliveries.queries import first_id
+from runtime.webhooks.deliveries.storage_usage import FULL, Space
+
+log = structlog.get_logger("symbiont.retention")
+
+CHUNK = 500
+"""Rows that one transaction deletes at most."""
+
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Bytes of bodies that one transaction drops, about."""
+
+GIVEN_BACK = 128
+"""Transactions in one pruning that give the file system its room back: 128 MiB."""
+
+KEY_MARGIN_MS = 86_400_000
+"""Replay keys stay a day longer than a copy of their request would be fresh, so that no request is refused for a clock
+that is set back by less. Whatever is older than a forgotten key is refused: see `Retention`."""
+
+PRUNE_SECONDS = 600.0
+FULL_SECONDS = 5.0
+"""How often room is looked for while deliveries are refused for want of it."""
+
+GIVE_WAY_SECONDS: Final = 1.0
+"""How long one transaction that makes room waits for deliveries to be stored, at most."""
+PRESSURE: Final = 16
+"""Pieces of work that wait for a transaction, from which on they come faster than they are stored."""
+
+KEYS_FROM: Final = "replay_keys_from"
+"""The row of `meta` with the time (Unix milliseconds) before which replay keys may have been forgotten."""
+
+
+class Retention:
+    """Keeps `space` within its bounds, and what is old out of the database. One for each daemon.
+
+    A replay key is forgotten when a copy of its request would be too old anyway. Should the clock be set back, such a
+    copy would look fresh again; so the latest end of a forgotten key is kept, and admission refuses what would have
+    ended before it.
+    """
+
+    def __init__(self, database: Database, clock: Clock, space: Space, *, keep_seconds: float) -> None:
+        self._database = database
+        self._clock = clock
+        self._space = space
+        self._keep_ms = int(keep_seconds * 1000)
+        self._time = SlowClock(clock)
+        self._said_full = False
+
+    async def open(self) -> None:
+        """Learn what is known so far; before the first delivery is admitted."""
+        async with self._database.read() as connection:
+            newest = select(deliveries.c.received_at).order_by(deliveries.c.id.desc()).limit(1)
+            received = (await connection.execute(newest)).scalar()
+            keys_from = (await connection.execute(select(meta.c.value).where(meta.c.name == KEYS_FROM))).scalar()
+        self._space.keys_from = int(keys_from or 0)
+        self._time = SlowClock(self._clock, None if received is None else received / 1000)
+        await self._measure()
+
+    async def run(self) -> None:
+        """Forget, every ten minutes and whenever there is no room, until cancelled."""
+        while True:
+            self._space.wanted.clear()
+            try:
+                await self.prune()
+            except Unavailable as error:
+                log.warning("nothing was forgotten", reason=str(error))
+            await self._pause(FULL_SECONDS if self._space.full else PRUNE_SECONDS)
+
+    async def prune(self) -> int:
+        """Forget what is to be forgotten now; return how many rows that was."""
+        now = await self._now()
+        gone = await forget(self._database, now - self._keep_ms)
+        gone += await self._forget_keys(now - KEY_MARGIN_MS)
+        await self._database.transact(lambda connection: self._tidy(connection, now))
+        await self._make_room()
+        await self._give_back()
+        return gone
+
+    async def _now(self) -> int:
+        """The time to go by: of several daemons on one database none may be ahead of it."""
+        now = self._time.milliseconds()
+        if self._database.kind == "postgresql":
+            async with self._database.read() as connection:
+                theirs = int((await connection.execute(text(f"SELECT {DATABASE_NOW}"))).scalar_one())
+            now = min(now, theirs)
+        return now
+
+    async def _forget_keys(self, before: int) -> int:
+        keys_from = await self._database.transact(lambda connection: _raise_keys_from(connection, before))
+        # Before the first of them goes.
+        self._space.keys_from = keys_from
+        return await _chunks(self._database, lambda connection: _keys(connection, min(before, keys_from)))
+
+    def _tidy(self, connection: Connection, now: int) -> None:
+        connection.execute(delete(rates).where(rates.c.newest < (now - KEY_MARGIN_MS) // 1000))
+        # Nothing waits longer than the pause before the last try, unless the clock was set back meanwhile.
+        wall = milliseconds(self._clock)
+        late = wall + int(delay(TRIES - 1, spread=1) * 1000)
+        connection.execute(
+            update(deliveries)
+            .where(text(f"state = '{QUEUED}'"), deliveries.c.next_attempt_at > late)
+            .values(next_attempt_at=wall)
+        )
+
+    async def _make_room(self) -> None:
+        await self._measure()
+        after = ""
+        while self._space.used > self._space.keep:
+            await self._give_way()
+            excess = self._space.used - self._space.keep
+            freed, after = await self._database.transact(partial(self._drop, after=after, excess=excess))
+            if not after:
+                break
+            self._space.used -= freed
+        await self._measure()
+        self._say_full()
+
+    async def _give_way(self) -> None:
+        """Wait while deliveries come in faster than they are stored, but not for long, nor when so much is kept that
+        there may soon be no room for them."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + GIVE_WAY_SECONDS
+        while (  # noqa: ASYNC110 - looking now and then costs less than an event that every delivery would set
+            self._database.commits.pressure >= PRESSURE
+            and self._space.used < 2 * self._space.keep
+            and loop.time() < end
+        ):
+            await asyncio.sleep(0.02)
+
+    async def _give_back(self) -> None:
+        """Make a file that has become much too large shorter, a little at a time."""
+        for _ in range(GIVEN_BACK):
+            if not await self._database.transact(shrink):
+                return
+
+    async def _measure(self) -> None:
+        began = self._space.counted
+        async with self._database.read() as connection:
+            used = (await connection.execute(select(func.sum(func.length(bodies.c.body))))).scalar()
+        self._space.measured(int(used or 0), began=began)
+
+    def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
+        """Drop the oldest bodies of done and of kept deliveries behind `after`: the bytes that this frees, and the last
+        id; empty when there is none."""
+        oldest = (
+            select(bodies.c.delivery_id, func.length(bodies.c.body))
+            .join(deliveries, deliveries.c.id == bodies.c.delivery_id)
+            .where(deliveries.c.state.in_((DONE, KEPT)), bodies.c.delivery_id > after)
+            .order_by(bodies.c.delivery_id)
+            .limit(CHUNK)
+        )
+        wanted, freed = [], 0
+        for delivery_id, size in connection.execute(oldest):
+            wanted.append(delivery_id)
+            freed += size
+            if freed >= min(excess, CHUNK_BYTES):
+                break
+        if not wanted:
+            return 0, ""
+        bulk.delete(connection, bodies, "delivery_id", wanted)
+        return freed, wanted[-1]
+
+    def _say_full(self) -> None:
+        """Once, and once when it is over."""
+        if self._space.full and not self._said_full:
+            megabytes = self._space.keep // 1024 // 1024
+            log.error(
+                "deliveries are refused: more than is kept for waits to be handled, or is dead letters",
+                bytes=self._space.used,
+                limit=FULL * self._space.keep,
+                keep_mb=megabytes,
+            )
+        elif self._said_full and not self._space.full:
+            log.info("there is room for deliveries again")
+        self._said_full = self._space.full
+
+    async def _pause(self, seconds: float) -> None:
+        tasks = {
+            asyncio.create_task(self._clock.sleep(seconds), name="retention pause"),
+            asyncio.create_task(self._space.wanted.wait(), name="retention wake-up"),
+        }
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def forget(database: Database, before: int) -> int:
+    """Delete deliveries that ended before `before` (Unix milliseconds), with their bodies, runs and steps, and rows of
+    the audit that are older; return how many."""
+    return await _chunks(database, lambda connection: _deliveries(connection, before)) + await _chunks(
+        database, lambda connection: _attempts(connection, before)
+    )
+
+
+async def prune(database: Database, clock: Clock, *, keep_seconds: float) -> int:
+    """Forget once, by `clock` as it is, what ended more than `keep_seconds` ago; return how many rows that was."""
+    return await Retention(database, clock, Space(), keep_seconds=keep_seconds).prune()
+
+
+async def _chunks(database: Database, chunk: Callable[[Connection], int]) -> int:
+    deleted = count = await database.transact(chunk)
+    while count >= CHUNK:
+        count = await database.transact(chunk)
+        deleted += count
+    return deleted
+
+
+def _deliveries(connection: Connection, before: int) -> int:
+    query = text(
+        "SELECT id FROM deliveries WHERE id < :oldest AND state NOT IN ('queued', 'running') "
+        "AND coalesce(finished_at, received_at) < :before ORDER BY id LIMIT :chunk"
+    )
+    # An id begins with the time it was made at, and nothing ends before it is received.
+    given = {"oldest": first_id(before), "before": before, "chunk": CHUNK}
+    gone = [row[0] for row in connection.execute(query, given)]
+    ended = [row[1] for row in bulk.find(connection, runs, ("delivery_id",), ("id",), [(row,) for row in gone])]
+    bulk.delete(connection, steps, "run_id", ended)
+    bulk.delete(connection, runs, "id", ended)
+    bulk.delete(connection, bodies, "delivery_id", gone)
+    bulk.delete(connection, deliveries, "id", gone)
+    return len(gone)
+
+
+def _attempts(connection: Connection, before: int) -> int:
+    old = select(attempts.c.id).where(attempts.c.received_at < before).limit(CHUNK)
+    return connection.execute(delete(attempts).where(attempts.c.id.in_(old))).rowcount
+
+
+def _raise_keys_from(connection: Connection, before: int) -> int:
+    """Note that keys which end before `before` are about to go; return from when on all of them are there."""
+    ends = replay_keys.c.expires_at
+    last = connection.execute(select(func.max(ends)).where(ends < before)).scalar()
+    bulk.insert(connection, meta, ("name", "value"), [(KEYS_FROM, "0")], ignore=True)
+    row = connection.execute(select(meta.c.value).where(meta.c.name == KEYS_FROM).with_for_update())
+    known = int(row.scalar_one())
+    if last is None or last < known:
+        return known
+    connection.execute(update(meta).where(meta.c.name == KEYS_FROM).values(value=str(last + 1)))
+    return int(last) + 1
+
+
+def _keys(connection: Connection, before: int) -> int:
+    """The oldest of those that end before `before`, and those that end in the same millisecond as the last of them."""
+    ends = replay_keys.c.expires_at
+    last = connection.execute(select(ends).order_by(ends).offset(CHUNK - 1).limit(1)).scalar()
+    until = before if last is None else min(before, last + 1)
+    return connection.execute(delete(replay_keys).where(ends < until)).rowcount

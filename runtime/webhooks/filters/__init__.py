@@ -1,0 +1,1 @@
+"""Filters: which deliveries a webhook accepts."""

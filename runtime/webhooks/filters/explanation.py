@@ -1,0 +1,172 @@
+"""What each filter of a webhook found in a delivery, and what it made of it: for people who wonder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dslc.blocks.filter import Condition
+from dslc.blocks.webhook import Webhook
+from runtime.webhooks.filters.filter import Filters, compile_filter, compile_filters
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.field_source import compile_sources, header_name
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.json_path import compile_path
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.refusal import Refused
+
+_MOST = 5
+_LENGTH = 80
+_TESTS = ("equals", "one_of", "contains", "matches", "exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One filter, or a part of one.
+
+    `name`: `event`, `filter_1`, or what stands inside: `any`, `filter`, `not`. `depth`: 0 for the filters themselves.
+    `says`: as the program says it. `values`: the first few that were found, as JSON, long ones cut; `found`: how many
+    there are. `holds`: of a `not`, whether what it says does not hold. None when the request is refused by looking,
+    and `refused` says why.
+    """
+
+    name: str
+    depth: int
+    says: str
+    values: tuple[str, ...] = ()
+    found: int = 0
+    holds: bool | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`event`: the delivery's, with its action where the provider has one; None when the provider sends none.
+
+    `refusing`: who does not want it, None when it is run. `refused`: why it is not even filtered; a key of `REASONS`.
+    """
+
+    event: str | None
+    refusing: str | None
+    refused: str | None
+    lines: tuple[Line, ...] = field(default=())
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it would be run."""
+        return self.refusing is None and self.refused is None
+
+
+def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -> Explanation:
+    """What `webhook` makes of a request that was verified, asked without sending it. It needs no secret."""
+    row = _row(webhook)
+    seen = Headers(headers)
+    payload = row.payload(body, seen.get("content-type"))
+    action = compile_sources(row.action, malformed="malformed_event") if row.action else None
+    filters = compile_filters(webhook.filter, webhook.event, action)
+    lines: list[Line] = []
+    event = refusing = refused = None
+    try:
+        event = compile_sources(row.event, malformed="malformed_event")(seen, payload)
+        compile_sources(row.delivery_id, malformed="malformed_delivery_id")(seen, payload)
+        refusing = None if filters is None else filters.refusing(event, seen, payload)
+        event = event if event is None or filters is None else filters.name_of(event, seen, payload)
+    except Refused as caught:
+        refused = caught.reason
+    if webhook.event and filters is not None:
+        lines.append(_event(webhook, filters, event, refused, seen, payload))
+    for number, rule in enumerate(webhook.filter, start=1):
+        lines += _lines(f"filter_{number}", 0, rule, seen, payload)
+    return Explanation(event, refusing, refused, tuple(lines))
+
+
+def sent_headers(webhook: Webhook, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
+    """The headers that say what a delivery is, as its sender would send them; not those that sign it."""
+    row = _row(webhook)
+    headers = [("Content-Type", row.content_type)]
+    for sources, value in ((row.event, event or row.sample_event), (row.delivery_id, delivery_id)):
+        name = next((name for source in sources if (name := header_name(source))), None)
+        headers += [(name, value)] if name is not None and value is not None else []
+    return headers
+
+
+def _row(webhook: Webhook) -> Provider:
+    row = find_provider(webhook.provider.name)
+    try:
+        return row.configured(webhook.provider.options)
+    except ValueError:  # an option may be a secret that is not to be had here, and says nothing of the event
+        return row
+
+
+def _event(
+    webhook: Webhook, filters: Filters, event: str | None, refused: str | None, headers: Headers, payload: Payload
+) -> Line:
+    """`refused`: why the event could not be told, where it is None."""
+    names = ", ".join(map(_written, webhook.event))
+    says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
+    if event is None:
+        return Line("event", 0, says, (), 0, None if refused else False, refused)
+    try:
+        return Line("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
+    except Refused as caught:  # its action stands in the payload
+        return Line("event", 0, says, (_written(event),), 1, None, caught.reason)
+
+
+def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:
+    """The rule, then what stands inside it. The language bounds the depth."""
+    inner = list(_inner(depth, rule, headers, payload))
+    verdict, refused = _verdict(rule, headers, payload)
+    values, found = _values(rule, headers, payload)
+    holds = verdict if verdict is None or name != "not" else not verdict
+    yield Line(name, depth, _says(rule), values, found, holds, refused)
+    yield from inner
+
+
+def _inner(depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[Line]:
+    for group in getattr(rule, "any", ()):
+        parts = [list(_lines("filter", depth + 2, each, headers, payload)) for each in group.filter]
+        verdicts = [part[0].holds for part in parts]
+        yield Line("any", depth + 1, "", holds=True if True in verdicts else None if None in verdicts else False)
+        for part in parts:
+            yield from part
+    for each in getattr(rule, "not_", ()):
+        yield from _lines("not", depth + 1, each, headers, payload)
+
+
+def _verdict(rule: Condition, headers: Headers, payload: Payload) -> tuple[bool | None, str | None]:
+    try:
+        return compile_filter(rule)(headers, payload), None
+    except Refused as refused:
+        return None, refused.reason
+
+
+def _values(rule: Condition, headers: Headers, payload: Payload) -> tuple[tuple[str, ...], int]:
+    nodes: list[Any] = []
+    try:
+        if rule.json_path is not None:
+            nodes = compile_path(rule.json_path)(payload.value())
+        elif rule.header is not None:
+            value = headers.one(rule.header.lower(), repeated="ambiguous_header")
+            nodes = [] if value is None else [value]
+    except Refused:
+        return (), 0
+    return tuple(map(_written, nodes[:_MOST])), len(nodes)
+
+
+def _says(rule: Condition) -> str:
+    where = next(((name, value) for name in ("json_path", "header") if (value := getattr(rule, name))), None)
+    tests = [(name, value) for name in _TESTS if (value := getattr(rule, name)) not in (None, ())]
+    return " ".join(f"{name} {_shown(value)}" for name, value in ([where] if where else []) + tests)
+
+
+def _shown(value: Any) -> str:
+    return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else _written(value)
+
+
+def _written(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"

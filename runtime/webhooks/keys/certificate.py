@@ -1,0 +1,84 @@
+"""Certificates that senders publish the keys of their signatures in (RFC 5280)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import pairwise
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509.oid import NameOID
+
+from runtime.webhooks.request.refusal import Refused
+
+_CHAIN = 8
+_MINIMUM_RSA = 2048
+
+
+def signing_key(document: bytes, now: float, names: re.Pattern[str]) -> rsa.RSAPublicKey:
+    """The RSA key of the first certificate in `document` (PEM).
+
+    It must be valid at `now` (Unix seconds), be for a name that `names` matches wholly, and be no authority's; each
+    certificate behind it must be valid and have issued the one before it. Which authority stands at the end is not
+    judged: what vouches for the document is the connection to the sender's own host that it was fetched by, and a
+    sender's file seldom holds the whole chain. Raises `Refused` `untrusted_certificate`.
+    """
+    chain = _certificates(document)
+    leaf, moment = chain[0], datetime.fromtimestamp(now, UTC)
+    if not all(each.not_valid_before_utc <= moment <= each.not_valid_after_utc for each in chain):
+        raise Refused("untrusted_certificate")
+    if not any(names.fullmatch(name) for name in _names(leaf)) or _is_authority(leaf):
+        raise Refused("untrusted_certificate")
+    for issued, issuer in pairwise(chain):
+        try:
+            issued.verify_directly_issued_by(issuer)
+        except (ValueError, TypeError, InvalidSignature):
+            raise Refused("untrusted_certificate") from None
+    key = leaf.public_key()
+    if not isinstance(key, rsa.RSAPublicKey) or key.key_size < _MINIMUM_RSA:
+        raise Refused("untrusted_certificate")
+    return key
+
+
+def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether an RSA signature with SHA-256 (PKCS #1 version 1.5, RFC 8017 section 8.2) holds."""
+    try:
+        key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _certificates(document: bytes) -> tuple[x509.Certificate, ...]:
+    try:
+        chain = x509.load_pem_x509_certificates(document)
+    except ValueError:
+        raise Refused("untrusted_certificate") from None
+    if not 0 < len(chain) <= _CHAIN:
+        raise Refused("untrusted_certificate")
+    return tuple(chain)
+
+
+def _names(leaf: x509.Certificate) -> list[str]:
+    """The host names that the certificate is for, in lower case."""
+    common = [str(each.value) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    try:
+        alternative = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        common += alternative.get_values_for_type(x509.DNSName)
+    except (x509.ExtensionNotFound, ValueError):
+        pass
+    return [name.lower() for name in common]
+
+
+def _is_authority(leaf: x509.Certificate) -> bool:
+    try:
+        return leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+    except ValueError:
+        return True

@@ -1,0 +1,150 @@
+"""Deliveries as the providers most used would send them, to try a webhook with.
+
+`NAME.json` holds those of one provider by event: `json` or `form` is the body, `event` what the event's header says
+where that is not the name, and `headers` are what the sender adds. They were written for this purpose from what the
+vendors document: shaped like the real ones, with made-up values. A text in one may hold places: `{id}`, the delivery's
+id, and `{hex}`, the same without dashes; `{iso}`, the time; and alone in its text, as a number, `{now}` (Unix seconds)
+or `{now_ms}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from runtime.clock import rfc3339
+from runtime.errors import UsageError
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.field_source import BODY, header_name
+
+_FORM = "application/x-www-form-urlencoded"
+
+
+class Sample(NamedTuple):
+    """A delivery to be signed."""
+
+    name: str
+    """Of the sample, such as `pull_request.opened`."""
+    event: str | None
+    """What the event's header says, where there is one."""
+    body: bytes
+    headers: tuple[tuple[str, str], ...]
+    """What the sender adds to what it signs with; the content type."""
+    made_up: bool
+    """True: nobody wrote one for this provider, and it says no more than what it is."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The providers that have samples."""
+    found = (entry.name for entry in files(__package__).iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in found if name.endswith(".json")))
+
+
+@cache
+def events(provider: str) -> tuple[str, ...]:
+    """The events of which `provider` has samples; none when it has none."""
+    return tuple(_read(provider)) if provider in names() else ()
+
+
+def make(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
+    """A sample of `event`, of the first one when None, as `provider` would send it at `now` (Unix seconds).
+
+    `event` may also be the beginning of a sample's name, up to a dot, slash or underscore. Raises UsageError, with the
+    nearest names, for an event of which the provider has no sample; one that has no samples at all gets a made-up one.
+    """
+    known = events(provider.name)
+    if not known:
+        return _made_up(provider, event, now=now, delivery_id=delivery_id)
+    name = _named(event, known, provider) if event else known[0]
+    wanted = _read(provider.name)[name]
+    places = _places(now, delivery_id)
+    headers = tuple((key, str(_filled(value, places))) for key, value in wanted.get("headers", {}).items())
+    if "form" in wanted:
+        body, content_type = urlencode(_filled(wanted["form"], places)).encode(), _FORM
+    else:
+        body, content_type = _json(_filled(wanted["json"], places)), "application/json"
+    return Sample(name, wanted.get("event", name), body, (("Content-Type", content_type), *headers), made_up=False)
+
+
+def _named(event: str, known: tuple[str, ...], provider: Provider) -> str:
+    if event in known:
+        return event
+    begun = [name for name in known if name.startswith(event) and not name[len(event)].isalnum()]
+    if begun:
+        return begun[0]
+    near = get_close_matches(event, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    raise UsageError(f"there is no sample of {provider.title}'s event {event!r}", hint=hint)
+
+
+@cache
+def _read(provider: str) -> Mapping[str, Any]:
+    value = json.loads((files(__package__) / f"{provider}.json").read_bytes())
+    assert isinstance(value, dict)
+    return value
+
+
+def _places(now: float, delivery_id: str) -> dict[str, object]:
+    return {
+        "{id}": delivery_id,
+        "{hex}": delivery_id.replace("-", ""),
+        "{iso}": rfc3339(now),
+        "{now}": int(now),
+        "{now_ms}": int(now * 1000),
+    }
+
+
+def _filled(value: Any, places: Mapping[str, object]) -> Any:
+    """`value` with what belongs into its places."""
+    if isinstance(value, dict):
+        return {key: _filled(each, places) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, places) for each in value]
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    if value in places:
+        return places[value]
+    for place, text in places.items():
+        value = value.replace(place, str(text))
+    return value
+
+
+def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
+    """The least that says what it is: the event and the id where the provider's row looks for them."""
+    said = event or provider.sample_event or "test"
+    body: dict[str, Any] = {"note": "a sample delivery", "sent_at": rfc3339(now)}
+    for sources, text in ((provider.event, said), (provider.delivery_id, delivery_id)):
+        if sources and header_name(sources[0]) is None:
+            _put(body, sources[0], text)
+    if not provider.event:
+        body["event"] = said
+    if BODY in provider.delivery_id:
+        body["sample"] = delivery_id  # two of them are two deliveries
+    form = provider.content_type == _FORM
+    data = (
+        urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
+    )
+    return Sample(said, said, data, (("Content-Type", provider.content_type),), made_up=True)
+
+
+def _put(body: dict[str, Any], path: str, text: str) -> None:
+    """Put `text` where a plain path such as `$.data.id` leads to; other paths are left alone."""
+    parts = path.removeprefix("$.").split(".")
+    if not path.startswith("$.") or not all(part.replace("_", "").isalnum() for part in parts):
+        return
+    for part in parts[:-1]:
+        inner = body.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return
+        body = inner
+    body[parts[-1]] = text
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

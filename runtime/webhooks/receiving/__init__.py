@@ -1,0 +1,1 @@
+"""Receives requests: limits, verification, admission in one transaction, and the response."""

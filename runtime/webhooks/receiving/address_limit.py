@@ -1,0 +1,126 @@
+"""The limit before verification: an address that is refused again and again is not listened to for a while.
+
+Only refusals count, so who sends much and is accepted is never slowed. An address that a webhook has lately verified a
+request from is not limited there at all: senders share addresses with strangers who can have requests sent from them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+import structlog
+
+from runtime.clock import Clock
+from runtime.http.client_network import network
+from runtime.webhooks.receiving.client_address import client_address, is_allowed, is_proxied
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.routing.route import Route
+
+log = structlog.get_logger("symbiont.receiver")
+
+PER_MINUTE: Final = 120
+"""Refusals of one address in a minute before it is not listened to."""
+
+CAPACITY: Final = 65_536
+"""Addresses that are remembered; the one longest unheard of is forgotten for a new one."""
+
+WINDOW_SECONDS: Final = 60.0
+KNOWN_SECONDS: Final = 3600.0
+"""How long an address is known after a request from it was verified."""
+
+_COUNTED: Final = frozenset({400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 431, 505})
+"""What a sender brings upon itself; not our own trouble (other 5xx) and not a limit (429)."""
+
+
+class Origin(NamedTuple):
+    """Where a request is from."""
+
+    address: str | None
+    """The sender's, as far as we know."""
+    hidden: bool
+    """True: it is that of a proxy which nobody told us to trust, and stands for everybody behind it."""
+
+
+class AddressLimit:
+    """Counts refusals by address: IPv4, or the /64 of IPv6 that one customer has. Bounded in memory, and of this
+    process alone; its time is the monotonic one, which nobody sets."""
+
+    def __init__(
+        self, clock: Clock, *, trusted: int = 0, per_minute: int = PER_MINUTE, capacity: int = CAPACITY
+    ) -> None:
+        """`trusted`: how many proxies stand before us. `per_minute`: refusals; 0 for no limit."""
+        self._clock = clock
+        self._trusted = trusted
+        self._limit = per_minute
+        self._capacity = capacity
+        self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
+        self._known: OrderedDict[tuple[bytes, str], float] = OrderedDict()
+        self._said = False
+
+    def origin(self, peer: str | None, headers: Headers) -> Origin:
+        """Where the request is from that came over a connection with `peer`."""
+        if self._trusted:
+            return Origin(client_address(peer, headers, self._trusted), False)
+        return Origin(peer, is_proxied(peer, headers))
+
+    def unread(self, peer: str | None) -> Origin:
+        """Where something is from that never became a request. Through a proxy of ours that is not known."""
+        return Origin(None if self._trusted else peer, False)
+
+    def check(self, origin: Origin, route: Route | None) -> None:
+        """Raise `Refused` when nothing more is to be read from `origin`: `address_limited` or `address_not_allowed`."""
+        if self._refused and self._limit:
+            self._check_rate(origin, route)
+        if route is not None and route.allow_from and not is_allowed(origin.address, route.allow_from):
+            raise Refused("address_not_allowed")
+
+    def refused(self, origin: Origin, status: int) -> None:
+        """Note that a request from `origin` was refused with `status`."""
+        if status not in _COUNTED or not self._limit:
+            return None
+        if origin.hidden:
+            return self._say()
+        key = network(origin.address)
+        if key is None:
+            return None
+        now = self._clock.monotonic()
+        since, count = self._refused.pop(key, (now, 0))
+        self._refused[key] = (now, 1) if now - since >= WINDOW_SECONDS else (since, count + 1)
+        if len(self._refused) > self._capacity:
+            self._refused.popitem(last=False)
+        return None
+
+    def verified(self, origin: Origin, route: Route) -> None:
+        """Note that a request from `origin` was verified by `route`."""
+        key = network(origin.address)
+        if key is None or not route.verified:
+            return
+        place = (key, route.name)
+        self._known[place] = self._clock.monotonic()
+        self._known.move_to_end(place)
+        if len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+
+    def _check_rate(self, origin: Origin, route: Route | None) -> None:
+        key = network(origin.address)
+        if key is None or key not in self._refused:
+            return
+        since, count = self._refused[key]
+        now = self._clock.monotonic()
+        left = since + WINDOW_SECONDS - now
+        if count < self._limit or left <= 0 or origin.hidden:
+            return
+        if route is not None and now - self._known.get((key, route.name), -KNOWN_SECONDS) < KNOWN_SECONDS:
+            return
+        raise Refused("address_limited", fields=b"Retry-After: %d\r\n" % max(1, -int(-left // 1)))
+
+    def _say(self) -> None:
+        """Once: that behind a proxy all senders look alike."""
+        if not self._said:
+            self._said = True
+            log.warning(
+                "requests come through a proxy, so senders' addresses are not known and not limited; "
+                "say how many proxies there are, such as --trusted-proxies 1"
+            )

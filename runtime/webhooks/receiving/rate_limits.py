@@ -1,0 +1,146 @@
+"""How many deliveries a minute: counted where they are stored, in the same transaction, for all daemons together.
+
+A rate's row holds how many were accepted in each of the last seconds. What is counted stays counted for sixty whole
+seconds, so there is no span of sixty seconds in which more than the quota is accepted, wherever it begins; two
+counters with a weight, and a bucket that refills, both let nearly twice as many through. Only what is accepted counts:
+who is refused may come again, and a sender's repeat of a delivery is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection
+
+from runtime.database import bulk
+from runtime.database.schema import rates
+from runtime.webhooks.deliveries.delivery import Candidate, Quota
+
+WINDOW: Final = 60
+"""Seconds. A second is counted until so many whole ones have passed since it ended."""
+
+Key = tuple[str, str, str]
+"""User, scope, name: the primary key of a row."""
+
+_KEY = ("user_id", "scope", "name")
+_STATE = ("newest", "counts")
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[int]).decode
+
+
+class Limit(NamedTuple):
+    """At most `quota` deliveries a minute under `key`."""
+
+    key: Key
+    quota: int
+
+
+class Window:
+    """Accepted deliveries by second: the last of `counts` is that of `newest` (Unix seconds), at most `WINDOW` + 1 of
+    them."""
+
+    __slots__ = ("counts", "newest")
+
+    def __init__(self, newest: int, counts: list[int]) -> None:
+        self.newest = newest
+        self.counts = counts
+
+    def turn(self, now: int) -> None:
+        """Go on to the time `now` (Unix milliseconds).
+
+        A clock that is behind, another daemon's or one that was set back a little, counts into the newest second; one
+        that was set back by more keeps what was counted, as of now. Neither opens the limit, nor closes it for longer
+        than two minutes.
+        """
+        second = now // 1000
+        ahead = second - self.newest
+        if ahead > 0:
+            self.counts = [*self.counts, *[0] * min(ahead, WINDOW + 1)][-WINDOW - 1 :]
+        if ahead > 0 or ahead < -WINDOW:
+            self.newest = second
+
+    def until_at_most(self, count: int, now: int) -> int:
+        """Whole seconds from `now` until no more than `count` are counted; 0 when that is so now."""
+        left, gone = sum(self.counts), now
+        for second, counted in enumerate(self.counts, self.newest - len(self.counts) + 1):
+            if left <= count:
+                break
+            left, gone = left - counted, max(now + 1, (second + WINDOW + 1) * 1000)
+        return -((now - gone) // 1000)
+
+
+def limits_of(candidate: Candidate) -> tuple[Limit, ...]:
+    """The limits that `candidate` comes under; nothing for most."""
+    if candidate.per_minute is None and candidate.user_per_minute is None:
+        return ()
+    limits = []
+    if candidate.per_minute is not None:
+        limits.append(Limit((candidate.user_id, "webhook", candidate.webhook), candidate.per_minute))
+    if candidate.user_per_minute is not None:
+        limits.append(Limit((candidate.user_id, "user", ""), candidate.user_per_minute))
+    return tuple(limits)
+
+
+class Rates:
+    """The windows of one transaction: taken from, and then written back, or thrown away with it."""
+
+    def __init__(self, windows: Mapping[Key, Window]) -> None:
+        self._windows = windows
+
+    @classmethod
+    def locked(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
+        """The rows of `keys`, made when they are missing; in the order of the keys, so that no two daemons wait for
+        each other. They are this transaction's until its end."""
+        wanted = sorted(set(keys))
+        found = bulk.find(connection, rates, _KEY, _STATE, wanted, lock="UPDATE")
+        if len(found) < len(wanted):
+            missing = sorted(set(wanted) - {row[:3] for row in found})
+            bulk.insert(
+                connection, rates, (*_KEY, *_STATE), [(*key, now // 1000, "[]") for key in missing], ignore=True
+            )
+            found += bulk.find(connection, rates, _KEY, _STATE, missing, lock="UPDATE")
+        return cls({(row[0], row[1], row[2]): Window(row[3], _decode(row[4]) or [0]) for row in found})
+
+    def take(self, limits: Sequence[Limit], now: int) -> tuple[int, tuple[Quota, ...]]:
+        """Count one delivery under all `limits`, or under none: the seconds to wait before it would be, and how each
+        limit stands."""
+        windows = [self._windows[limit.key] for limit in limits]
+        for window in windows:
+            window.turn(now)
+        waits = [window.until_at_most(limit.quota - 1, now) for window, limit in zip(windows, limits, strict=True)]
+        if not any(waits):
+            for window in windows:
+                window.counts[-1] += 1
+        return max(waits), tuple(_quota(*each, now) for each in zip(windows, limits, waits, strict=True))
+
+    def write(self, connection: Connection) -> None:
+        """Write the rows, in the order of their keys."""
+        rows = [(*key, window.newest, _encode(window.counts).decode()) for key, window in sorted(self._windows.items())]
+        bulk.update(connection, rates, _KEY, _STATE, rows)
+
+
+def _quota(window: Window, limit: Limit, wait: int, now: int) -> Quota:
+    used = sum(window.counts)
+    more_in = wait or window.until_at_most(max(0, used - 1), now)
+    return Quota(limit.key[1], limit.quota, max(0, limit.quota - used), more_in)
+
+
+def fields(quotas: Sequence[Quota], retry_after: int = 0) -> bytes:
+    """Header lines that say how limits stand: `RateLimit-Policy` and `RateLimit`
+    (draft-ietf-httpapi-ratelimit-headers-10: quota and window; what remains, and for how many seconds no more), and
+    `Retry-After` (RFC 9110 section 10.2.3) for who has to wait."""
+    if not quotas:
+        return b""
+    policy = _policy(tuple((quota.name, quota.quota) for quota in quotas))
+    now = ", ".join([f'"{quota.name}";r={quota.remaining};t={quota.seconds}' for quota in quotas])
+    retry = f"Retry-After: {retry_after}\r\n" if retry_after else ""
+    return f"{retry}{policy}RateLimit: {now}\r\n".encode()
+
+
+@lru_cache(maxsize=256)
+def _policy(quotas: tuple[tuple[str, int], ...]) -> str:
+    policies = ", ".join(f'"{name}";q={quota};w={WINDOW}' for name, quota in quotas)
+    return f"RateLimit-Policy: {policies}\r\n"

@@ -1,0 +1,304 @@
+"""The receiver: one request from its path to its answer, in the order that `_receive` is read.
+
+Nothing changes state before the signature has been checked, and a 2xx for a delivery means that it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from runtime.clock import Clock
+from runtime.database.errors import Unavailable
+from runtime.database.schema import OWNER
+from runtime.http.error import Problem
+from runtime.http.request import Request as HttpRequest
+from runtime.http.response import Response, failure
+from runtime.metrics.metrics import Metrics
+from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names
+from runtime.webhooks.deliveries import stored_request
+from runtime.webhooks.deliveries.delivery import Attempt, Candidate, Decision
+from runtime.webhooks.receiving import rate_limits
+from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
+from runtime.webhooks.receiving.admission import Admission, Busy
+from runtime.webhooks.receiving.request_metrics import Observation
+from runtime.webhooks.receiving.response import accepted, answered, refused
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Keys, Request, no_keys
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.routing.route import Route, RouteTable
+from runtime.webhooks.schemes.scheme import KeyNeeded
+from runtime.webhooks.verification.verifier import Verified
+
+log = structlog.get_logger("symbiont.receiver")
+
+HEALTH_PATH: Final = "/healthz"
+
+Judged = Answer | tuple[Verified, str | None]
+"""What a handshake is answered, or what was verified and who does not want it, see `Filters.refusing`."""
+
+Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
+"""Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` when they are not to be had."""
+
+_JSON: Final = "application/json"
+_FILTERED: Final = Answer(200, _JSON, b'{"status":"filtered"}')
+_HEALTHY: Final = Answer(200, _JSON, b'{"status":"ok"}')
+
+
+async def _no_fetch(_needed: KeyNeeded, _address: str) -> None:
+    raise Refused("unavailable")
+
+
+class _Arrival:
+    """A request and what became known of it so far: what the audit will say."""
+
+    __slots__ = (
+        *("began", "body", "event", "headers", "id", "incoming", "key_url", "origin", "payload", "route"),
+        *("secret_index", "verified"),
+    )
+
+    def __init__(self, incoming: HttpRequest, began: float) -> None:
+        """`began`: when the head was whole, in monotonic seconds."""
+        head = incoming.head
+        self.began = began
+        self.incoming = incoming
+        self.headers = Headers.of(head.pairs, head.fields, head.repeated)
+        self.route: Route | None = None
+        self.body = b""
+        self.payload: Payload | None = None
+        self.origin = Origin(incoming.peer, False)
+        self.verified = False
+        self.secret_index: int | None = None
+        self.key_url: str | None = None
+        self.event: str | None = None
+        self.id: str | None = None
+
+    def body_sha256(self) -> str:
+        """Hexadecimal; worked out once where the body was to be read."""
+        return hashlib.sha256(self.body).hexdigest() if self.payload is None else self.payload.sha256()
+
+    def attempt(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> Attempt:
+        """What the audit keeps of a request that was not accepted."""
+        route = self.route
+        return Attempt(
+            verdict=verdict,
+            reason=reason,
+            status=status,
+            size=len(self.body),
+            webhook=route.name if route else None,
+            body_sha256=self.body_sha256() if self.body else None,
+            source=self.origin.address,
+            event=self.event,
+            provider_delivery_id=self.id,
+            delivery_id=delivery_id,
+            headers=chosen_headers(self.headers, route.noted_headers if route else noted_names()),
+            verified=self.verified,
+            secret_index=self.secret_index,
+            user_id=route.user_id if route else OWNER,
+        )
+
+
+class Receiver:
+    """Serves every path of the public listener. `table` gives the routes of the generation that runs now."""
+
+    def __init__(
+        self,
+        table: Callable[[], RouteTable],
+        admission: Admission,
+        audit: Audit,
+        clock: Clock,
+        *,
+        keys: Keys = no_keys,
+        fetch: Fetch = _no_fetch,
+        prove: Callable[[str], None] = lambda url: None,
+        addresses: AddressLimit | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`prove` is told the URL of the key that a verified request named."""
+        self._table = table
+        self._admission = admission
+        self._audit = audit
+        self._clock = clock
+        self._keys = keys
+        self._fetch = fetch
+        self._prove = prove
+        self._addresses = addresses or AddressLimit(clock)
+        # Decoding one gives no other thread a turn; between two of them the event loop has one.
+        self._large = asyncio.Semaphore()
+        self._observation = Observation(metrics or Metrics(), clock)
+
+    async def handle(self, incoming: HttpRequest) -> Response:
+        """Answer one request; whatever is not accepted goes to the audit."""
+        arrival = _Arrival(incoming, self._clock.monotonic())
+        arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
+        try:
+            return await self._receive(arrival)
+        except Refused as reason:
+            self._note_refusal(arrival, reason.reason, reason.status)
+            return refused(reason, arrival.route)
+        except Problem as problem:
+            self._note_refusal(arrival, problem.error, problem.status)
+            return failure(problem)
+        except Busy as busy:
+            self._note(arrival, "refused", busy.reason, 503)
+            return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
+        except Unavailable:
+            self._note(arrival, "refused", "unavailable", 503)
+            return refused(Refused("unavailable"), arrival.route, retry_after=5)
+        except Exception:
+            log.exception("a request could not be handled", webhook=arrival.route and arrival.route.name)
+            self._note(arrival, "refused", "internal", 500)
+            return refused(Refused("internal"), arrival.route)
+
+    def refuse(self, problem: Problem, peer: str | None) -> Response:
+        """The answer to what never became a request, over a connection with `peer`. It counts as every other refusal
+        does, and whoever sends nothing else is told to wait."""
+        origin = self._addresses.unread(peer)
+        try:
+            self._addresses.check(origin, None)
+        except Refused as reason:
+            self._observation.refused(reason.reason)
+            return refused(reason, None)
+        self._observation.refused(problem.error)
+        self._addresses.refused(origin, problem.status)
+        return failure(problem)
+
+    async def _receive(self, arrival: _Arrival) -> Response:
+        head, headers = arrival.incoming.head, arrival.headers
+        path, method = head.path, head.method
+        route = arrival.route = self._table().by_path.get(path)
+        if route is None:
+            if path == HEALTH_PATH and method in {"GET", "HEAD"}:
+                return answered(_HEALTHY)
+            self._addresses.check(arrival.origin, None)
+            raise Refused("not_found")
+        self._addresses.check(arrival.origin, route)
+        _refuse_unread(route, method, headers)
+        arrival.body = await arrival.incoming.read(route.body_limit)
+        verifier = route.verifier
+        request = Request(headers, arrival.body, method, route.public_url, head.query, self._keys)
+        arrival.payload = verifier.payload(request)
+        judged = await self._judge(arrival, route, request)
+        if isinstance(judged, Answer):
+            self._note(arrival, "handshake", "handshake", judged.status)
+            return answered(judged)
+        verified, refusing = judged
+        if refusing is not None:
+            self._note(arrival, "filtered", refusing, 200)
+            return answered(_FILTERED)
+        candidate = _candidate(arrival, route, verified)
+        decision = await self._admission.admit(candidate)
+        self._observation.decided(route, candidate, decision, headers, arrival.began)
+        return self._decided(arrival, verifier.provider.answer, decision)
+
+    def _decided(self, arrival: _Arrival, answer: Answer | None, decision: Decision) -> Response:
+        """The answer to what was admitted, or not. Raises `Refused`."""
+        if decision.verdict == "limited":
+            raise Refused("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
+        if decision.verdict == "replayed":
+            raise Refused("replayed")
+        if decision.verdict == "repeated":
+            self._note(arrival, "repeated", "repeated", 202 if answer is None else answer.status, decision.delivery_id)
+        response = accepted(decision.delivery_id) if answer is None else answered(answer)
+        return response._replace(extra=rate_limits.fields(decision.quotas)) if decision.quotas else response
+
+    def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
+        """Keep what was not accepted in the audit, and count it."""
+        attempt = arrival.attempt(verdict, reason, status, delivery_id)
+        self._audit.put(attempt)
+        self._observation.not_admitted(arrival.route, attempt)
+
+    def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
+        self._note(arrival, "refused", reason, status)
+        # Whoever names keys that are not there makes us look for them.
+        self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
+
+    async def _judge(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
+        """What the request is; keys that its check needs are fetched, once. Raises `Refused`."""
+        try:
+            return await self._judge_once(arrival, route, request)
+        except KeyNeeded as needed:
+            await self._fetch(needed, arrival.origin.address or "")
+        try:
+            return await self._judge_once(arrival, route, request)
+        except KeyNeeded as still:
+            raise Refused(still.reason) from None
+
+    async def _judge_once(self, arrival: _Arrival, route: Route, request: Request) -> Judged:
+        now = self._clock.now()
+        searching = route.wanted is not None and route.wanted.searching
+        try:
+            if len(request.body) > OFF_THE_LOOP:
+                async with self._large:
+                    return await asyncio.to_thread(_judged, arrival, route, request, now)
+            if searching:
+                return await asyncio.to_thread(_judged, arrival, route, request, now)
+            return _judged(arrival, route, request, now)
+        finally:
+            if arrival.verified:
+                self._addresses.verified(arrival.origin, route)
+            if arrival.key_url is not None:
+                self._prove(arrival.key_url)
+
+
+def _judged(arrival: _Arrival, route: Route, request: Request, now: float) -> Judged:
+    """All that is decided on the request alone. Raises `Refused`, and `KeyNeeded` before anything is verified."""
+    verifier, payload = route.verifier, arrival.payload
+    assert payload is not None
+    payload.sha256()
+    greeting = verifier.greet(request, payload, signed=False)
+    if greeting is not None:
+        return greeting
+    if request.method not in verifier.provider.methods:
+        raise Refused("not_a_handshake")
+    match = verifier.check(request, now)
+    if route.verified:
+        arrival.verified, arrival.secret_index, arrival.key_url = True, match.secret_index, match.key_url
+    greeting = verifier.greet(request, payload, signed=True, secret_index=match.secret_index)
+    if greeting is not None:
+        return greeting
+    verified = verifier.identify(match, request, payload)
+    arrival.event, arrival.id = verified.event, verified.delivery_id
+    wanted = route.wanted
+    return verified, None if wanted is None else wanted.refusing(verified.event, request.headers, payload)
+
+
+def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
+    """Raises `Refused` for what needs no look at the body."""
+    if method not in route.methods:
+        raise Refused("method_not_allowed")
+    encoding = headers.one("content-encoding", repeated="compressed_body")
+    if encoding is not None and encoding.lower() != "identity":
+        raise Refused("compressed_body")
+
+
+def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate:
+    tolerance = route.verifier.tolerance
+    timed = verified.timestamp is not None and tolerance is not None
+    return Candidate(
+        webhook=route.name,
+        provider=route.verifier.provider.name,
+        body=arrival.body,
+        body_sha256=arrival.body_sha256(),
+        agent=route.agent,
+        event=verified.event,
+        provider_delivery_id=verified.delivery_id,
+        replay_key=verified.mac if timed else None,
+        replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
+        content_type=arrival.headers.get("content-type"),
+        headers=chosen_headers(arrival.headers, route.noted_headers),
+        received=stored_request.hidden(arrival.headers, route.shown_secrets, route.credentials),
+        source=arrival.origin.address,
+        verified=route.verified,
+        secret_index=verified.secret_index if route.verified else None,
+        keep_body=route.keep_body,
+        user_id=route.user_id,
+        per_minute=route.per_minute,
+        user_per_minute=route.user_per_minute,
+    )

@@ -1,0 +1,114 @@
+"""Where a provider puts its event type and its delivery id: `header:NAME`, or JSONPaths into the payload.
+
+Two more for senders that name neither: `key:NAME,NAME` is the first of the payload's keys but for these, where the key
+tells the event; and `body` is the body's SHA-256 in hexadecimal, the id where no two events have one body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.json_path import compile_path
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.refusal import Refused
+
+Read = Callable[[Headers, Payload], str | None]
+
+BODY: Final = "body"
+
+_LENGTH = 255
+_KEY = "key:"
+_JOIN = " + "
+
+# Parts of one value are joined by what none of the known ids holds.
+_BETWEEN = "|"
+
+
+def header_name(source: str) -> str | None:
+    """The header's name of a source that is one."""
+    return source.removeprefix("header:") if source.startswith("header:") else None
+
+
+def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = False) -> Read:
+    """The first of `sources` that is there and not empty, as text of at most 255 characters; else None.
+
+    A source is `header:NAME`, `key:…`, `body`, a JSONPath, or several JSONPaths joined by ` + `, which must all find
+    something. Of several nodes that a path finds the first one counts; with `every` all of them do, so that the id of a
+    batch is made of all that is in it. What is made of several values and is long is its SHA-256.
+
+    A body that can't be decoded has none. Raises `Refused(malformed)` for a value that is no short printable text
+    (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body that
+    has a key twice.
+    """
+    reads = [_read(source, every) for source in sources]
+
+    def read(headers: Headers, payload: Payload) -> str | None:
+        for each in reads:
+            value = each(headers, payload)
+            if not value:
+                continue
+            if len(value) > _LENGTH or not value.isprintable():
+                raise Refused(malformed)
+            return value
+        return None
+
+    def _never(headers: Headers, payload: Payload) -> None:
+        return None
+
+    return read if reads else _never
+
+
+def _read(source: str, every: bool) -> Read:
+    if source == BODY:
+        return lambda headers, payload: payload.sha256()
+    if source.startswith(_KEY):
+        return _key(frozenset(source.removeprefix(_KEY).split(",")))
+    name = header_name(source)
+    return _json(source, every) if name is None else _header(name)
+
+
+def _key(others: frozenset[str]) -> Read:
+    def read(headers: Headers, payload: Payload) -> str | None:
+        body = payload.unambiguous_or_none()
+        return next((key for key in body if key not in others), None) if isinstance(body, dict) else None
+
+    return read
+
+
+def _header(name: str) -> Read:
+    lower = name.lower()
+
+    def read(headers: Headers, payload: Payload) -> str | None:
+        value = headers.one(lower, repeated="ambiguous_header")
+        # Anything not ASCII becomes a control character here, which the caller refuses.
+        return value if value is None or value.isascii() else "\0"
+
+    return read
+
+
+def _json(source: str, every: bool) -> Read:
+    finds = [compile_path(path) for path in source.split(_JOIN)]
+
+    def read(headers: Headers, payload: Payload) -> str | None:
+        body = payload.unambiguous_or_none()
+        parts: list[str] = []
+        for find in finds:
+            texts = [text for node in find(body)[: None if every else 1] if (text := _text(node))]
+            if not texts:
+                return None
+            parts += texts
+        value = _BETWEEN.join(parts)
+        if len(parts) > 1 and len(value) > _LENGTH and value.isprintable():
+            return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return value
+
+    return read
+
+
+def _text(node: object) -> str | None:
+    if isinstance(node, str):
+        return node
+    return str(node) if isinstance(node, int) and not isinstance(node, bool) else None

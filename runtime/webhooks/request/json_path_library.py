@@ -1,0 +1,135 @@
+"""python-jsonpath in its strict mode, for JSONPaths of any form.
+
+Patterns are matched by google-re2, in linear time, and the nodes that a path looks at are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+import re2
+from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathMatch
+from jsonpath.filter import BaseExpression, FilterQuery, RelativeFilterQuery, RootFilterQuery
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.match import NodeList
+from jsonpath.parse import Parser
+from jsonpath.selectors import FilterContext
+from jsonpath.stream import TokenStream
+
+from runtime.webhooks.request.json_path_limit import bounded, count_node, is_bounded
+from runtime.webhooks.request.refusal import Refused
+
+
+def compile_with_library(path: str) -> Callable[[object], list[Any]]:
+    """The nodes that `path` finds, see `json_path.Nodes`. Raises ValueError, in one line, when it is not a JSONPath."""
+    if not path.startswith("$"):
+        raise ValueError("not a JSONPath: it starts with `$`")
+    try:
+        compiled = _ENVIRONMENT.compile(path)
+    except (JSONPathError, RecursionError, ValueError) as error:
+        line, _, _ = str(error).partition("\n")
+        raise ValueError(f"not a JSONPath: {line}") from None
+    assert isinstance(compiled, JSONPath)  # strict mode has no others
+
+    def find(value: Any) -> list[Any]:
+        if not is_bounded():
+            with bounded():
+                return find(value)
+        try:
+            return [match.obj for match in _follow(compiled, value)]
+        except (JSONPathError, RecursionError):
+            raise Refused("too_deep") from None
+
+    return find
+
+
+class _Counted(JSONPathMatch):
+    """A node that a path looks at: the library makes one for each, and its children are of the same class."""
+
+    __slots__ = ()
+
+    def __init__(self, **given: Any) -> None:
+        count_node()
+        super().__init__(**given)
+
+
+def _follow(path: JSONPath, value: object) -> Iterable[JSONPathMatch]:
+    # Not `finditer`: it counts nothing, and would read text as JSON.
+    if path.segments and not isinstance(value, dict | list):
+        return ()  # a scalar has no children
+    root = _Counted(filter_context={}, obj=value, parent=None, path="$", parts=(), root=value)
+    nodes: Iterable[JSONPathMatch] = [root]
+    for segment in path.segments:
+        nodes = segment.resolve(nodes)
+    return nodes
+
+
+class _Relative(RelativeFilterQuery):
+    """A path from `@`. A path alone asks whether there is a node, whatever its value (section 2.3.5.1)."""
+
+    def evaluate(self, context: FilterContext) -> object:
+        return NodeList(_follow(self.path, context.current))
+
+
+class _Absolute(RootFilterQuery):
+    """A path from `$` in a filter."""
+
+    def evaluate(self, context: FilterContext) -> object:
+        return NodeList(_follow(self.path, context.root))
+
+
+class _Queries(Parser):
+    def parse_relative_query(self, stream: TokenStream) -> BaseExpression:
+        query = super().parse_relative_query(stream)
+        return _Relative(query.path) if isinstance(query, FilterQuery) else query
+
+    def parse_absolute_query(self, stream: TokenStream) -> BaseExpression:
+        query = super().parse_absolute_query(stream)
+        return _Absolute(query.path) if isinstance(query, FilterQuery) else query
+
+
+class _Regex(FilterFunction):
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
+    return_type = ExpressionType.LOGICAL
+
+    def __init__(self, *, whole: bool) -> None:
+        self.whole = whole
+
+    def __call__(self, value: object, pattern: object) -> bool:
+        compiled = _regex(pattern) if isinstance(value, str) and isinstance(pattern, str) else None
+        return compiled is not None and (compiled.fullmatch if self.whole else compiled.search)(value) is not None
+
+
+class _Environment(JSONPathEnvironment):
+    parser_class = _Queries
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions["match"] = _Regex(whole=True)
+        self.function_extensions["search"] = _Regex(whole=False)
+
+    def _lt(self, left: object, right: object) -> bool:
+        # In Python a truth value is a number; here it has no order (RFC 9535 section 2.3.5.2.2).
+        return not isinstance(left, bool) and not isinstance(right, bool) and super()._lt(left, right)
+
+
+_ENVIRONMENT = _Environment(strict=True)
+
+
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> Any:
+    """A compiled I-Regexp (RFC 9485), or None when it is not one: such a filter matches nothing (RFC 9535 2.4.6)."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        # `.` outside a class is any character but a line end (RFC 9485 section 5.3).
+        return re2.compile(_DOT.sub(lambda found: r"[^\n\r]" if found[0] == "." else found[0], pattern), options)
+    except re2.error:
+        return None
+
+
+_DOT = re.compile(r"\\.|\[(?:\\.|[^\]\\])*|\.", re.DOTALL)
+"""An escaped character, a class up to its end, or a dot."""

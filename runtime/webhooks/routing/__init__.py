@@ -1,0 +1,1 @@
+"""Routes: declared webhooks, and those created through the API."""

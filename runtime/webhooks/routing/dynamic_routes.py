@@ -1,0 +1,151 @@
+"""The routes of webhooks made at run time: what the table `webhooks` says, kept in step with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+from sqlalchemy import select
+
+from runtime.clock import Clock
+from runtime.crypto import Unsealable
+from runtime.database.change_counter import current
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.database.schema import webhooks
+from runtime.secrets.secret import Secret
+from runtime.webhooks.audit.audit import noted_names
+from runtime.webhooks.filters.filter import JsonOnly
+from runtime.webhooks.routing.dynamic_webhooks import PROVIDER, VERSION, MadeWebhooks
+from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, Route, RouteTable
+from runtime.webhooks.verification.verifier import prepare, prepare_unverified
+
+log = structlog.get_logger("symbiont.webhooks")
+
+PREFIX: Final = "/webhooks/"
+BODY_LIMIT: Final = 256 * 1024
+PER_MINUTE: Final = 60
+USER_PER_MINUTE: Final = 300
+POLL_SECONDS: Final = 1.0
+"""How soon a change that another daemon made is seen here, when nothing wakes this one."""
+
+
+class MadeRoutes:
+    """The mounts of one database's webhooks, by id, and the `table` of their routes. `refresh` looks for changes; `run`
+    does so every second."""
+
+    def __init__(
+        self, database: Database, clock: Clock, rows: MadeWebhooks, *, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_change` is called when `mounts` is another mapping than before."""
+        self.mounts: Mapping[str, Mount] = {}
+        self.table: RouteTable = EMPTY_TABLE
+        self.on_change = on_change
+        self._database = database
+        self._clock = clock
+        self._rows = rows
+        self._version: str | None = ""
+        self._updated: dict[str, int] = {}
+        self._away = False
+        self._looking = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Make the mounts those of the table. Raises `Unavailable`; then the last ones stay."""
+        async with self._looking:
+            async with self._database.read() as connection:
+                version = await current(connection, VERSION)
+                if version == self._version:
+                    return
+                rows = (await connection.execute(select(webhooks))).all()
+            mounts = {row.id: self._kept(row) or mount_made(row, self._rows) for row in rows}
+            self._warn(mounts)
+            self._updated = {row.id: row.updated_at for row in rows}
+            self._version, self.mounts, self.table = version, mounts, RouteTable.of(mounts.values())
+            self.on_change()
+
+    async def run(self) -> None:
+        """Refresh every second, until cancelled; what the database cannot say just now is asked again."""
+        while True:
+            await self._clock.sleep(POLL_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """`refresh`, but a database that does not answer leaves everything as it is: whoever is told of a change by
+        another daemon calls this."""
+        try:
+            await self.refresh()
+            self._away = False
+        except Unavailable as error:
+            if not self._away:
+                log.warning("changes of webhooks made at run time cannot be seen", reason=str(error))
+            self._away = True
+
+    def _kept(self, row: Any) -> Mount | None:
+        return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
+
+    def _warn(self, mounts: Mapping[str, Mount]) -> None:
+        """Say of each new one what its owner must know."""
+        for webhook_id, entry in mounts.items():
+            if self.mounts.get(webhook_id) is entry:
+                continue
+            if entry.problem and entry.route is None and entry.problem != SWITCHED_OFF:
+                log.warning("webhook is not mounted", webhook=webhook_id, reason=entry.problem)
+            elif entry.route is not None and not entry.route.verified:
+                log.warning("webhook accepts unverified requests", webhook=webhook_id, user_id=entry.user_id)
+
+
+SWITCHED_OFF: Final = "switched off"
+
+
+def mount_made(row: Any, rows: MadeWebhooks) -> Mount:
+    """The mount of a whole row of the table; without a route when it is switched off, or its secret does not open."""
+    secrets: tuple[Secret, ...] = ()
+    route, problem = None, None
+    try:
+        if row.is_active:
+            untils = (None, None if row.previous_until is None else row.previous_until / 1000)
+            secrets = tuple(
+                Secret(value, "made at run time, sealed", until=until)
+                for value, until in zip(rows.secrets_of(row), untils, strict=False)
+            )
+            route = _route(row, secrets)
+        else:
+            problem = SWITCHED_OFF
+    except Unsealable as error:
+        problem = error.line()
+    return Mount(
+        name=row.id,
+        path=f"{PREFIX}{row.id}",
+        agent=row.agent or None,
+        provider=PROVIDER,
+        origin="made at run time",
+        secret_origins=tuple(dict.fromkeys(secret.origin for secret in secrets)),
+        route=route,
+        problem=problem,
+        user_id=row.user_id,
+        title=row.title,
+    )
+
+
+def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
+    verifier = prepare(PROVIDER, secrets) if secrets else prepare_unverified(PROVIDER)
+    return Route(
+        name=row.id,
+        path=f"{PREFIX}{row.id}",
+        agent=row.agent or None,
+        methods=frozenset(verifier.provider.methods),
+        verifier=verifier,
+        secrets=secrets,
+        # Whatever is JSON; asking for the payload is what refuses the rest.
+        wanted=JsonOnly(),
+        noted_headers=noted_names(),
+        body_limit=BODY_LIMIT,
+        public_url=None,
+        keep_body=True,
+        verified=bool(secrets),
+        user_id=row.user_id,
+        per_minute=PER_MINUTE,
+        user_per_minute=USER_PER_MINUTE,
+    )

@@ -1,0 +1,245 @@
+"""Routes: what a declared webhook became, ready to check requests; the table is a dict that a reload replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from types import MappingProxyType
+
+from dslc.blocks.webhook import Webhook
+from runtime.database.schema import OWNER
+from runtime.secrets.secret import Secret
+from runtime.webhooks.audit.audit import noted_names
+from runtime.webhooks.filters.filter import Filters, compile_filters
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.field_source import Read, compile_sources, header_name
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.scheme import Scheme
+from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.schemes.token import Token
+from runtime.webhooks.verification.secret_rotation import Placed, placed
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import Verifier, prepare, prepare_unverified
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One mounted webhook. Everything that can be worked out once has been."""
+
+    name: str
+    path: str
+    agent: str | None
+    """Whom its deliveries wake; None: they are only kept."""
+    methods: frozenset[str]
+    verifier: Verifier
+    secrets: tuple[Secret, ...]
+    wanted: Filters | None
+    noted_headers: tuple[str, ...]
+    body_limit: int
+    public_url: str | None
+    keep_body: bool
+    verified: bool
+    user_id: str = OWNER
+    allow_from: tuple[IPv4Network | IPv6Network, ...] = ()
+    """The networks that may send; empty: every address."""
+    per_minute: int | None = None
+    """Accepted deliveries of this webhook in a minute; None: any number."""
+    user_per_minute: int | None = None
+    """Accepted deliveries in a minute of all webhooks of `user_id` together; None: any number."""
+    concurrency: int | None = None
+    """Deliveries of this webhook that run at the same time; None: any number."""
+    shown_secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Secrets that the sender shows in a header instead of signing with them, to be left out of what is kept."""
+    credentials: tuple[str, ...] = ()
+    """Headers, in lower case, whose value is good for any body: left out too."""
+
+    def signed(
+        self, body: bytes, now: float, delivery_id: str, event: str | None
+    ) -> tuple[list[tuple[str, str]], bytes]:
+        """The headers and the body as this webhook's sender would send `body` at `now` (Unix seconds).
+
+        Raises ValueError, in one line, when only the sender can sign, or its proof has no place in such a body.
+        """
+        secret = self.secrets[0] if self.secrets else b"unverified"
+        row = self.verifier.provider
+        name = event or row.sample_event
+        return sign_request(row, secret, body, now=now, delivery_id=delivery_id, event=name, url=self.public_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A declared webhook: its route, or the reason why it has none.
+
+    `secret_origins`: where its secrets are from, safe to show, or why one is not there. `missing`: why some of its
+    secrets are not there, while it is mounted with the others. `origin`: `file:line` of the declaration. One that was
+    made at run time has its id for a name, and the `title` that its user gave it.
+    """
+
+    name: str
+    path: str
+    agent: str | None
+    provider: str
+    origin: str
+    secret_origins: tuple[str, ...]
+    route: Route | None
+    problem: str | None
+    user_id: str = OWNER
+    title: str | None = None
+    missing: tuple[str, ...] = ()
+
+    declared: Webhook | None = None
+    """Its declaration, mounted or not; None for one that was made at run time."""
+
+    @property
+    def secret_from(self) -> str:
+        """Where its secrets are from, or why it has none."""
+        return secret_from(self.secret_origins, verified=self.route is not None and self.route.verified)
+
+
+def secret_from(origins: Iterable[str], *, verified: bool) -> str:
+    """Where a webhook's secrets are from, or why it has none: `verified` says whether its requests are."""
+    none = "none: the sender's keys are fetched" if verified else "none: unverified requests are accepted"
+    return ", ".join(origins) or none
+
+
+def mount(
+    webhook: Webhook,
+    *,
+    origin: str,
+    secrets: Sequence[Secret | str],
+    problem: str | None,
+    options: Mapping[str, object] | None = None,
+) -> Mount:
+    """The route for `webhook` with its `secrets`, each resolved or the reason why it is not: one that is will do.
+
+    There is no route when none is, when `problem` says why not, or when no secret can be a key.
+    `options`: the provider's, with secrets in place of references to them; as the program has them when absent.
+    """
+    row = _configured(webhook.provider.name, webhook.provider.options if options is None else options)
+    if isinstance(row, Provider):
+        secrets = _possible(row, secrets)
+    missing = tuple(secret for secret in secrets if isinstance(secret, str))
+    if problem is None and missing and len(missing) == len(secrets):
+        problem = "; ".join(missing)
+    if problem is None and isinstance(row, str):
+        problem = row
+    route = None
+    if problem is None and isinstance(row, Provider):
+        try:
+            route = _route(webhook, row, placed(secrets))
+        except ValueError as error:
+            problem = str(error)
+    shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
+    return Mount(
+        name=webhook.name,
+        path=webhook.path,
+        agent=webhook.wakes,
+        provider=webhook.provider.name,
+        origin=origin,
+        secret_origins=(*shown, *(secret.origin for secret in placed(secrets).secrets if secret.until is not None)),
+        route=route,
+        problem=problem,
+        missing=missing,
+        declared=webhook,
+    )
+
+
+def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
+    """The provider's row with these options, or the reason why there is none."""
+    try:
+        return find_provider(provider).configured(options)
+    except ValueError as error:
+        return str(error)
+
+
+def _possible(row: Provider, secrets: Sequence[Secret | str]) -> Sequence[Secret | str]:
+    """`secrets`, with the reason in place of each that can be no key of the sender's while another one can."""
+    if len(secrets) < 2:
+        return secrets
+    tried = [_tried(row, secret) for secret in secrets]
+    return tried if any(isinstance(secret, Secret) for secret in tried) else secrets
+
+
+def _tried(row: Provider, secret: Secret | str) -> Secret | str:
+    if isinstance(secret, str):
+        return secret
+    try:
+        prepare(row, [secret])
+    except ValueError as error:
+        return f"{secret.origin}: {error}"
+    return secret
+
+
+def _route(webhook: Webhook, configured: Provider, bound: Placed) -> Route:
+    secrets = bound.secrets
+    if webhook.insecure_allow_unverified:
+        if webhook.secret:
+            raise ValueError("`insecure_allow_unverified` and `secret` exclude each other")
+        verifier = prepare_unverified(configured)
+    else:
+        verifier = prepare(configured, secrets, places=bound.places)
+        verifier.mountable(webhook.public_url)
+    row = verifier.provider
+    handshake = row.handshake
+    return Route(
+        name=webhook.name,
+        path=webhook.path,
+        agent=webhook.wakes,
+        methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
+        verifier=verifier,
+        secrets=secrets,
+        wanted=compile_filters(webhook.filter, webhook.event, _action(row)),
+        noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
+        body_limit=webhook.limits.body,
+        public_url=webhook.public_url,
+        keep_body=webhook.keep_body,
+        verified=not webhook.insecure_allow_unverified,
+        allow_from=tuple(map(ip_network, webhook.allow_from)),
+        per_minute=webhook.limits.per_minute,
+        concurrency=webhook.concurrency,
+        shown_secrets=() if row.scheme.signed else tuple(_text(secret) for secret in secrets),
+        credentials=_credentials(row.scheme),
+    )
+
+
+def _action(row: Provider) -> Read | None:
+    return compile_sources(row.action, malformed="malformed_event") if row.action else None
+
+
+def _credentials(scheme: Scheme) -> tuple[str, ...]:
+    """The headers, in lower case, with which any body could be sent by whoever reads them."""
+    match scheme:
+        case Token() | Jwt(body_claim=None):
+            return (scheme.header.lower(),)
+        case BySecret():
+            ways = (*(way for _, way in scheme.choices), scheme.otherwise)
+            return tuple(name for way in ways for name in _credentials(way))
+    return ()
+
+
+def _text(secret: Secret) -> str:
+    return secret.reveal().decode("utf-8", "surrogateescape").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """Routes by exact path. Read-only: a reload makes another one."""
+
+    by_path: Mapping[str, Route]
+
+    @classmethod
+    def of(cls, mounts: Iterable[Mount]) -> RouteTable:
+        """The table of all that are mounted."""
+        return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
+
+    def joined(self, other: RouteTable) -> RouteTable:
+        """The routes of both; of two with one path that of `other`."""
+        return RouteTable(MappingProxyType({**self.by_path, **other.by_path}))
+
+    def __len__(self) -> int:
+        return len(self.by_path)
+
+
+EMPTY_TABLE = RouteTable.of(())

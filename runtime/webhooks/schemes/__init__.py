@@ -1,0 +1,1 @@
+"""Signature schemes: how a sender proves that a request is its own."""

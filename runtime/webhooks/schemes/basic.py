@@ -1,0 +1,77 @@
+"""Basic authentication (RFC 7617): a name and a password in `Authorization`.
+
+As with a token, nothing covers the body or a time: see `token_scheme`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import Check, Draft, Match
+
+_SCHEME = "basic "
+
+
+def credentials(secret: bytes) -> bytes:
+    """The secret as `name:password`. Raises ValueError, without the secret, when it is not: a name has no colon and
+    neither has control characters (RFC 7617 section 2)."""
+    text = secret.strip(b"\r\n")
+    name, colon, password = text.partition(b":")
+    if not colon or not name or not password:
+        raise ValueError("the secret is `name:password`, both in one text")
+    if any(each < 0x20 or each == 0x7F for each in text):
+        raise ValueError("neither name nor password may hold control characters")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """`Authorization: Basic …`, compared as bytes after decoding, in constant time."""
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def tolerance(self) -> float | None:
+        return None
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        known = tuple(map(credentials, secrets))
+
+        def verify(request: Request, now: float) -> Match:
+            value = request.headers.one("authorization", repeated="ambiguous_signature")
+            if not value:
+                raise Refused("missing_signature")
+            sent = _decoded(value)
+            held = [hmac.compare_digest(each, sent) for each in known]
+            if True not in held:
+                raise Refused("signature_mismatch")
+            return Match(hashlib.sha256(request.body).digest(), None, held.index(True))
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        return [("Authorization", "Basic " + base64.b64encode(credentials(secret)).decode())]
+
+
+def _decoded(value: str) -> bytes:
+    """The credentials of a header's value. Raises `Refused` for another scheme, or base64 that is not canonical."""
+    # The scheme's name is in any case (RFC 9110 section 11.1).
+    if value[: len(_SCHEME)].lower() != _SCHEME:
+        raise Refused("malformed_signature")
+    try:
+        text = value[len(_SCHEME) :].encode("ascii")
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise Refused("malformed_signature") from None
+    if base64.b64encode(raw) != text:
+        raise Refused("malformed_signature")
+    return raw

@@ -1,0 +1,232 @@
+"""HMAC over a template of the request: how most senders sign."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from runtime.webhooks.keys.shared_secret import text_key
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.json_path import compile_path, plain_steps
+from runtime.webhooks.request.payload import decode_json
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
+from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.schemes.timestamp import Unit, check_fresh, read_time, write_time
+
+Algorithm = Literal["sha256", "sha512", "sha1"]
+Encoding = Literal["hex", "base64"]
+
+
+class Signing(NamedTuple):
+    """How a MAC is made and written: lower-case hex or padded base64, so that one MAC has one text."""
+
+    algorithm: Algorithm = "sha256"
+    encoding: Encoding = "hex"
+
+    def write(self, key: bytes, message: bytes) -> str:
+        """The MAC's text."""
+        return _ENCODE[self.encoding](hmac.digest(key, message, self.algorithm)).decode()
+
+    def match(self, keys: Sequence[bytes], messages: Sequence[bytes], signatures: Sequence[str]) -> tuple[bytes, int]:
+        """The first MAC under one of `keys` of one of `messages` that stands among `signatures`, and its key's place.
+
+        Every key is tried on every message and signature, in constant time. Raises `Refused` when none matches.
+        """
+        encode, algorithm = _ENCODE[self.encoding], self.algorithm
+        candidates = [signature.encode("utf-8", "surrogatepass") for signature in signatures]
+        found: tuple[bytes, int] | None = None
+        for index, key in enumerate(keys):
+            for message in messages:
+                mac = hmac.digest(key, message, algorithm)
+                expected = encode(mac)
+                for candidate in candidates:
+                    if hmac.compare_digest(expected, candidate) and found is None:
+                        found = mac, index
+        if found is None:
+            raise Refused(self._why(candidates))
+        return found
+
+    def _why(self, candidates: Sequence[bytes]) -> str:
+        """What the audit calls signatures that did not match."""
+        size = hashlib.new(self.algorithm, usedforsecurity=False).digest_size
+        formed = any(_well_formed(candidate, self.encoding, size) for candidate in candidates)
+        return "signature_mismatch" if formed else "malformed_signature"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hmac:
+    """HMAC (RFC 2104). Raises ValueError when its parameters contradict each other.
+
+    `header` holds the signature in the form `form`; `more_headers` are others that may, for senders with several
+    keys: any of them will do. `payload` says what is signed. A timestamp is written in `unit` and signed: it comes
+    from the signature's header, from `timestamp_header`, or as a number at `timestamp_path`, a JSONPath into the
+    signed body. `id_header` holds the `{id}` of the payload. `begins`: what every body begins with, for a sender whose
+    key signs other texts too, that must never pass for a body. `url`: how else the sender may write the
+    `{url}` when it signs. `rewritten`:
+    the body as the sender sometimes signs it instead of as it sends it; no two bodies may have the same. `key` makes
+    the key of a secret, `other_key` another one that the sender may sign with instead, or None.
+    """
+
+    header: str
+    more_headers: tuple[str, ...] = ()
+    form: SignatureHeader = BARE
+    algorithm: Algorithm = "sha256"
+    encoding: Encoding = "hex"
+    payload: str = "{body}"
+    timestamp_header: str | None = None
+    timestamp_path: str | None = None
+    id_header: str | None = None
+    unit: Unit = "s"
+    tolerance: float | None = None
+    begins: bytes = b""
+    url: Callable[[str], str] = str
+    rewritten: Callable[[bytes], bytes] | None = None
+    key: Callable[[bytes], bytes] = text_key
+    other_key: Callable[[bytes], bytes | None] = lambda secret: None
+
+    def __post_init__(self) -> None:
+        fields = Template(self.payload).fields
+        timed = self.form.timed or self.timestamp_header is not None
+        if timed != ("timestamp" in fields):
+            raise ValueError("a timestamp is sent and signed, or neither: {timestamp} and its header need one another")
+        if timed and self.timestamp_path is not None:
+            raise ValueError("a timestamp stands in a header or in the body, not in both")
+        if (timed or self.timestamp_path is not None) != (self.tolerance is not None):
+            raise ValueError("a timestamp needs a tolerance, and a tolerance a timestamp")
+        if (self.id_header is not None) != ("id" in fields):
+            raise ValueError("{id} and its header need one another")
+        if self.more_headers and self.form.timed:
+            raise ValueError("a header that holds the timestamp too is the only one")
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return Template(self.payload).fields
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The names of the headers that hold signature, timestamp and id."""
+        more = self.more_headers if len(self.more_headers) < 2 else ("…", self.more_headers[-1])
+        names = (self.header, *more, self.timestamp_header, self.id_header)
+        return tuple(name for name in names if name is not None)
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        made = ((index, key(secret)) for index, secret in enumerate(secrets) for key in (self.key, self.other_key))
+        owners, keys = zip(*((index, key) for index, key in made if key is not None), strict=True)
+        form, signing, tolerance = self.form, Signing(self.algorithm, self.encoding), self.tolerance
+        names = tuple(name.lower() for name in (self.header, *self.more_headers))
+        fill, unit, begins = Template(self.payload).compile(), self.unit, self.begins
+        rewritten, written = self.rewritten, self.url
+        in_body = None if self.timestamp_path is None else compile_path(self.timestamp_path)
+
+        def verify(request: Request, now: float) -> Match:
+            signatures, sent = _read(request.headers, names, form)
+            signed = self._signed(request, sent)
+            time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
+            messages: tuple[bytes, ...] = (fill(signed),)
+            if written is not str and written(signed.url) != signed.url:
+                messages += (fill(signed._replace(url=written(signed.url))),)
+            if rewritten is not None:
+                messages += (fill(signed._replace(body=rewritten(signed.body))),)
+            mac, index = signing.match(keys, messages, signatures)
+            if not request.body.startswith(begins):
+                raise Refused("signature_mismatch")
+            if in_body is not None:
+                time = _body_time(in_body(decode_json(request.body)), unit)
+            if time is not None and tolerance is not None:
+                check_fresh(time, now, tolerance)
+            return Match(mac, None if time is None else int(time), owners[index])
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        timestamp = write_time(draft.now, self.unit) if self.tolerance is not None else ""
+        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
+        message = Template(self.payload).compile()(signed)
+        text = Signing(self.algorithm, self.encoding).write(self.key(secret), message)
+        headers = [(self.header, self.form.write(text, timestamp))]
+        if self.timestamp_header is not None:
+            headers.insert(0, (self.timestamp_header, timestamp))
+        if self.id_header is not None:
+            headers.insert(0, (self.id_header, draft.delivery_id))
+        return headers
+
+    def embed(self, secret: bytes, draft: Draft) -> bytes:
+        """The draft's body, with the time in it where the sender writes it there. Raises ValueError when it can't."""
+        steps = plain_steps(self.timestamp_path) if self.timestamp_path is not None else None
+        if not steps:
+            return draft.body
+        try:
+            value = msgspec.json.decode(draft.body)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict) or len(steps) != 1:
+            raise ValueError(f"the body has no place for {self.timestamp_path}: it is a JSON object")
+        return msgspec.json.encode({**value, str(steps[0]): int(write_time(draft.now, self.unit))})
+
+    def _signed(self, request: Request, timestamp: str) -> Signed:
+        """The template's values. Raises `Refused` when a header they come from is missing or repeated."""
+        headers = request.headers
+        if self.timestamp_header is not None:
+            timestamp = required(headers, self.timestamp_header.lower(), "missing_timestamp")
+        identity = required(headers, self.id_header.lower(), "missing_id") if self.id_header is not None else ""
+        return Signed(request.body, timestamp, identity, request.url or "", request.method)
+
+
+def required(headers: Headers, name: str, missing: str) -> str:
+    """The only value of header `name` (in lower case). Raises `Refused(missing)` when there is none or it is empty,
+    `ambiguous_signature` when it was sent twice."""
+    value = headers.one(name, repeated="ambiguous_signature")
+    if not value:
+        raise Refused(missing)
+    return value
+
+
+def _read(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tuple[list[str], str]:
+    """The signatures of every header among `names` that was sent, and the timestamp of the first."""
+    values = [value for name in names if (value := headers.one(name, repeated="ambiguous_signature"))]
+    if not values:
+        raise Refused("missing_signature")
+    signatures, timestamp = form.read(values[0])
+    for value in values[1:]:
+        signatures += form.read(value)[0]
+    return signatures, timestamp
+
+
+def _body_time(nodes: list[object], unit: Unit) -> float:
+    """The time that a signed body names, of its only node: a number, or a text where `unit` is one."""
+    if not nodes:
+        raise Refused("missing_timestamp")
+    node = nodes[0]
+    if isinstance(node, int) and not isinstance(node, bool) and unit != "rfc3339":
+        node = str(node)
+    elif unit != "rfc3339":
+        node = ""
+    return read_time(node if isinstance(node, str) else "", unit)
+
+
+def _hex(mac: bytes) -> bytes:
+    return mac.hex().encode()
+
+
+_ENCODE: dict[str, Callable[[bytes], bytes]] = {"hex": _hex, "base64": base64.b64encode}
+
+
+def _well_formed(text: bytes, encoding: Encoding, size: int) -> bool:
+    if encoding == "hex":
+        return re.fullmatch(rb"[0-9a-f]{%d}" % (2 * size), text) is not None
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return len(decoded) == size and base64.b64encode(decoded) == text

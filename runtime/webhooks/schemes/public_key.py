@@ -1,0 +1,111 @@
+"""Signatures that a public key verifies, in a header: Ed25519 and ECDSA over a template of the request."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.webhooks.keys.public_key import Load
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, Match
+from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
+from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.schemes.timestamp import check_fresh, read_timestamp
+
+_HEX = re.compile(r"(?:[0-9a-f]{2})+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKey:
+    """A signature over `payload`, verified by the key that `key` makes of a secret.
+
+    The secret is the sender's public key. A private one verifies too, and signs: that is how deliveries are made up
+    for tests; with the public one alone nobody can. `header` holds the signature in `form`, in lower-case hex or
+    padded base64 and no other way. The timestamp, in seconds, stands in `timestamp_header`, the id in `id_header`.
+    A match's MAC is the SHA-256 of what was signed: of an ECDSA signature there are two for every message.
+    """
+
+    key: Load
+    header: str
+    form: SignatureHeader = BARE
+    encoding: Literal["hex", "base64"] = "base64"
+    payload: str = "{timestamp}{body}"
+    timestamp_header: str
+    id_header: str | None = None
+    tolerance: float = 300
+
+    def __post_init__(self) -> None:
+        fields = self.signed
+        if "timestamp" not in fields or self.form.timed:
+            raise ValueError("the timestamp stands in its own header and is signed")
+        if (self.id_header is not None) != ("id" in fields):
+            raise ValueError("{id} and its header need one another")
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        return Template(self.payload).fields
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        keys = tuple(self.key(secret) for secret in secrets)
+        header, form, fill = self.header.lower(), self.form, Template(self.payload).compile()
+
+        def verify(request: Request, now: float) -> Match:
+            value = request.headers.one(header, repeated="ambiguous_signature")
+            if not value:
+                raise Refused("missing_signature")
+            signatures = [raw for text in form.read(value)[0] if (raw := _decoded(text, self.encoding))]
+            signed = self._signed(request)
+            # Timestamp and body may stand side by side, so digits alone keep the border between them in its place.
+            timestamp = read_timestamp(signed.timestamp)
+            message = fill(signed)
+            if not signatures:
+                raise Refused("malformed_signature")
+            for index, key in enumerate(keys):
+                if any(key.verify(signature, message) for signature in signatures):
+                    check_fresh(timestamp, now, self.tolerance)
+                    return Match(hashlib.sha256(message).digest(), timestamp, index)
+            raise Refused("signature_mismatch")
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        signer = self.key(secret).sign
+        if signer is None:
+            raise CannotSign(
+                "a public key verifies and cannot sign: a test delivery needs the private key as its secret"
+            )
+        timestamp = str(int(draft.now))
+        signed = Signed(draft.body, timestamp, draft.delivery_id, draft.url or "", draft.method)
+        raw = signer(Template(self.payload).compile()(signed))
+        text = raw.hex() if self.encoding == "hex" else base64.b64encode(raw).decode()
+        headers = [(self.timestamp_header, timestamp), (self.header, self.form.write(text, timestamp))]
+        return headers if self.id_header is None else [(self.id_header, draft.delivery_id), *headers]
+
+    def _signed(self, request: Request) -> Signed:
+        headers = request.headers
+        timestamp = headers.one(self.timestamp_header.lower(), repeated="ambiguous_signature")
+        if not timestamp:
+            raise Refused("missing_timestamp")
+        identity = ""
+        if self.id_header is not None:
+            identity = headers.one(self.id_header.lower(), repeated="ambiguous_signature") or ""
+            if not identity:
+                raise Refused("missing_id")
+        return Signed(request.body, timestamp, identity, request.url or "", request.method)
+
+
+def _decoded(text: str, encoding: str) -> bytes | None:
+    """The bytes of a signature; None unless it is written as this scheme writes it."""
+    if encoding == "hex":
+        return bytes.fromhex(text) if _HEX.fullmatch(text) else None
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        return None
+    return raw if base64.b64encode(raw).decode() == text else None

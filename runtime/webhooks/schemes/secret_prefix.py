@@ -1,0 +1,65 @@
+"""Senders that sign in more than one way, told apart by what their secret begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.request import Request
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class BySecret:
+    """The scheme of the first of `choices` whose prefix the secret has, else `otherwise`.
+
+    The secret decides, never the request: a sender with a signing key is not believed when it shows something
+    weaker. A list of secrets of several kinds, while one is being changed for the other, accepts each with its own.
+    """
+
+    choices: tuple[tuple[bytes, Scheme], ...]
+    otherwise: Scheme
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        """What every one of them covers."""
+        parts = [scheme.signed for _, scheme in self.choices]
+        return tuple(part for part in self.otherwise.signed if all(part in other for other in parts))
+
+    @property
+    def tolerance(self) -> float | None:
+        return self.otherwise.tolerance
+
+    def narrowed(self, secrets: Sequence[bytes]) -> Scheme:
+        """The one scheme that all `secrets` are of; this choice itself when they differ."""
+        schemes = [self.of(secret) for secret in secrets]
+        return schemes[0] if schemes and all(scheme is schemes[0] for scheme in schemes) else self
+
+    def of(self, secret: bytes) -> Scheme:
+        """The scheme of this secret."""
+        text = secret.strip()
+        return next((scheme for prefix, scheme in self.choices if text.startswith(prefix)), self.otherwise)
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        checks = [self.of(secret).check((secret,)) for secret in secrets]
+
+        def verify(request: Request, now: float) -> Match:
+            refusals: list[Refused] = []
+            found: Match | None = None
+            for index, check in enumerate(checks):
+                try:
+                    match = check(request, now)
+                except Refused as refused:
+                    refusals.append(refused)
+                else:
+                    found = found or match._replace(secret_index=index)
+            if found is not None:
+                return found
+            # The one that says most: a header that was there and wrong, before one that was not there at all.
+            raise max(refusals, key=lambda refused: refused.reason != "missing_signature")
+
+        return verify
+
+    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
+        return self.of(secret).sign(secret, draft)

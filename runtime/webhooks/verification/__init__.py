@@ -1,0 +1,1 @@
+"""Verifies requests with the secrets of a webhook, and signs requests for tests."""

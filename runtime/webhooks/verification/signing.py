@@ -1,0 +1,73 @@
+"""Requests as a provider would send them: the inverse of verification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import BaseModel
+
+from runtime.secrets.secret import Secret
+from runtime.webhooks.keys.shared_secret import secret_bytes
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.field_source import header_name
+from runtime.webhooks.schemes.scheme import Draft, Embeds
+
+
+def sign(
+    provider: str | Provider,
+    secret: str | bytes | Secret,
+    body: bytes,
+    *,
+    now: float,
+    delivery_id: str,
+    event: str | None = None,
+    method: str = "POST",
+    url: str | None = None,
+    options: Mapping[str, object] | BaseModel | None = None,
+) -> list[tuple[str, str]]:
+    """The headers with which `provider` would send `body` at `now` (Unix seconds): content type, event, delivery id
+    and signature. Where event and id stand in the body, they are the caller's to write. `url`: the webhook's public
+    URL, for providers that sign it.
+
+    Raises ValueError as `prepare` does, and `CannotSign` for a secret that only verifies. A sender that proves itself
+    in the body needs `sign_request`.
+    """
+    row = find_provider(provider).configured(options)
+    return _headers(row, secret_bytes(secret), Draft(body, now, delivery_id, method, url), event)
+
+
+def sign_request(
+    provider: str | Provider,
+    secret: str | bytes | Secret,
+    body: bytes,
+    *,
+    now: float,
+    delivery_id: str,
+    event: str | None = None,
+    method: str = "POST",
+    url: str | None = None,
+    options: Mapping[str, object] | BaseModel | None = None,
+) -> tuple[list[tuple[str, str]], bytes]:
+    """The same headers, and the body as `provider` would send it: with the proof in it, or the time, where it keeps
+    them there. Raises ValueError for a body that has no place for them, too."""
+    row, key = find_provider(provider).configured(options), secret_bytes(secret)
+    draft = Draft(body, now, delivery_id, method, url)
+    if isinstance(row.scheme, Embeds):
+        try:
+            draft = replace(draft, body=row.scheme.embed(key, draft))
+        except RecursionError:
+            raise ValueError("the body is nested too deeply to write the proof into it") from None
+    return _headers(row, key, draft, event), draft.body
+
+
+def _headers(row: Provider, key: bytes, draft: Draft, event: str | None) -> list[tuple[str, str]]:
+    headers = {"content-type": ("Content-Type", row.content_type)}
+    for sources, value in ((row.event, event), (row.delivery_id, draft.delivery_id)):
+        name = next((name for source in sources if (name := header_name(source))), None)
+        if name is not None and value is not None:
+            headers[name.lower()] = (name, value)
+    for name, value in row.scheme.sign(key, draft):
+        headers[name.lower()] = (name, value)
+    return list(headers.values())

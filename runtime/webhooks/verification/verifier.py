@@ -1,0 +1,173 @@
+"""From a request to a verified delivery: prepared once per webhook, then a check per request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from runtime.secrets.secret import Secret
+from runtime.webhooks.handshakes.handshake import Greeting
+from runtime.webhooks.keys.shared_secret import all_secret_bytes
+from runtime.webhooks.providers import find_provider
+from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.field_source import Read, compile_sources
+from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.payload import Payload
+from runtime.webhooks.request.request import Keys, Request, no_keys
+from runtime.webhooks.request.static_response import Answer
+from runtime.webhooks.schemes.scheme import Check, Match
+from runtime.webhooks.schemes.secret_prefix import BySecret
+from runtime.webhooks.verification.secret_rotation import bind
+
+Options = Mapping[str, object] | BaseModel | None
+
+
+class Verified(NamedTuple):
+    """A request whose signature held.
+
+    `mac`: the matched signature's canonical bytes (the replay key), never the header's text. `timestamp`: signed Unix
+    seconds, None for a provider without. `secret_index`: which secret matched. `event`, `delivery_id`: None when the
+    provider sent none.
+    """
+
+    mac: bytes
+    timestamp: int | None
+    secret_index: int
+    event: str | None
+    delivery_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A provider's row, its options applied and its secrets bound: what a route keeps.
+
+    A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state), `greet`,
+    `identify`, each with the one `payload` of the request, so that a body is decoded at most once.
+    """
+
+    provider: Provider
+    check: Check
+    _greeting: Greeting | None
+    _event: Read
+    _delivery_id: Read
+    _greetings: Mapping[int, Greeting] = field(default_factory=dict)
+
+    @property
+    def tolerance(self) -> float | None:
+        """Seconds for which a seen MAC must be remembered past its timestamp; None without a timestamp."""
+        return self.provider.scheme.tolerance
+
+    def mountable(self, public_url: str | None) -> None:
+        """Raise ValueError, in one line, for a webhook whose sender signs the URL but whose `public_url` is not set:
+        none of its deliveries could ever be verified, and what Host says is not to be trusted."""
+        if public_url is None and "url" in self.provider.signed:
+            raise ValueError(
+                f"{self.provider.title} signs the URL that it calls: set public_url to exactly the address you gave it"
+            )
+
+    def payload(self, request: Request) -> Payload:
+        """The request's body, to be decoded when something asks for it."""
+        return self.provider.payload(request.body, request.headers.get("content-type"))
+
+    def greet(
+        self, request: Request, payload: Payload, *, signed: bool, secret_index: int | None = None
+    ) -> Answer | None:
+        """The answer to a handshake, None for a request that is none. `signed=True` asks after the check, for the
+        handshakes that carry a signature; `signed=False` before it, for those that can't.
+
+        `secret_index`: which secret matched. A proof is made with that one: the sender knows no other yet, or no more.
+        """
+        handshake = self.provider.handshake
+        if handshake is None or self._greeting is None or handshake.signed != signed:
+            return None
+        greeting = self._greeting if secret_index is None else self._greetings.get(secret_index, self._greeting)
+        return greeting(request, payload) if request.method in handshake.methods else None
+
+    def identify(self, match: Match, request: Request, payload: Payload) -> Verified:
+        """The match with event and delivery id. Raises `Refused`."""
+        headers = request.headers
+        return Verified(
+            match.mac,
+            match.timestamp,
+            match.secret_index,
+            self._event(headers, payload),
+            self._delivery_id(headers, payload),
+        )
+
+
+def prepare(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    options: Options = None,
+    places: Sequence[int] | None = None,
+) -> Verifier:
+    """Bind a provider's row to a webhook's options and secrets.
+
+    A secret with an `until` is good for requests before that. `places`: what a match calls each secret, see
+    `runtime.webhooks.verification.secret_rotation`; their order when absent.
+
+    Raises ValueError when there is no such provider, the options are wrong, there is no secret, or one of the secrets
+    is empty, blank or no key of this scheme; never with the secret in it. A row without secrets (`keyless`) takes none.
+    """
+    row = find_provider(provider).configured(options)
+    if row.keyless and secrets:
+        raise ValueError(f"provider {row.name} has no secret here: it fetches the sender's keys; leave `secret` out")
+    keys = () if row.keyless else all_secret_bytes(secrets)
+    if isinstance(row.scheme, BySecret):
+        row = replace(row, scheme=row.scheme.narrowed(keys))
+    each = (secrets,) if isinstance(secrets, str | bytes | Secret) else secrets
+    untils = [secret.until if isinstance(secret, Secret) else None for secret in each]
+    return _verifier(row, bind(row.scheme, keys, untils, places), keys, range(len(keys)) if places is None else places)
+
+
+def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
+    """A verifier whose check accepts everything: only for `insecure_allow_unverified true`.
+
+    Its matches have an empty MAC, no timestamp and the secret index -1. Handshakes are answered all the same.
+    """
+    row = find_provider(provider).configured(options)
+    return _verifier(row, lambda request, now: Match(b"", None, -1), ())
+
+
+def verify(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    now: float,
+    method: str = "POST",
+    url: str | None = None,
+    options: Options = None,
+    query: str = "",
+    keys: Keys = no_keys,
+) -> Verified:
+    """Verify one request, all of it in one call.
+
+    `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
+    webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried
+    in order, all of them.
+
+    Raises `Refused` for the request, `KeyNeeded` for a document that is not there, ValueError for the provider,
+    options or secrets (see `prepare`).
+    """
+    verifier = prepare(provider, secrets, options)
+    request = Request(Headers(headers), body, method, url, query, keys)
+    match = verifier.check(request, now)
+    return verifier.identify(match, request, verifier.payload(request))
+
+
+def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: Sequence[int] = ()) -> Verifier:
+    handshake = row.handshake
+    by_place = zip(places, secrets, strict=True) if handshake is not None and handshake.signed else ()
+    return Verifier(
+        provider=row,
+        check=check,
+        _greeting=None if handshake is None else handshake.greeting(secrets),
+        _greetings={} if handshake is None else {at: handshake.greeting((secret,)) for at, secret in by_place},
+        _event=compile_sources(row.event, malformed="malformed_event"),
+        _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
+    )
