@@ -33,7 +33,7 @@ from runtime.memory.collection.store import BATCH
 from runtime.memory.indexing.indexer import PUT_AT_ONCE
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.index.embedded import schema, sqlcipher
-from runtime.tools.collection_push import push
+from runtime.tools.collection.push import push
 from runtime.tools.context import Context
 
 CHUNKS = 10_000

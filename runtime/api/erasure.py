@@ -11,8 +11,8 @@ from runtime.identity.belongings import delete_rows
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
+from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import House
-from runtime.tools.counts import COUNTS
 
 log = structlog.get_logger("symbiont.users")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from runtime.api.parameters import optional_text
 from runtime.clock import Clock, rfc3339
-from runtime.tools.moments import read_moment
+from runtime.tools.time_input import read_moment
 
 
 def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None:

@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from runtime.api.problem import CONTENT_TYPE, SCHEMA, TITLES
 from runtime.api.resources import VERSION, Resource
-from runtime.tools.readables import READABLES, Readable
+from runtime.tools.resources import READABLES, Readable
 
 _ALWAYS = (
     *("malformed", "unauthorized", "forbidden", "foreign_origin", "misdirected", "wrong_parameters"),

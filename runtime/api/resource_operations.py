@@ -9,7 +9,7 @@ from runtime.api.house import House
 from runtime.api.parameters import text
 from runtime.identity.caller import OWNER_CALLER
 from runtime.tools.context import Context
-from runtime.tools.readables import as_json, path_in, read
+from runtime.tools.resources import as_json, path_in, read
 
 
 async def resource_read(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:

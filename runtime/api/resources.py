@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from runtime.api.strict_input import LARGEST_BODY
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES
+from runtime.tools.resources import READABLES
 from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024

@@ -15,7 +15,7 @@ from runtime.api.resources import RESOURCES, Resource, readable_path
 from runtime.api.strict_input import read_object, read_query
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
-from runtime.tools import readables
+from runtime.tools import resources
 from runtime.tools.context import Context
 from runtime.tools.context import House as ToolsHouse
 from runtime.tools.tool import Tool
@@ -98,7 +98,7 @@ class Rest:
             raise Problem("malformed", "this resource takes no query")
         try:
             async with self._house.pinned():
-                result = await readables.read(Context(caller, self._house), path)
+                result = await resources.read(Context(caller, self._house), path)
         except SymbiontError as error:
             raise _told(error, call, None, caller) from error
         return Reply(200, "application/json", result.model_dump_json().encode(), _HEADERS)

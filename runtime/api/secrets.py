@@ -20,7 +20,7 @@ from runtime.database import schema
 from runtime.errors import UsageError
 from runtime.secrets import generated
 from runtime.suggestions import unknown
-from runtime.tools.webhook_types import LONGEST_OVERLAP
+from runtime.tools.webhooks.types import LONGEST_OVERLAP
 from runtime.webhooks.routing.route import Mount
 
 OVERLAP: Final = "24h"

@@ -45,7 +45,7 @@ def _moment(text: str | None, option: str) -> str | None:
         return None
     from runtime.clock import SYSTEM
     from runtime.memory.item import rfc3339
-    from runtime.tools.moments import read_moment
+    from runtime.tools.time_input import read_moment
 
     return rfc3339(read_moment(zoned(text) or text, option, SYSTEM))
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.mcp.listing import FILE
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES, Readable
+from runtime.tools.resources import READABLES, Readable
 from runtime.tools.tool import Tool
 
 _ERROR: Final = {

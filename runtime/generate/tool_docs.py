@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
-from runtime.tools.readables import READABLES, SCHEMES
+from runtime.tools.resources import READABLES, SCHEMES
 from runtime.tools.tool import Tool
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"

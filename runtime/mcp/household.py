@@ -12,7 +12,7 @@ import structlog
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import Answer, Failed, Progress
-from runtime.tools import TOOLS, readables
+from runtime.tools import TOOLS, resources
 from runtime.tools.context import Context, untold
 from runtime.tools.context import House as ToolsHouse
 from runtime.tools.failure import failure_of
@@ -55,7 +55,7 @@ class Household:
         """See `Backend`."""
         try:
             async with self._house.pinned():
-                found = await readables.read(Context(self._caller, self._house), readables.path_in(uri))
+                found = await resources.read(Context(self._caller, self._house), resources.path_in(uri))
                 text = found.model_dump_json()
         except SymbiontError as error:
             raise Failed(failure_of(error, None, self._caller).json()) from None

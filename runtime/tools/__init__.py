@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from runtime.extension_table import by_name
-from runtime.tools.collection_items import forget, get, update
-from runtime.tools.collection_overview import get_collections, metrics, new_collection
-from runtime.tools.collection_push import push
-from runtime.tools.collection_search import search
-from runtime.tools.memory import memory_inspect, memory_search
-from runtime.tools.memory_export import memory_export
-from runtime.tools.memory_import import memory_import
-from runtime.tools.memory_items import memory_edit, memory_forget, memory_list, memory_show
-from runtime.tools.memory_move import memory_move
-from runtime.tools.memory_upkeep import memory_compact, memory_purge, memory_reindex, memory_stats, memory_verify
-from runtime.tools.memory_write import memory_write
-from runtime.tools.summarize import summarize
+from runtime.tools.collection.items import forget, get, update
+from runtime.tools.collection.overview import get_collections, metrics, new_collection
+from runtime.tools.collection.push import push
+from runtime.tools.collection.search import search
+from runtime.tools.collection.summarize import summarize
+from runtime.tools.memory.export_items import memory_export
+from runtime.tools.memory.import_items import memory_import
+from runtime.tools.memory.items import memory_edit, memory_forget, memory_list, memory_show
+from runtime.tools.memory.maintenance import memory_compact, memory_purge, memory_reindex, memory_stats, memory_verify
+from runtime.tools.memory.move import memory_move
+from runtime.tools.memory.read import memory_inspect, memory_search
+from runtime.tools.memory.write import memory_write
 from runtime.tools.tool import Tool
-from runtime.tools.webhooks import (
+from runtime.tools.webhooks.manage import (
     webhook_create,
     webhook_delete,
     webhook_get,

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from runtime.errors import UsageError
 from runtime.identity.caller import Scope
 from runtime.memory.item import well_formed
+from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
-from runtime.tools.counts import COUNTS
-from runtime.tools.wording import Problem, inlined, problem_of
+from runtime.tools.validation_errors import Problem, inlined, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context: Context, …) -> Result`: parameters annotated, descriptions in `Field`, the result a model.

@@ -20,8 +20,8 @@ from runtime.extension_table import by_name
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.tools import TOOLS
+from runtime.tools.call_counts import COUNTS, Counts
 from runtime.tools.context import Context
-from runtime.tools.counts import COUNTS, Counts
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool, WrongParameters
 from tests.clocks import ManualClock

@@ -12,7 +12,7 @@ from runtime.api.problem import TITLES
 from runtime.api.resources import RESOURCES
 from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES
+from runtime.tools.resources import READABLES
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.routing.dynamic_webhooks import make_secret
 from runtime.webhooks.verification.verifier import verify

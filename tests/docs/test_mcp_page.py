@@ -10,7 +10,7 @@ from runtime.daemon import mcp as over
 from runtime.mcp import stdio
 from runtime.mcp.server import INSTRUCTIONS
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES, SCHEMES
+from runtime.tools.resources import READABLES, SCHEMES
 
 PAGE = Path("docs/mcp.md").read_text()
 

@@ -6,7 +6,7 @@ import re
 
 from runtime.generate.tool_docs import PAGE, render
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES
+from runtime.tools.resources import READABLES
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

@@ -16,7 +16,7 @@ from runtime.api.rest import Reply
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES
+from runtime.tools.resources import READABLES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.databases import migrated

@@ -11,7 +11,7 @@ from runtime.generate.mcp_listing import render
 from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES
+from runtime.tools.resources import READABLES
 
 
 def test_the_committed_listing_is_what_the_tables_say() -> None:

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
-from runtime.tools.readables import READABLES, SCHEMES
+from runtime.tools.resources import READABLES, SCHEMES
 from tests.runtime.daemon.process import Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import Connected, Mode, over_http, over_stdio

@@ -16,7 +16,7 @@ from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from runtime.tools.context import Context, untold
 from runtime.tools.failure import Failure, failure_of
-from runtime.tools.readables import as_json, read
+from runtime.tools.resources import as_json, read
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated

@@ -16,7 +16,7 @@ from runtime.identity.caller import Caller
 from runtime.memory.item import Item
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.tools.collection_access import default_memory
+from runtime.tools.collection.access import default_memory
 from runtime.tools.context import Context
 from tests.runtime.api.house import NOTES
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection

@@ -11,7 +11,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.search.errors import IndexFailed
-from runtime.tools.collection_search import LONGEST_CONTEXT, LONGEST_LINE
+from runtime.tools.collection.search import LONGEST_CONTEXT, LONGEST_LINE
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection
 

@@ -20,7 +20,7 @@ from runtime.memory.store import Part, Place
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.context import Context
-from runtime.tools.memory_move import MovedMemory
+from runtime.tools.memory.move import MovedMemory
 from tests.clocks import ManualClock
 
 

@@ -14,7 +14,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Forbidden
-from runtime.tools.readables import READABLES, SCHEMES, path_in
+from runtime.tools.resources import READABLES, SCHEMES, path_in
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 

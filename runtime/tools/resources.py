@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from runtime.errors import NotFound
 from runtime.extension_table import by_name
 from runtime.suggestions import unknown
-from runtime.tools import readable
+from runtime.tools import resource_results
 from runtime.tools.context import Context
 
 SCHEMES: Final = ("mcp://rusty-mem/", "symbiont://")
@@ -77,11 +77,11 @@ class Readable:
 READABLES = by_name(
     "readable",
     [
-        Readable("memory-types", readable.memory_types, "Memory types"),
-        Readable("projects", readable.projects, "Projects"),
-        Readable("projects/{project_id}/tags", readable.tags, "Tags of a project"),
-        Readable("health", readable.health, "Health"),
-        Readable("settings", readable.settings, "Settings"),
+        Readable("memory-types", resource_results.memory_types, "Memory types"),
+        Readable("projects", resource_results.projects, "Projects"),
+        Readable("projects/{project_id}/tags", resource_results.tags, "Tags of a project"),
+        Readable("health", resource_results.health, "Health"),
+        Readable("settings", resource_results.settings, "Settings"),
     ],
 )
 """Every readable by its path."""

@@ -18,8 +18,8 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Place, Scan
 from runtime.suggestions import unknown
 from runtime.tools.context import Context
-from runtime.tools.memory_types import KeptItem
-from runtime.tools.moments import read_moment
+from runtime.tools.memory.types import KeptItem
+from runtime.tools.time_input import read_moment
 
 
 def sees_all(context: Context) -> bool:

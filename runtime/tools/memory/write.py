@@ -11,8 +11,8 @@ from runtime.memory.item import Item, Provenance
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
-from runtime.tools.memory_access import asked_user, home, kept, sees_all, tags_of
-from runtime.tools.memory_types import (
+from runtime.tools.memory.access import asked_user, home, kept, sees_all, tags_of
+from runtime.tools.memory.types import (
     TYPES,
     Agent,
     Author,

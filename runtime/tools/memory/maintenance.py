@@ -13,8 +13,8 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Problem, Scan
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
-from runtime.tools.memory_access import asked_user, everywhere, items_of, named, places, user_filter
-from runtime.tools.memory_types import (
+from runtime.tools.memory.access import asked_user, everywhere, items_of, named, places, user_filter
+from runtime.tools.memory.types import (
     Agent,
     AgentMemory,
     AnyAgent,

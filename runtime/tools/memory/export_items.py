@@ -13,9 +13,9 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Part
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import asked_user, named, places, sees_all, user_filter
-from runtime.tools.memory_import import Equality, equality
-from runtime.tools.memory_types import (
+from runtime.tools.memory.access import asked_user, named, places, sees_all, user_filter
+from runtime.tools.memory.import_items import Equality, equality
+from runtime.tools.memory.types import (
     LONGEST_CURSOR,
     AnyAgent,
     Cursor,

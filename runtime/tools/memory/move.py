@@ -21,7 +21,7 @@ from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory_types import AnyAgent, DryRun
+from runtime.tools.memory.types import AnyAgent, DryRun
 
 log = structlog.get_logger("symbiont.memory")
 

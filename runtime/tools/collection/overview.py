@@ -14,14 +14,15 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats
-from runtime.tools.collection_access import (
+from runtime.tools.call_counts import counted_calls
+from runtime.tools.collection.access import (
     NoSuchCollection,
     collection_memories,
     default_memory,
     find_collection,
     store_of,
 )
-from runtime.tools.collection_types import (
+from runtime.tools.collection.types import (
     MOST_TAGS,
     Collection,
     CollectionMetrics,
@@ -34,9 +35,8 @@ from runtime.tools.collection_types import (
     ToolCounts,
 )
 from runtime.tools.context import Context
-from runtime.tools.counts import counted_calls
 from runtime.tools.failure import wrong
-from runtime.tools.memory_access import sees_all, user_filter
+from runtime.tools.memory.access import sees_all, user_filter
 
 LOOK_SECONDS: Final = 5.0
 """How long an index may take to say how it is."""

@@ -9,8 +9,8 @@ from runtime.clock import utc
 from runtime.errors import UsageError
 from runtime.memory.redaction.redact import redact
 from runtime.search.entry import Filter
-from runtime.tools.collection_access import find_collection
-from runtime.tools.collection_types import (
+from runtime.tools.collection.access import find_collection
+from runtime.tools.collection.types import (
     AllTags,
     Collection,
     Hit,
@@ -26,9 +26,9 @@ from runtime.tools.collection_types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory import shown_notes
-from runtime.tools.memory_access import user_filter
-from runtime.tools.memory_types import Threshold, scores_of
+from runtime.tools.memory.access import user_filter
+from runtime.tools.memory.read import shown_notes
+from runtime.tools.memory.types import Threshold, scores_of
 from runtime.tools.time_range import Within
 
 LONGEST_LINE: Final = 1200

@@ -14,8 +14,8 @@ from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, UsageError
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import user_filter
-from runtime.tools.webhook_types import (
+from runtime.tools.memory.access import user_filter
+from runtime.tools.webhooks.types import (
     AgentName,
     AuditEntry,
     AuditPage,

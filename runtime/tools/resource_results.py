@@ -11,8 +11,8 @@ from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT
-from runtime.tools.collection_access import away, collection_memories, default_memory, store_of
-from runtime.tools.collection_overview import (
+from runtime.tools.collection.access import away, collection_memories, default_memory, store_of
+from runtime.tools.collection.overview import (
     LOOK_SECONDS,
     READY,
     dimension_of,
@@ -22,9 +22,9 @@ from runtime.tools.collection_overview import (
     named,
     state_of,
 )
-from runtime.tools.collection_types import LONGEST_QUERY, MOST_ITEMS
+from runtime.tools.collection.types import LONGEST_QUERY, MOST_ITEMS
 from runtime.tools.context import Context
-from runtime.tools.memory_access import user_filter
+from runtime.tools.memory.access import user_filter
 
 
 class _Result(BaseModel):

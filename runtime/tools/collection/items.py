@@ -7,8 +7,8 @@ from runtime.memory.errors import NoSuchItem
 from runtime.memory.item import Item
 from runtime.memory.keyed_lock import Turns
 from runtime.memory.store import LARGEST_TEXT
-from runtime.tools.collection_access import Collection, collection_memories
-from runtime.tools.collection_types import (
+from runtime.tools.collection.access import Collection, collection_memories
+from runtime.tools.collection.types import (
     Forgotten,
     ItemId,
     KeptMemory,
@@ -21,7 +21,7 @@ from runtime.tools.collection_types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory_access import user_filter
+from runtime.tools.memory.access import user_filter
 
 _turns = Turns()
 

@@ -13,11 +13,11 @@ from runtime.memory.item import MemoryType
 from runtime.memory.summary.consolidation import NothingToSummarise, Summary, Wanted, consolidate
 from runtime.memory.summary.consolidation import Strategy as Way
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
-from runtime.tools.collection_access import collection_notes, find_collection
-from runtime.tools.collection_types import Collection, NewProject, WantedTags
+from runtime.tools.collection.access import collection_notes, find_collection
+from runtime.tools.collection.types import Collection, NewProject, WantedTags
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.memory_access import sees_all, user_filter
+from runtime.tools.memory.access import sees_all, user_filter
 from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
 from runtime.tools.tool import Also
 

@@ -16,7 +16,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown
 from runtime.tools.context import Context
-from runtime.tools.memory_access import sees_all, user_filter
+from runtime.tools.memory.access import sees_all, user_filter
 
 DEFAULT: Final = "default"
 WRITTEN_SECONDS: Final = 1.0

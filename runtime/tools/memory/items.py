@@ -17,8 +17,8 @@ from runtime.search.entry import Filter
 from runtime.search.index.index import WHOLE_ID
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
-from runtime.tools.memory_access import asked_user, kept, moment, named, places, shown, tags_of, user_filter
-from runtime.tools.memory_types import (
+from runtime.tools.memory.access import asked_user, kept, moment, named, places, shown, tags_of, user_filter
+from runtime.tools.memory.types import (
     TYPES,
     AllTags,
     AnyAgent,

@@ -13,8 +13,8 @@ from runtime.memory.redaction.redact import redact
 from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import Filter
 from runtime.tools.context import Context
-from runtime.tools.memory_access import asked_user, kept, moment, places, sees_all, shown, tags_of, user_filter
-from runtime.tools.memory_types import (
+from runtime.tools.memory.access import asked_user, kept, moment, places, sees_all, shown, tags_of, user_filter
+from runtime.tools.memory.types import (
     TYPES,
     Agent,
     AllTags,

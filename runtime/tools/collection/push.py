@@ -21,9 +21,9 @@ from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 from runtime.memory.keyed_lock import Turns
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
-from runtime.tools.collection_access import Collection, collection_notes, find_collection
-from runtime.tools.collection_types import Collection as CollectionArgument
-from runtime.tools.collection_types import (
+from runtime.tools.collection.access import Collection, collection_notes, find_collection
+from runtime.tools.collection.types import Collection as CollectionArgument
+from runtime.tools.collection.types import (
     FailedItem,
     Items,
     NewProject,
@@ -38,7 +38,7 @@ from runtime.tools.collection_types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
 from runtime.tools.tool import WrongParameters, aliases_of, in_full
-from runtime.tools.wording import problem_of
+from runtime.tools.validation_errors import problem_of
 
 _AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own

@@ -17,9 +17,9 @@ from runtime.memory.item import Item, is_id
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.tools.context import Context
-from runtime.tools.memory_access import home, named, sees_all
-from runtime.tools.memory_types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName
-from runtime.tools.memory_write import OURS, may_show
+from runtime.tools.memory.access import home, named, sees_all
+from runtime.tools.memory.types import ExportedItem, Gates, ImportedLine, ImportedLines, Into, Lines, MemoryName
+from runtime.tools.memory.write import OURS, may_show
 
 log = structlog.get_logger("symbiont.memory")
 

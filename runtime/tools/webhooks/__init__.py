@@ -1,0 +1,1 @@
+"""Tools that manage webhooks created through the API."""
