@@ -165,7 +165,7 @@ def _ask_daemon(
     try:
         return _ask(address, root.identity, name, parameters, progress) if address else None
     except _Lost as lost:
-        from runtime.api.facts import may_be_repeated
+        from runtime.api.admin.operation_facts import may_be_repeated
 
         if may_be_repeated(name):
             return None
@@ -250,7 +250,7 @@ def _owning(root: Root, name: str) -> Iterator[Answering]:
     """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
     # Loaded before the lock is taken, which others may wait for.
     import runtime.daemon.house  # noqa: F401
-    from runtime.api.facts import looks_at_indexes
+    from runtime.api.admin.operation_facts import looks_at_indexes
 
     with own(root), asyncio.Runner() as runner:
         stack = AsyncExitStack()
@@ -280,8 +280,8 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
 
 
 async def _answer(house: House, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    from runtime.api import OPERATIONS
-    from runtime.api.tool_operations import ToolOperation
+    from runtime.api.admin import OPERATIONS
+    from runtime.api.admin.tools import ToolOperation
     from runtime.tools import TOOLS
     from runtime.tools.failure import failure_of
 

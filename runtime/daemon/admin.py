@@ -12,12 +12,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api import OPERATIONS
-from runtime.api.bearer import Bearer
-from runtime.api.problem import Problem
-from runtime.api.readiness import not_mounted
-from runtime.api.resources import UNVERSIONED
-from runtime.api.tool_operations import ToolOperation
+from runtime.api.admin import OPERATIONS
+from runtime.api.admin.readiness import not_mounted
+from runtime.api.admin.tools import ToolOperation
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.endpoints import UNVERSIONED
+from runtime.api.rest.problem import Problem
 from runtime.daemon.house import House
 from runtime.daemon.mcp import add_mcp
 from runtime.daemon.root import ROOT_HEADER

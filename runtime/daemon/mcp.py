@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiohttp import web
 
-from runtime.api.bearer import Bearer
-from runtime.api.problem import Problem, problem_of
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.asgi import bridged
 from runtime.daemon.house import House
 from runtime.errors import SymbiontError

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from runtime.api.erasure import erase
+from runtime.api.admin.user_removal import erase
 from runtime.clock import milliseconds
 from runtime.daemon.house import House
 from runtime.errors import SymbiontError

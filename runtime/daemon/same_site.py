@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11
 from aiohttp.typedefs import Handler, Middleware
 
-from runtime.api.problem import CONTENT_TYPE, Problem
+from runtime.api.rest.problem import CONTENT_TYPE, Problem
 from runtime.daemon.settings import parse_address
 
 _LOOPBACK: Final = "localhost"

@@ -6,8 +6,8 @@ import asyncio
 
 from aiohttp import web
 
-from runtime.api.bearer import Bearer
-from runtime.api.problem import Problem, problem_of
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.house import House
 from runtime.daemon.same_site import problem_response
 from runtime.errors import SymbiontError

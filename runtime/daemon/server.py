@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web
 
 from runtime.agents.act import act
-from runtime.api.readiness import not_mounted
+from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.admin import admin, operators
 from runtime.daemon.house import House
 from runtime.daemon.listeners import (

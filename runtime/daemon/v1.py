@@ -1,4 +1,4 @@
-"""`/v1` over aiohttp: a request as `runtime.api.rest` reads it, and its reply as it is sent."""
+"""`/v1` over aiohttp: a request as `runtime.api.rest.handler` reads it, and its reply as it is sent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api.bearer import Bearer
-from runtime.api.problem import Problem
-from runtime.api.rest import Call, Rest
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.handler import Call, Rest
+from runtime.api.rest.problem import Problem
 from runtime.daemon.house import House
 
 READ_SECONDS = 30

@@ -234,7 +234,7 @@ users = Table(
     Column("user_id", String(64), primary_key=True),
     Column("name", String(64)),  # NULL: removed, so that the name is free
     Column("created_at", BigInteger, nullable=False),
-    Column("removed_at", BigInteger),  # until everything of theirs is deleted: see `runtime.api.erasure`
+    Column("removed_at", BigInteger),  # until everything of theirs is deleted: see `runtime.api.admin.user_removal`
     Index("ix_users_name", "name", unique=True),
 )
 """Who may ask for something. `OWNER` is there without a row."""

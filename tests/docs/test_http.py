@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime.api.problem import TITLES
-from runtime.api.resources import RESOURCES
+from runtime.api.rest.endpoints import RESOURCES
+from runtime.api.rest.problem import TITLES
 from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
 from runtime.tools.resources import READABLES

@@ -10,9 +10,9 @@ from typing import Any
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.api.bearer import Bearer
-from runtime.api.problem import Problem
-from runtime.api.rest import Call, Reply, Rest
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.handler import Call, Reply, Rest
+from runtime.api.rest.problem import Problem
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.identity import users

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from runtime.api.problem import SCHEMA, TITLES
-from runtime.api.resources import LARGEST_ITEMS, RESOURCES, UNVERSIONED
+from runtime.api.rest.endpoints import LARGEST_ITEMS, RESOURCES, UNVERSIONED
+from runtime.api.rest.problem import SCHEMA, TITLES
 from runtime.database.connection import Database
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.errors import StoreError

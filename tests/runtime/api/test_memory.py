@@ -14,7 +14,7 @@ import pytest
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.api.rest import Reply
+from runtime.api.rest.handler import Reply
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY

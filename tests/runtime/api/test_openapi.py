@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from runtime.api.openapi import describe
-from runtime.api.resources import RESOURCES
-from runtime.api.rest import Reply
+from runtime.api.rest.endpoints import RESOURCES
+from runtime.api.rest.handler import Reply
+from runtime.api.rest.openapi import describe
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.tools import TOOLS

@@ -13,8 +13,8 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
 from runtime import extras
-from runtime.api.house import House
-from runtime.api.readiness import LITTLE_ROOM, NO_ROOM, readiness
+from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
+from runtime.api.admin.state import House
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from runtime.api.rest import Reply
-from runtime.api.strict_input import LARGEST_BODY
+from runtime.api.rest.handler import Reply
+from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.identity.token import make_token

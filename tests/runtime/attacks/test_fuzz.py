@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.api import OPERATIONS
+from runtime.api.admin import OPERATIONS
 from runtime.webhooks.verification.signing import sign
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses

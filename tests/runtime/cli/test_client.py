@@ -16,8 +16,8 @@ from typing import Any
 import click
 import pytest
 
-from runtime.api import OPERATIONS
-from runtime.api.facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
+from runtime.api.admin import OPERATIONS
+from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
 from runtime.cli.wording import error_of
 from runtime.daemon.root import ROOT_HEADER, Root, make
 from runtime.errors import SymbiontError, UsageError

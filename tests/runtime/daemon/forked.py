@@ -47,7 +47,7 @@ LOADED: Final = (
     "html.parser",
     "humanfriendly",
     "numpy",
-    "runtime.api",
+    "runtime.api.admin",
     "runtime.cli.collection",
     "runtime.cli.memory",
     "runtime.cli.memory_move",

@@ -15,7 +15,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime import extras
-from runtime.api.readiness import _index
+from runtime.api.admin.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.memory.indexing.index_file import index_file, index_name

@@ -6,9 +6,9 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.house import House
-from runtime.api.moments import moment, told
-from runtime.api.parameters import integer, optional_text, text, unicode
+from runtime.api.admin.parameters import integer, optional_text, text, unicode
+from runtime.api.admin.state import House
+from runtime.api.admin.time_input import moment, told
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.suggestions import unknown

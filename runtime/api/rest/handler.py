@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from runtime.api.bearer import Bearer
-from runtime.api.openapi import describe
-from runtime.api.problem import CONTENT_TYPE, Problem, problem_of
-from runtime.api.resources import RESOURCES, Resource, readable_path
-from runtime.api.strict_input import read_object, read_query
+from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.endpoints import RESOURCES, Resource, readable_path
+from runtime.api.rest.input_parsing import read_object, read_query
+from runtime.api.rest.openapi import describe
+from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 from runtime.tools import resources

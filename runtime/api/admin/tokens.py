@@ -9,9 +9,9 @@ from typing import Any
 import structlog
 
 from dslc.blocks.duration import read_duration
-from runtime.api.house import House
-from runtime.api.moments import told
-from runtime.api.parameters import optional_text, text
+from runtime.api.admin.parameters import optional_text, text
+from runtime.api.admin.state import House
+from runtime.api.admin.time_input import told
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users

@@ -12,10 +12,10 @@ from dslc.blocks.duration import read_duration
 from dslc.blocks.invalid import Invalid
 from dslc.blocks.secret import is_reference
 from dslc.blocks.webhook import Webhook
-from runtime.api.house import House
-from runtime.api.moments import told
-from runtime.api.parameters import optional_text, text
-from runtime.api.tool_operations import TOOL_OPERATIONS
+from runtime.api.admin.parameters import optional_text, text
+from runtime.api.admin.state import House
+from runtime.api.admin.time_input import told
+from runtime.api.admin.tools import TOOL_OPERATIONS
 from runtime.database import schema
 from runtime.errors import UsageError
 from runtime.secrets import generated

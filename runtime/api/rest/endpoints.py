@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from runtime.api.strict_input import LARGEST_BODY
+from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.tools import TOOLS
 from runtime.tools.resources import READABLES
 from runtime.tools.tool import Tool

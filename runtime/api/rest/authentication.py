@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from runtime.api.problem import Problem
+from runtime.api.rest.problem import Problem
 from runtime.clock import Clock
 from runtime.identity.caller import Caller
 from runtime.identity.tokens import TokenRefused, Tokens

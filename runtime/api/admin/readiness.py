@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from runtime import extras
-from runtime.api.house import House
+from runtime.api.admin.state import House
 from runtime.errors import SymbiontError
 from runtime.memory.collection.options import STORE
 from runtime.memory.open_memory import OpenMemory

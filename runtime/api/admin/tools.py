@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.house import House
+from runtime.api.admin.state import House
 from runtime.identity.caller import OWNER_CALLER
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.api.house import House
-from runtime.api.parameters import integer, optional_text, text
+from runtime.api.admin.parameters import integer, optional_text, text
+from runtime.api.admin.state import House
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users

@@ -8,10 +8,10 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from runtime.api.erasure import Erased, erase
-from runtime.api.house import House
-from runtime.api.moments import told
-from runtime.api.parameters import text
+from runtime.api.admin.parameters import text
+from runtime.api.admin.state import House
+from runtime.api.admin.time_input import told
+from runtime.api.admin.user_removal import Erased, erase
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError

@@ -7,8 +7,8 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.house import House
-from runtime.api.parameters import optional_text, text
+from runtime.api.admin.parameters import optional_text, text
+from runtime.api.admin.state import House
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from runtime.api.problem import CONTENT_TYPE, SCHEMA, TITLES
-from runtime.api.resources import VERSION, Resource
+from runtime.api.rest.endpoints import VERSION, Resource
+from runtime.api.rest.problem import CONTENT_TYPE, SCHEMA, TITLES
 from runtime.tools.resources import READABLES, Readable
 
 _ALWAYS = (

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 
-from runtime.api.problem import Problem
+from runtime.api.rest.problem import Problem
 
 LARGEST_BODY = 64 * 1024
 """Bytes."""

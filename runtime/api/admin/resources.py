@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.house import House
-from runtime.api.parameters import text
+from runtime.api.admin.parameters import text
+from runtime.api.admin.state import House
 from runtime.identity.caller import OWNER_CALLER
 from runtime.tools.context import Context
 from runtime.tools.resources import as_json, path_in, read

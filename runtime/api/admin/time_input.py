@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.parameters import optional_text
+from runtime.api.admin.parameters import optional_text
 from runtime.clock import Clock, rfc3339
 from runtime.tools.time_input import read_moment
 

@@ -1,0 +1,41 @@
+"""What can be asked of a root, one file a resource. The admin socket, and commands that own the root, call the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
+from runtime.api.admin.resources import resource_read
+from runtime.api.admin.state import House
+from runtime.api.admin.tools import TOOL_OPERATIONS
+
+Operation = Callable[[House, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes flat JSON parameters, answers a JSON object, raises SymbiontError."""
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        "deliveries.list": deliveries.list_deliveries,
+        "deliveries.replay": deliveries.replay,
+        "deliveries.select": deliveries.select,
+        "deliveries.show": deliveries.show,
+        "filters.explain": filter_explanation.explain_delivery,
+        "readiness": readiness.readiness,
+        "secrets.show": secrets.show,
+        "tokens.create": tokens.create,
+        "tokens.list": tokens.list_tokens,
+        "tokens.revoke": tokens.revoke,
+        "users.add": users.add,
+        "users.list": users.list_users,
+        "users.remove": users.remove,
+        "webhooks.list": webhooks.list_webhooks,
+        "webhooks.log": webhooks.log,
+        "webhooks.sample": webhooks.sample,
+        "webhooks.samples": webhooks.list_samples,
+        "webhooks.rotate": secrets.rotate,
+        "webhooks.sign": webhooks.sign_delivery,
+        "resource_read": resource_read,
+        **TOOL_OPERATIONS,
+    }
+)
