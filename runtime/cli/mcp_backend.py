@@ -14,9 +14,9 @@ import click
 from runtime.daemon.root import Owned, Root
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
-from runtime.mcp.aside import Aside
+from runtime.mcp.admin_link import Gone, ask
 from runtime.mcp.backend import Answer, Backend, Failed, Progress
-from runtime.mcp.link import Gone, ask
+from runtime.mcp.side_thread import Aside
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -151,14 +151,14 @@ class Either:
             return False
         # Loaded by now: on this thread that would hold up whoever asks meanwhile.
         from runtime.identity.caller import OWNER_CALLER
-        from runtime.mcp.household import Household
+        from runtime.mcp.local_backend import Household
 
         self._own = Household(house, OWNER_CALLER)
         return True
 
 
 def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[House]:
-    import runtime.mcp.household  # noqa: F401
+    import runtime.mcp.local_backend  # noqa: F401
     from runtime.daemon.keeping import keep
 
     return keep(root, paths, command=COMMAND, on_failure=on_failure)

@@ -170,7 +170,7 @@ class OverHttp:
 def _make_manager(house: House) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from runtime.mcp.household import Household
+    from runtime.mcp.local_backend import Household
     from runtime.mcp.server import Request, make_server
 
     def backend_of(request: Request) -> Household:

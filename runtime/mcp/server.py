@@ -23,7 +23,7 @@ from mcp_types import (
 
 from runtime.mcp import listing
 from runtime.mcp.backend import Answer, Backend, Failed
-from runtime.mcp.telling import watched
+from runtime.mcp.progress_notifications import watched
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from runtime.mcp.aside import Aside
+from runtime.mcp.side_thread import Aside
 from runtime.memory.item import well_formed
 
 LONGEST_LINE: Final = 64 * 1024 * 1024

@@ -18,7 +18,7 @@ from runtime.daemon import streamed
 from runtime.daemon.root import ROOT_HEADER
 from runtime.daemon.streamed import LINES, Work
 from runtime.errors import SymbiontError, UsageError
-from runtime.mcp import link
+from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
 from tests.clocks import until
@@ -152,7 +152,7 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
 
 
 def test_who_abandons_its_work_says_so_by_the_same_header() -> None:
-    assert (link.ABANDON, link.LINES, link.ROOT) == (streamed.ABANDON, LINES, ROOT_HEADER)
+    assert (admin_link.ABANDON, admin_link.LINES, admin_link.ROOT) == (streamed.ABANDON, LINES, ROOT_HEADER)
 
 
 async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_is_for_nobody_else(
@@ -169,7 +169,7 @@ async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_i
         return {}
 
     async with served(tmp_path, work) as path:
-        asked = asyncio.create_task(link.ask(path, "", "memory_reindex", {}))
+        asked = asyncio.create_task(admin_link.ask(path, "", "memory_reindex", {}))
         await begun.wait()
         asked.cancel()
         async with asyncio.timeout(30):
@@ -190,7 +190,7 @@ async def test_work_that_is_cancelled_ends_as_it_has_to(tmp_path: Path, monkeypa
         return {}
 
     async with served(tmp_path, work) as path:
-        asked = asyncio.create_task(link.ask(path, "", "memory_reindex", {}))
+        asked = asyncio.create_task(admin_link.ask(path, "", "memory_reindex", {}))
         await begun.wait()
         asked.cancel()
         async with asyncio.timeout(10):

@@ -9,10 +9,10 @@ import time
 import anyio
 import pytest
 
-from runtime.mcp import telling
-from runtime.mcp.aside import Aside
+from runtime.mcp import progress_notifications
 from runtime.mcp.backend import Failed, Progress
-from runtime.mcp.telling import watched
+from runtime.mcp.progress_notifications import watched
+from runtime.mcp.side_thread import Aside
 from runtime.tools.failure import Failure
 
 
@@ -38,7 +38,7 @@ async def test_cancelled_work_has_time_to_put_things_in_order() -> None:
 
 
 async def test_steps_that_begin_again_are_one_number_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(progress_notifications, "LOOK_SECONDS", 0.001)
     told: list[tuple[float, float | None, str | None]] = []
     heard = asyncio.Event()
 
