@@ -26,7 +26,7 @@ from bench.harness.bare import ANSWER, answer
 from bench.harness.checked import receiving
 from bench.harness.load import github_request
 from bench.harness.program import PATH, body
-from runtime.daemon.listeners import bind
+from runtime.daemon.listeners.sockets import bind
 from runtime.http.request import Request
 from runtime.http.response import Response
 from runtime.http.server import Server

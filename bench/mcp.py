@@ -179,14 +179,14 @@ async def _timed(work: Awaitable[object]) -> float:
 async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]]]:
     """The collection's own search, in this process."""
     from runtime.clock import SYSTEM, utc
-    from runtime.daemon import log
-    from runtime.daemon.house import House
-    from runtime.daemon.root import Root, own
-    from runtime.daemon.settings import Settings
-    from runtime.daemon.supervisor import Supervisor
+    from runtime.daemon.process import log_setup
+    from runtime.daemon.process.root import Root, own
+    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.process.supervisor import Supervisor
+    from runtime.daemon.program.app import House
     from runtime.search.entry import Filter
 
-    log.configure("text", "error")
+    log_setup.configure("text", "error")
     # As `symbi mcp` has it.
     gc.set_threshold(50_000, 20, 50)
     tasks, wanted = Supervisor(), Filter(agent="notes")

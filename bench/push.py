@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from bench.harness.receiver_parts import Ratio
 from bench.search import Texts
-from runtime.daemon.house import House
-from runtime.daemon.root import DATABASE_FILE, INDEXES, make
-from runtime.daemon.settings import Settings
+from runtime.daemon.process.root import DATABASE_FILE, INDEXES, make
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program.app import House
 from runtime.database.schema import OWNER
 from runtime.identity.caller import Caller
 from runtime.memory.collection.store import BATCH

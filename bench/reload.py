@@ -28,10 +28,10 @@ import uvloop
 
 from bench.harness.load import SECRET
 from bench.harness.receiver_parts import Ratio
-from runtime.daemon.house import House
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program.app import House
 from runtime.daemon.server import LOOKS_FOR_CYCLES
-from runtime.daemon.settings import Settings
 
 WEBHOOKS = (100, 10_000)
 RELOADS = 3

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from bench.harness.receiver_parts import Ratio
 from bench.push import generated, product
-from runtime.daemon.root import INDEXES, Root
+from runtime.daemon.process.root import INDEXES, Root
 
 CHUNKS = 100_000
 STARTS = 3

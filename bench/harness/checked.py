@@ -17,7 +17,7 @@ from bench.harness.load import SECRET
 from bench.harness.program import PATH, one_webhook
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.listeners import bind
+from runtime.daemon.listeners.sockets import bind
 from runtime.database.connection import Database
 from runtime.http.server import Server
 from runtime.secrets.secret import Secret

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from runtime.cli.wording import error_of
-from runtime.daemon.root import ROOT_HEADER, Owned, Root, locate, named, own
+from runtime.daemon.process.root import ROOT_HEADER, Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
-    from runtime.daemon.house import House
+    from runtime.daemon.program.app import House
     from runtime.memory.indexing.progress import Progress
 
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
 
 LINES = "application/x-ndjson"
-"""What an answer is that tells on the way how far it is: see `runtime.daemon.streamed`."""
+"""What an answer is that tells on the way how far it is: see `runtime.daemon.listeners.progress_stream`."""
 
 TIMEOUT_SECONDS = 30
 # How long a daemon that owns the root and does not listen may take to begin, or to be gone.
@@ -249,7 +249,7 @@ def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[boo
 def _owning(root: Root, name: str) -> Iterator[Answering]:
     """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
     # Loaded before the lock is taken, which others may wait for.
-    import runtime.daemon.house  # noqa: F401
+    import runtime.daemon.program.app  # noqa: F401
     from runtime.api.admin.operation_facts import looks_at_indexes
 
     with own(root), asyncio.Runner() as runner:
@@ -262,12 +262,12 @@ def _owning(root: Root, name: str) -> Iterator[Answering]:
 
 
 async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
-    from runtime.daemon import log
-    from runtime.daemon.house import House, refuse_another_database
-    from runtime.daemon.settings import Settings
+    from runtime.daemon.process import log_setup
+    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.program.app import House, refuse_another_database
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
-    log.configure("text", "error")
+    log_setup.configure("text", "error")
     # That an index was damaged, and is made anew, nobody else tells.
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 
-from runtime.daemon.root import Owned, Root
+from runtime.daemon.process.root import Owned, Root
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
 from runtime.mcp.admin_link import Gone, ask
@@ -21,7 +21,7 @@ from runtime.mcp.side_thread import Aside
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from runtime.daemon.house import House
+    from runtime.daemon.program.app import House
     from runtime.identity.caller import Scope
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Either:
 
 def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[House]:
     import runtime.mcp.local_backend  # noqa: F401
-    from runtime.daemon.keeping import keep
+    from runtime.daemon.standalone import keep
 
     return keep(root, paths, command=COMMAND, on_failure=on_failure)
 

@@ -18,7 +18,7 @@ from runtime.cli.memory_items import told
 from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
 from runtime.cli.output import counted, json_option, one_line, print_json, root_option
 from runtime.cli.progress import shown_progress, unwatched
-from runtime.daemon.atomic import replacing
+from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
 
 PAGE = 500

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import call_daemon
-from runtime.daemon.root import PROGRAM_FILE, Root, locate, named
+from runtime.daemon.process.root import PROGRAM_FILE, Root, locate, named
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
     from runtime.cli.push_sources import Source, Sources
-    from runtime.daemon.root import Root
+    from runtime.daemon.process.root import Root
 
 TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5

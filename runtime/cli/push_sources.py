@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from runtime.daemon.owner import as_invoker
+from runtime.daemon.process.root_owner import as_invoker
 from runtime.documents import READERS, read
 from runtime.documents.document import Document, Unreadable
 from runtime.documents.folder import Place, Search

@@ -17,9 +17,9 @@ from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 
 if TYPE_CHECKING:
-    from runtime.daemon.house import House
-    from runtime.daemon.reload import Compiled
-    from runtime.daemon.settings import Settings
+    from runtime.daemon.process.settings import Settings
+    from runtime.daemon.program.app import House
+    from runtime.daemon.program.reload import Compiled
 
 
 @click.command()
@@ -64,16 +64,17 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     import structlog
     import uvloop
 
-    from runtime.daemon import log, server
-    from runtime.daemon.root import is_new, make, named
-    from runtime.daemon.settings import Settings
+    from runtime.daemon import server
+    from runtime.daemon.process import log_setup
+    from runtime.daemon.process.root import is_new, make, named
+    from runtime.daemon.process.settings import Settings
 
     settings = Settings.read(flags)
     given = paths or (Path(),)
     here = Path.cwd()
     # Whatever this process makes is for its own user only.
     os.umask(0o077)
-    log.configure(settings.log_format, settings.log_level)
+    log_setup.configure(settings.log_format, settings.log_level)
     try:
         new = is_new(here, os.environ, root)
         if new:
@@ -115,8 +116,8 @@ def _refuse_useless(settings: Settings, folder: Path) -> None:
 
     What only opening the database can tell leaves a root behind: a key that was made may have sealed something.
     """
-    from runtime.daemon import master_key
-    from runtime.daemon.root import Root
+    from runtime.daemon.process import master_key
+    from runtime.daemon.process.root import Root
     from runtime.database.location import locate
 
     if settings.master_key:

@@ -24,7 +24,7 @@ from runtime.cli.webhook_made import create, delete, update
 from runtime.cli.webhook_providers import providers
 from runtime.cli.webhook_rotate import rotate
 from runtime.cli.webhook_trigger import trigger
-from runtime.daemon.root import locate, named
+from runtime.daemon.process.root import locate, named
 from runtime.errors import UsageError
 
 

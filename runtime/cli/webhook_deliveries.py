@@ -24,7 +24,7 @@ from runtime.cli.output import (
     root_option,
     zoned,
 )
-from runtime.daemon.root import Root
+from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 
 ASK_ABOVE = 20

@@ -15,7 +15,7 @@ import click
 from runtime.cli.client import call, call_daemon, find_root
 from runtime.cli.output import json_option, print_json, print_table, root_option
 from runtime.cli.post import post
-from runtime.daemon.root import Root
+from runtime.daemon.process.root import Root
 from runtime.errors import UsageError
 
 

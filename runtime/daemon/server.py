@@ -19,9 +19,8 @@ from aiohttp import web
 
 from runtime.agents.act import act
 from runtime.api.admin.readiness import not_mounted
-from runtime.daemon.admin import admin, operators
-from runtime.daemon.house import House
-from runtime.daemon.listeners import (
+from runtime.daemon.listeners.operators import admin, operators
+from runtime.daemon.listeners.sockets import (
     Runner,
     admin_socket_path,
     bind,
@@ -32,14 +31,15 @@ from runtime.daemon.listeners import (
     remove_stale_socket,
     shown,
 )
-from runtime.daemon.open_files import room_for
-from runtime.daemon.reload import Compiled, compile_paths
-from runtime.daemon.removal import Removal
-from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, Root, own
-from runtime.daemon.settings import Settings
-from runtime.daemon.supervisor import Supervisor
-from runtime.daemon.systemd import Notifier
-from runtime.daemon.watch import changes
+from runtime.daemon.process.open_files import room_for
+from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.supervisor import Supervisor
+from runtime.daemon.process.systemd import Notifier
+from runtime.daemon.program.app import House
+from runtime.daemon.program.file_watch import changes
+from runtime.daemon.program.reload import Compiled, compile_paths
+from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup
 from runtime.errors import UsageError

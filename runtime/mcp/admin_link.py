@@ -17,7 +17,7 @@ ABANDON: Final = "X-Symbiont-Abandon"
 """The header that asks for the work to be cancelled when the connection ends."""
 
 ROOT: Final = "Symbiont-Root"
-"""The header that names the root, here and in the answer: see `runtime.daemon.root`."""
+"""The header that names the root, here and in the answer: see `runtime.daemon.process.root`."""
 
 _CHUNK: Final = 256 * 1024
 _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)

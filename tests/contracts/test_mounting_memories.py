@@ -20,9 +20,9 @@ from dslc.program import Program
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.environment import Environment
-from runtime.daemon.generation import build
-from runtime.daemon.memories import Opening, Pools
+from runtime.daemon.process.embedding_environment import Environment
+from runtime.daemon.program.generation import build
+from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.secrets.backend import Context

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import runtime
 from dslc.report import project
-from runtime.daemon.environment import VARIABLES
-from runtime.daemon.settings import Settings
+from runtime.daemon.process.embedding_environment import VARIABLES
+from runtime.daemon.process.settings import Settings
 from runtime.models.ollama import OllamaOptions
 from runtime.models.openai import OpenAIOptions
 from runtime.search.embedding import ollama, openai
@@ -24,8 +24,8 @@ ROWS = {
 
 BY_NAME = {
     "dslc/report/project.py",  # `project._CHECKOUTS`
-    "runtime/daemon/environment.py",  # `VARIABLES`
-    "runtime/daemon/master_key.py",  # What SYMBIONT_MASTER_KEY refers to.
+    "runtime/daemon/process/embedding_environment.py",  # `VARIABLES`
+    "runtime/daemon/process/master_key.py",  # What SYMBIONT_MASTER_KEY refers to.
     "runtime/secrets/env.py",  # What a program names.
     "runtime/secrets/vault/login.py",  # `_given` is told the name, and puts `_FILE` behind it.
 }

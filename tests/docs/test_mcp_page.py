@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from runtime.daemon import mcp as over
+from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.mcp import stdio
 from runtime.mcp.server import INSTRUCTIONS
 from runtime.tools import TOOLS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from runtime.daemon.scrape import FORWARDED
+from runtime.daemon.listeners.metrics_endpoint import FORWARDED
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.metrics import OUTCOMES, RELOADS, VERDICTS
 from tests.runtime.metrics.test_metrics import complete

@@ -21,9 +21,9 @@ from dslc.program import Program
 from dslc.report.difference import render, render_json
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
-from runtime.daemon.generation import Generation, fallback_of
-from runtime.daemon.pool import Held
-from runtime.daemon.resolution import Resolution
+from runtime.daemon.program.generation import Generation, fallback_of
+from runtime.daemon.program.resource_pool import Held
+from runtime.daemon.program.secret_resolution import Resolution
 from runtime.memory import identity_of
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import RouteTable, mount

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon import registry
+from runtime.daemon.process import root_registry
 from tests.runtime.daemon.process import BIN, environment, running, symbi
 
 TOKEN = "ghp_REALTOKENREALTOKENREALTOKENREALTOKEN"
@@ -161,12 +161,12 @@ def test_a_link_to_another_roots_state_is_no_root(tmp_path: Path) -> None:
     with running(mine, "."):
         pass
     (clone / ".symbi").symlink_to(mine / ".symbi")
-    identity = registry.identity(mine / ".symbi")
+    identity = root_registry.identity(mine / ".symbi")
     for command in (("memory", "list"), ("up", "."), ("up", ".", "--root", "."), ("mcp", "--root", ".")):
         done = symbi(*command, root=clone)
         assert done.returncode == 2
         assert f"{clone}/.symbi is a symbolic link" in done.stderr
-    assert registry.identity(mine / ".symbi") == identity
+    assert root_registry.identity(mine / ".symbi") == identity
 
 
 PROGRAM = 'memory notes {\n    path "data"\n    embedding hashing\n}\nagent reviewer {\n    memory notes\n}\n'
@@ -238,8 +238,8 @@ def test_the_process_that_answers_must_be_the_one_that_owns_this_root(tmp_path: 
 
 
 def test_a_socket_that_answers_is_never_removed(tmp_path: Path) -> None:
-    from runtime.daemon.listeners import PREFIX, SOCKET_NAME, remove_stale_socket
-    from runtime.daemon.root import DAEMON_FILE, make
+    from runtime.daemon.listeners.sockets import PREFIX, SOCKET_NAME, remove_stale_socket
+    from runtime.daemon.process.root import DAEMON_FILE, make
 
     root = make(tmp_path, os.environ, tmp_path)
     ours, theirs = tmp_path / f"{PREFIX}{root.identity[:12]}-x", tmp_path / f"{PREFIX}{'0' * 12}-x"

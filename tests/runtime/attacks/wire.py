@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
 
-from runtime.daemon.root import ROOT_HEADER, Root
+from runtime.daemon.process.root import ROOT_HEADER, Root
 from tests.runtime.daemon.process import SECRET, Answer, Daemon
 
 SECONDS = 60

@@ -19,7 +19,7 @@ import pytest
 from runtime.api.admin import OPERATIONS
 from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
 from runtime.cli.wording import error_of
-from runtime.daemon.root import ROOT_HEADER, Root, make
+from runtime.daemon.process.root import ROOT_HEADER, Root, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS
 from tests.runtime.daemon.process import running, symbi, write_program

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
 from tests.runtime.cli.test_memory_commands import good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.process import Daemon, environment, running, symbi, until, write_program

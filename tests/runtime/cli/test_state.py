@@ -11,7 +11,7 @@ from pathlib import Path
 from alembic import command
 from sqlalchemy import create_engine
 
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
 from runtime.database.migrate import HEAD, _config
 from tests.runtime.daemon.process import BIN, environment, running, symbi, write_program
 

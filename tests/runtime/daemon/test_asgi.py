@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from runtime.daemon.asgi import bridged
-from runtime.daemon.listeners import Runner, listen
+from runtime.daemon.listeners.asgi_bridge import bridged
+from runtime.daemon.listeners.sockets import Runner, listen
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 

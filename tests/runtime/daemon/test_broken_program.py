@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon import last_program
-from runtime.daemon.house import House
-from runtime.daemon.root import Root
-from runtime.daemon.settings import Settings
+from runtime.daemon.process.root import Root
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program import last_program
+from runtime.daemon.program.app import House
 from tests.runtime.daemon.process import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
 
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon.house import House
-from runtime.daemon.root import Root, make
-from runtime.daemon.settings import Settings
+from runtime.daemon.process.root import Root, make
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program.app import House
 from runtime.errors import UsageError
 from runtime.memory.indexing.indexer import Start
 from runtime.memory.open_memory import OpenMemory

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon.root import ROOT_HEADER, Root
+from runtime.daemon.process.root import ROOT_HEADER, Root
 from tests.runtime.daemon.process import Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 

@@ -17,10 +17,10 @@ from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.environment import VARIABLES, Environment
-from runtime.daemon.generation import COLLECTION, Generation, build
-from runtime.daemon.memories import Opening, Pools
-from runtime.daemon.settings import Settings
+from runtime.daemon.process.embedding_environment import VARIABLES, Environment
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program.generation import COLLECTION, Generation, build
+from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.open_memory import OpenMemory

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
 from tests.runtime.daemon.process import running, symbi, until, write_program
 
 

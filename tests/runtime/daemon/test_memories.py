@@ -13,8 +13,8 @@ from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.generation import Generation, build
-from runtime.daemon.memories import Opening, Pools
+from runtime.daemon.program.generation import Generation, build
+from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.item import Item

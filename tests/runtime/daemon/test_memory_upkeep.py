@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
 from tests.runtime.daemon.process import GITHUB, Daemon, running, until, write_program
 
 NOTES = "memory notes {\n    embedding hashing\n}\n"

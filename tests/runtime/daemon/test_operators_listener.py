@@ -11,7 +11,7 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from runtime.daemon.listeners import Runner, bind, listen
+from runtime.daemon.listeners.sockets import Runner, bind, listen
 from runtime.http.limits import Limits
 from tests.clocks import until
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from runtime.daemon.pool import Held, Pool
+from runtime.daemon.program.resource_pool import Held, Pool
 
 
 class Door:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon import registry
-from runtime.daemon.root import Foreign, Root, locate, make
+from runtime.daemon.process import root_registry
+from runtime.daemon.process.root import Foreign, Root, locate, make
 from runtime.errors import UsageError
 from tests.runtime.daemon.process import running, symbi, write_program
 
@@ -198,7 +198,7 @@ def test_another_users_home_and_entries_are_neither_written_nor_believed(tmp_pat
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, 12345, 12345)
-    assert not registry._entries({"HOME": str(theirs)}).is_relative_to(theirs)
+    assert not root_registry._entries({"HOME": str(theirs)}).is_relative_to(theirs)
     make(tmp_path, HERE)
     (entry,) = (
         each
@@ -246,7 +246,7 @@ def test_the_folder_that_systemd_names_is_a_root_without_being_noted(tmp_path: P
     nowhere["STATE_DIRECTORY"] = str(state)
     with running(state, str(program), **nowhere):
         assert "kept" in told("memory", "list", root=tmp_path, **nowhere)
-    found = registry.identity(state / ".symbi")
+    found = root_registry.identity(state / ".symbi")
     assert found is not None
     assert found.path == str(state)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon.atomic import write_atomically
-from runtime.daemon.root import Owned, Root, filesystem, locate, make, own
+from runtime.daemon.process.atomic_file import write_atomically
+from runtime.daemon.process.root import Owned, Root, filesystem, locate, make, own
 from runtime.errors import UsageError
 
 HERE = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
@@ -94,7 +94,7 @@ def test_the_filesystem_of_a_folder_is_that_of_its_nearest_mount(tmp_path: Path)
 
 
 def test_a_root_on_a_network_filesystem_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.daemon.root.filesystem", lambda folder, mountinfo: "nfs4")
+    monkeypatch.setattr("runtime.daemon.process.root.filesystem", lambda folder, mountinfo: "nfs4")
     with pytest.raises(UsageError, match="network filesystem"):
         make(tmp_path, HERE)
     assert not (tmp_path / ".symbi").exists()
@@ -103,7 +103,7 @@ def test_a_root_on_a_network_filesystem_is_refused(tmp_path: Path, monkeypatch: 
 def test_one_process_owns_a_root_at_a_time(tmp_path: Path) -> None:
     root = make(tmp_path, HERE)
     script = (
-        "import sys; from pathlib import Path; from runtime.daemon.root import Root, own\n"
+        "import sys; from pathlib import Path; from runtime.daemon.process.root import Root, own\n"
         "with own(Root(Path(sys.argv[1]))):\n  print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

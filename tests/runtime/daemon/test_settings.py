@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.daemon.settings import Settings, parse_address
+from runtime.daemon.process.settings import Settings, parse_address
 from runtime.errors import UsageError
 
 

@@ -14,9 +14,9 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from runtime.cli import client
-from runtime.daemon import streamed
-from runtime.daemon.root import ROOT_HEADER
-from runtime.daemon.streamed import LINES, Work
+from runtime.daemon.listeners import progress_stream
+from runtime.daemon.listeners.progress_stream import LINES, Work
+from runtime.daemon.process.root import ROOT_HEADER
 from runtime.errors import SymbiontError, UsageError
 from runtime.mcp import admin_link
 from runtime.memory.indexing.progress import Progress
@@ -32,7 +32,7 @@ async def served(folder: Path, work: Work) -> AsyncIterator[str]:
     application = web.Application()
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await streamed.streamed(request, work, TOOLS["memory_reindex"])
+        return await progress_stream.streamed(request, work, TOOLS["memory_reindex"])
 
     async def name_root(_request: web.Request, response: web.StreamResponse) -> None:
         response.headers[ROOT_HEADER] = ""
@@ -76,7 +76,7 @@ async def test_a_work_longer_than_the_clients_patience_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 2)
-    monkeypatch.setattr(streamed, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(progress_stream, "BEAT_SECONDS", 0.1)
 
     async def work(_: Progress) -> dict[str, Any]:
         await asyncio.sleep(3)
@@ -146,13 +146,13 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(web.StreamResponse, "write", refuse)
-        await streamed.streamed(request, work, TOOLS["memory_reindex"])
+        await progress_stream.streamed(request, work, TOOLS["memory_reindex"])
     assert finished.is_set()
     assert "result" in json.loads(written[-1])
 
 
 def test_who_abandons_its_work_says_so_by_the_same_header() -> None:
-    assert (admin_link.ABANDON, admin_link.LINES, admin_link.ROOT) == (streamed.ABANDON, LINES, ROOT_HEADER)
+    assert (admin_link.ABANDON, admin_link.LINES, admin_link.ROOT) == (progress_stream.ABANDON, LINES, ROOT_HEADER)
 
 
 async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_is_for_nobody_else(
@@ -177,7 +177,7 @@ async def test_the_work_is_cancelled_when_who_asked_it_leaves_and_said_that_it_i
 
 
 async def test_work_that_is_cancelled_ends_as_it_has_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(progress_stream, "LOOK_SECONDS", 0.01)
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def work(_: Progress) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon.systemd import Notifier
+from runtime.daemon.process.systemd import Notifier
 from tests.runtime.daemon.process import running, write_program
 
 UNIT = Path(__file__).parents[3] / "deploy/symbiont.service"

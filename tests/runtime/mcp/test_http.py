@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from runtime.daemon import mcp as over
+from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.search.embedding.remote import QUESTION_SECONDS
 from runtime.tools import TOOLS
 from tests.runtime.daemon.process import Answer, Daemon, running
@@ -260,7 +260,7 @@ def test_a_stop_is_not_held_up_by_a_call_that_never_ends(
 
 
 def test_its_bounds_leave_room_for_others_on_the_listener() -> None:
-    from runtime.daemon.listeners import OPERATORS
+    from runtime.daemon.listeners.sockets import OPERATORS
 
     assert OPERATORS.connections > over.AT_A_TIME > over.AT_A_TIME_OF_ONE
     assert over.SESSIONS > over.SESSIONS_OF_ONE

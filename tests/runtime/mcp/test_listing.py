@@ -41,7 +41,7 @@ def test_the_lists_load_neither_the_tables_nor_a_database() -> None:
     listed = (
         "import sys, runtime.cli.mcp, runtime.cli.mcp_backend, runtime.mcp.server; from runtime.mcp import listing; "
         "assert listing.tools(lambda _: True) and listing.resources(lambda _: True); "
-        "loaded = {'runtime.tools', 'runtime.identity', 'runtime.daemon.house', 'sqlalchemy', 'numpy'}; "
+        "loaded = {'runtime.tools', 'runtime.identity', 'runtime.daemon.program.app', 'sqlalchemy', 'numpy'}; "
         "print(loaded & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)

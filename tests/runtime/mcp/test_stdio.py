@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from runtime.daemon.root import make
+from runtime.daemon.process.root import make
 from runtime.tools import TOOLS
 from tests.runtime.daemon.process import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines

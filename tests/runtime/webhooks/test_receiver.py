@@ -11,7 +11,7 @@ import aiohttp
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.webhook import Webhook
-from runtime.daemon.listeners import bind, shown
+from runtime.daemon.listeners.sockets import bind, shown
 from runtime.database.connection import Database
 from runtime.http.server import Server
 from runtime.webhooks.audit.audit import Audit

@@ -14,15 +14,15 @@ import structlog
 from aiohttp import web
 
 from dslc import files
-from runtime.daemon import log as logs
-from runtime.daemon.admin import admin
-from runtime.daemon.house import House, refuse_another_database
-from runtime.daemon.listeners import admin_socket_path, listen_unix, remove_stale_socket
-from runtime.daemon.removal import Removal
-from runtime.daemon.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
-from runtime.daemon.settings import Settings
-from runtime.daemon.supervisor import Supervisor
-from runtime.daemon.watch import changes
+from runtime.daemon.listeners.operators import admin
+from runtime.daemon.listeners.sockets import admin_socket_path, listen_unix, remove_stale_socket
+from runtime.daemon.process import log_setup as logs
+from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.process.supervisor import Supervisor
+from runtime.daemon.program.app import House, refuse_another_database
+from runtime.daemon.program.file_watch import changes
+from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
 from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS

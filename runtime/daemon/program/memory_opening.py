@@ -10,9 +10,9 @@ from typing import Any
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.daemon.environment import DEFAULT_MODEL, NONE, Environment
-from runtime.daemon.pool import Held, Pool
-from runtime.daemon.resolution import Resolution
+from runtime.daemon.process.embedding_environment import DEFAULT_MODEL, NONE, Environment
+from runtime.daemon.program.resource_pool import Held, Pool
+from runtime.daemon.program.secret_resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import folder_of, identity_of, open_store
 from runtime.memory.indexing.index_file import open_indexer

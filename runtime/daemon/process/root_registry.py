@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runtime.daemon.atomic import write_atomically
+from runtime.daemon.process.atomic_file import write_atomically
 from runtime.errors import UsageError
 
 IDENTITY_FILE: Final = "root.json"

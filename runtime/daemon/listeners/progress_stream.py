@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from runtime.daemon.asgi import left
+from runtime.daemon.listeners.asgi_bridge import left
 from runtime.errors import SymbiontError
 from runtime.memory.indexing.progress import Progress
 from runtime.tools.failure import failure_of

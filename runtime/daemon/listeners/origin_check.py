@@ -14,7 +14,7 @@ from aiohttp.http import HttpVersion11
 from aiohttp.typedefs import Handler, Middleware
 
 from runtime.api.rest.problem import CONTENT_TYPE, Problem
-from runtime.daemon.settings import parse_address
+from runtime.daemon.process.settings import parse_address
 
 _LOOPBACK: Final = "localhost"
 _MORE: Final = re.compile(r"[/?#@\\\s]")  # a Host is a name or an address, and a port (RFC 9110 section 7.2)

@@ -17,13 +17,14 @@ from dslc.program import HOMES, Program
 from dslc.source import Source
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
-from runtime.daemon import last_program, master_key
-from runtime.daemon.generation import Generation, build
-from runtime.daemon.memories import Opening, Pools
-from runtime.daemon.owner import is_for_another
-from runtime.daemon.reload import Compiled, Problem, compile_paths, compile_sources, nothing
-from runtime.daemon.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
-from runtime.daemon.settings import Settings
+from runtime.daemon.process import master_key
+from runtime.daemon.process.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Root
+from runtime.daemon.process.root_owner import is_for_another
+from runtime.daemon.process.settings import Settings
+from runtime.daemon.program import last_program
+from runtime.daemon.program.generation import Generation, build
+from runtime.daemon.program.memory_opening import Opening, Pools
+from runtime.daemon.program.reload import Compiled, Problem, compile_paths, compile_sources, nothing
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError

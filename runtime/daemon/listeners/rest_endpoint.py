@@ -11,7 +11,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.handler import Call, Rest
 from runtime.api.rest.problem import Problem
-from runtime.daemon.house import House
+from runtime.daemon.program.app import House
 
 READ_SECONDS = 30
 """How long a body may take to arrive."""

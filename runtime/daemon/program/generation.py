@@ -14,9 +14,9 @@ from dslc.blocks.agent import Agent
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.program import Program
-from runtime.daemon.memories import Opening
-from runtime.daemon.pool import Held
-from runtime.daemon.resolution import Resolution, resolve
+from runtime.daemon.program.memory_opening import Opening
+from runtime.daemon.program.resource_pool import Held
+from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.errors import UsageError
 from runtime.memory import path_of
 from runtime.memory.collection.options import STORE

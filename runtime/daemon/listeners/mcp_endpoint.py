@@ -14,8 +14,8 @@ from aiohttp import web
 
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.problem import Problem, problem_of
-from runtime.daemon.asgi import bridged
-from runtime.daemon.house import House
+from runtime.daemon.listeners.asgi_bridge import bridged
+from runtime.daemon.program.app import House
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 

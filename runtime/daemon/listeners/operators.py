@@ -18,13 +18,13 @@ from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.endpoints import UNVERSIONED
 from runtime.api.rest.problem import Problem
-from runtime.daemon.house import House
-from runtime.daemon.mcp import add_mcp
-from runtime.daemon.root import ROOT_HEADER
-from runtime.daemon.same_site import SameSite, problem_response
-from runtime.daemon.scrape import Scrape
-from runtime.daemon.streamed import LINES, streamed, told
-from runtime.daemon.v1 import v1
+from runtime.daemon.listeners.mcp_endpoint import add_mcp
+from runtime.daemon.listeners.metrics_endpoint import Scrape
+from runtime.daemon.listeners.origin_check import SameSite, problem_response
+from runtime.daemon.listeners.progress_stream import LINES, streamed, told
+from runtime.daemon.listeners.rest_endpoint import v1
+from runtime.daemon.process.root import ROOT_HEADER
+from runtime.daemon.program.app import House
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.indexing.progress import Progress

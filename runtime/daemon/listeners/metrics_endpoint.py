@@ -8,8 +8,8 @@ from aiohttp import web
 
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.problem import Problem, problem_of
-from runtime.daemon.house import House
-from runtime.daemon.same_site import problem_response
+from runtime.daemon.listeners.origin_check import problem_response
+from runtime.daemon.program.app import House
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
 from runtime.webhooks.deliveries.backlog import BacklogReader

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.crypto import KEY_BYTES, MasterKey
-from runtime.daemon.atomic import sync_folder
-from runtime.daemon.owner import as_invoker
-from runtime.daemon.root import DATABASE_FILE, PROGRAM_FILE, Root
+from runtime.daemon.process.atomic_file import sync_folder
+from runtime.daemon.process.root import DATABASE_FILE, PROGRAM_FILE, Root
+from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from runtime.daemon.root import DAEMON_FILE, Root
-from runtime.daemon.settings import parse_address, runtime_folder
+from runtime.daemon.process.root import DAEMON_FILE, Root
+from runtime.daemon.process.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
 from runtime.http.connection import Shared
 from runtime.http.limits import Limits

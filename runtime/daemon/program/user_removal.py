@@ -8,7 +8,7 @@ import structlog
 
 from runtime.api.admin.user_removal import erase
 from runtime.clock import milliseconds
-from runtime.daemon.house import House
+from runtime.daemon.program.app import House
 from runtime.errors import SymbiontError
 from runtime.identity import users
 

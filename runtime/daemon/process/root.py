@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runtime.daemon import registry
-from runtime.daemon.atomic import sync_folder, write_atomically
-from runtime.daemon.owner import as_owner, placed_by_superuser
+from runtime.daemon.process import root_registry
+from runtime.daemon.process.atomic_file import sync_folder, write_atomically
+from runtime.daemon.process.root_owner import as_owner, placed_by_superuser
 from runtime.errors import UsageError
 
 STATE = ".symbi"
@@ -57,7 +57,7 @@ class Root:
     @property
     def identity(self) -> str:
         """What tells this root from every other, its copies among them; "" for one that has none yet."""
-        found = registry.identity(self.state)
+        found = root_registry.identity(self.state)
         return found.id if found else ""
 
     def read(self, name: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
     """The folder has a `.symbi` that this user did not make there, so nothing in it is believed."""
 
     def __init__(self, root: Root) -> None:
-        found = registry.identity(root.state)
+        found = root_registry.identity(root.state)
         # What the file says is a stranger's, so nothing of it may move a cursor.
         told = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
         before = f" but in {found.path}" if found and told else ""
@@ -136,7 +136,7 @@ def _judged(root: Root, environ: Mapping[str, str]) -> Root:
     if (
         state.st_uid == user
         and not _is_systemds(root, environ)
-        and not registry.knows(root.folder, root.state, environ)
+        and not root_registry.knows(root.folder, root.state, environ)
     ):
         raise Foreign(root)
     return root
@@ -153,7 +153,7 @@ def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
 
     Where a service notes its roots nobody else knows; what was copied elsewhere says that it was.
     """
-    found = registry.identity(root.state)
+    found = root_registry.identity(root.state)
     made_there = found is not None and found.path == str(root.folder.resolve())
     return _is_systemds(root, environ) or (made_there and placed_by_superuser(root.folder))
 
@@ -214,7 +214,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     root = Root(folder)
     systemds = _is_systemds(root, environ)
-    with nullcontext() if systemds else registry.alone(environ):
+    with nullcontext() if systemds else root_registry.alone(environ):
         # Another process may have made it in the meantime.
         found = locate(start, environ, explicit)
         if found is not None:
@@ -223,7 +223,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
         try:
             # Keys and identity are nobody else's; a repository that holds the root must not take them along.
             (state / ".gitignore").write_text("*\n")
-            registry.identify(folder, state, environ, entered=not systemds)
+            root_registry.identify(folder, state, environ, entered=not systemds)
             state.rename(root.state)
         except BaseException:
             shutil.rmtree(state, ignore_errors=True)
@@ -235,7 +235,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
 def _is_elsewhere(root: Root) -> bool:
     """Whether the root does not say that it was made where it is, though it is no foreign one: systemd's folder was
     restored from another, or is of an earlier version."""
-    found = registry.identity(root.state)
+    found = root_registry.identity(root.state)
     return found is None or found.path != str(root.folder.resolve())
 
 
@@ -254,7 +254,7 @@ def _adopt(root: Root, environ: Mapping[str, str]) -> None:
                 hint="copy it: cp --remove-destination",
             )
         (root.state / DAEMON_FILE).unlink(missing_ok=True)
-        registry.identify(root.folder, root.state, environ, entered=not _is_systemds(root, environ))
+        root_registry.identify(root.folder, root.state, environ, entered=not _is_systemds(root, environ))
         structlog.get_logger("symbiont.daemon").info(
             "the root was adopted and has a new identity", root=str(root.folder)
         )

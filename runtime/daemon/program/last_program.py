@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dslc.source import Source
 from runtime.crypto import MasterKey, Unsealable
-from runtime.daemon.atomic import write_atomically
-from runtime.daemon.root import Root
+from runtime.daemon.process.atomic_file import write_atomically
+from runtime.daemon.process.root import Root
 
 FILE = "last-program.sealed"
 # A program may hold a secret that somebody wrote into it, so the copy is sealed; the place is what AES-GCM is told.

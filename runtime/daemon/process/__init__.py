@@ -1,0 +1,1 @@
+"""The process of a daemon: settings, root, keys, log, systemd."""

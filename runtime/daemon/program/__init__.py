@@ -1,0 +1,1 @@
+"""The running program: its generation, reload, memories, secrets and open resources."""
