@@ -24,7 +24,7 @@ from bench import search as latency
 from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.cli.progress import shown_progress
+from runtime.cli.terminal.progress import shown_progress
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import open_store, path_of

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.harness.dialogues import Conversation, read, score
 from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
-from runtime.cli.progress import shown_progress
+from runtime.cli.terminal.progress import shown_progress
 from runtime.errors import SymbiontError
 from runtime.memory.chunking import chunks
 from runtime.memory.item import Item

@@ -19,7 +19,7 @@ COMMANDS = {
     "webhook": ("runtime.cli.webhook:webhook", "List, test and edit webhooks; show and redeliver deliveries."),
     "readiness": ("runtime.cli.readiness:readiness", "Check that everything the daemon needs is ready."),
     "memory": ("runtime.cli.memory:memory", "Search, write, export, move and maintain memories."),
-    "push": ("runtime.cli.push:push", "Store files, folders or text in a collection."),
+    "push": ("runtime.cli.collection.push:push", "Store files, folders or text in a collection."),
     "collection": ("runtime.cli.collection:collection", "List, search, summarize and edit collections."),
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from runtime.cli.wording import error_of
+from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import ROOT_HEADER, Owned, Root, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 

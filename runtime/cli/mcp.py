@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from runtime.cli.output import root_option
+from runtime.cli.terminal.output import root_option
 from runtime.daemon.process.root import Root, locate, make, named
 from runtime.errors import UsageError
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
 from runtime.errors import SymbiontError
 
 

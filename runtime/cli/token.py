@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, local, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, local, print_json, print_table, root_option
 
 
 @click.group()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runtime.cli.output import WEBHOOKS, print_table, root_option
+from runtime.cli.terminal.output import WEBHOOKS, print_table, root_option
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 

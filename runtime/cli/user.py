@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import ask, counted, json_option, local, print_json, print_table, printable, root_option
+from runtime.cli.terminal.output import (
+    ask,
+    counted,
+    json_option,
+    local,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+)
 
 
 @click.group()

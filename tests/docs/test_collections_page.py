@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.collection import collection
-from runtime.cli.push import push
+from runtime.cli.collection.push import push
 from runtime.documents import ENDINGS, READERS
 from tests.runtime.daemon.process import BIN, environment, running, write_program
 from tests.runtime.documents.made import pdf

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.memory import memory
-from runtime.cli.memory_options import TYPES
+from runtime.cli.memory.options import TYPES
 from tests.runtime.daemon.process import BIN, environment, running, write_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory-commands.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ import pytest
 
 from runtime.api.admin import OPERATIONS
 from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
-from runtime.cli.wording import error_of
+from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import ROOT_HEADER, Root, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS

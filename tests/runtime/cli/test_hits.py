@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runtime.cli.hits import print_hit
+from runtime.cli.terminal.hits import print_hit
 
 ID = "0195e7c0-7106-7e10-9f29-e0121ec3151f"
 SOURCE = "file:///home/ada/docs/webhooks/limits-and-retries.md"

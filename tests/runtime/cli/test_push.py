@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.cli.push_sources import LARGEST_TEXT, Sources, pieces
+from runtime.cli.collection.push_sources import LARGEST_TEXT, Sources, pieces
 from runtime.memory.store import LARGEST_TEXT as LARGEST_OF_A_STORE
 from tests.runtime.cli.test_memory_commands import good, refused
 from tests.runtime.daemon import forked

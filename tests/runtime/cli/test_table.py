@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.cli.output import style_of
-from runtime.cli.table import cell_width, print_rows
+from runtime.cli.terminal.output import style_of
+from runtime.cli.terminal.table import cell_width, print_rows
 
 COLUMNS = ("delivery", "webhook", "state", "last error")
 ROW = ("01a20239-79f4-70a9-b7df-a78caf90ddb3", "github-events", "dead", "")
@@ -62,6 +62,6 @@ def test_a_terminal_that_is_much_too_narrow_has_a_block_for_each_row(capsys: pyt
 def test_thousands_of_rows_are_not_laid_out_one_by_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.cli.table._folded", None)
+    monkeypatch.setattr("runtime.cli.terminal.table._folded", None)
     for width in (None, 30, 60, 100):
         assert len(printed(capsys, *[ROW] * 10_000, width=width)) >= 10_002

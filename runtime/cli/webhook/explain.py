@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import F, print_json, print_table
+from runtime.cli.terminal.output import F, print_json, print_table
 from runtime.errors import UsageError
 
 

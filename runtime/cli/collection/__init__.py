@@ -15,14 +15,14 @@ class _Commands(LateGroup):
 
     places: Mapping[str, str] = MappingProxyType(
         {
-            "list": "runtime.cli.collection_state:list_",
-            "new": "runtime.cli.collection_state:new",
-            "metrics": "runtime.cli.collection_state:metrics",
-            "search": "runtime.cli.collection_search:search",
-            "summarize": "runtime.cli.collection_search:summarize",
-            "get": "runtime.cli.collection_items:get",
-            "update": "runtime.cli.collection_items:update",
-            "forget": "runtime.cli.collection_items:forget",
+            "list": "runtime.cli.collection.state:list_",
+            "new": "runtime.cli.collection.state:new",
+            "metrics": "runtime.cli.collection.state:metrics",
+            "search": "runtime.cli.collection.search:search",
+            "summarize": "runtime.cli.collection.search:summarize",
+            "get": "runtime.cli.collection.items:get",
+            "update": "runtime.cli.collection.items:update",
+            "forget": "runtime.cli.collection.items:forget",
         }
     )
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from runtime.cli.output import zoned
+from runtime.cli.terminal.output import zoned
 
 F = TypeVar("F", bound=Callable[..., Any])
 

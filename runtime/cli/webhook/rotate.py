@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, root_option
+from runtime.cli.terminal.output import json_option, print_json, root_option
 
 
 @click.command(short_help="Give the webhook NAME a new secret.")

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from runtime.cli.output import one_line
-from runtime.cli.passage import print_passage
+from runtime.cli.terminal.output import one_line
+from runtime.cli.terminal.passage import print_passage
 from runtime.search.question import RECOMMENDED_THRESHOLD
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from runtime.cli.client import Reach, find_root, user_name
-from runtime.cli.collection_options import TYPES
-from runtime.cli.forgetting import forget_each, quoted
-from runtime.cli.input import text_or_input
-from runtime.cli.output import ask, counted, json_option, local, one_line, print_json, printable, root_option
-from runtime.cli.progress import unwatched
+from runtime.cli.collection.options import TYPES
+from runtime.cli.deletion import forget_each, quoted
+from runtime.cli.terminal.input import text_or_input
+from runtime.cli.terminal.output import ask, counted, json_option, local, one_line, print_json, printable, root_option
+from runtime.cli.terminal.progress import unwatched
 from runtime.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from runtime.cli.output import local, one_line, printable
+from runtime.cli.terminal.output import local, one_line, printable
 
 _KINDS = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
 _FIELDS = ("author", "session_id", "task", "confidence", "risk_tier", "git_commit")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence, Set
 
 import click
 
-from runtime.cli.output import printable
+from runtime.cli.terminal.output import printable
 from runtime.search.stop_words import STOP_WORDS
 
 _LINES = 6

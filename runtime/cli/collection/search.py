@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.collection_options import collection_option, now, time_range, wanted_options
-from runtime.cli.hits import explain_option, print_hit, threshold_option
-from runtime.cli.input import text_or_input
-from runtime.cli.output import counted, json_option, local, one_line, print_json, printable, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.collection.options import collection_option, now, time_range, wanted_options
+from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
+from runtime.cli.terminal.input import text_or_input
+from runtime.cli.terminal.output import counted, json_option, local, one_line, print_json, printable, root_option
+from runtime.cli.terminal.progress import shown_progress
 
 
 @click.command(short_help="Search a collection by meaning and by words.")

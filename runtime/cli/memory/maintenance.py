@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from runtime.cli.client import Reach, call, find_root
-from runtime.cli.memory_items import told
-from runtime.cli.memory_options import memory_option
-from runtime.cli.output import ask, counted, json_option, one_line, print_json, root_option
-from runtime.cli.progress import shown_progress, unwatched
+from runtime.cli.memory.item_output import told
+from runtime.cli.memory.options import memory_option
+from runtime.cli.terminal.output import ask, counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.progress import shown_progress
+from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.progress import shown_progress
 
 
 @click.command(short_help="Copy a memory into another, and verify the copy.")

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.hits import explain_option, print_hit, threshold_option
-from runtime.cli.memory_items import kind_of, place_of
-from runtime.cli.memory_options import memory_option, tag_options, type_option, user_option
-from runtime.cli.output import json_option, local, one_line, print_json, root_option, zoned
-from runtime.cli.progress import shown_progress
+from runtime.cli.memory.item_output import kind_of, place_of
+from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
+from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
+from runtime.cli.terminal.output import json_option, local, one_line, print_json, root_option, zoned
+from runtime.cli.terminal.progress import shown_progress
 
 _SHOWN_ID = 8
 """Characters of an id that a terminal shows, which `show`, `edit` and `forget` take for it."""

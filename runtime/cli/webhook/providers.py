@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import click
 
-from runtime.cli.output import json_option, print_json, print_table
+from runtime.cli.terminal.output import json_option, print_json, print_table
 from runtime.errors import UsageError
 
 _LEFT_OUT = ("asana", "notion")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from runtime.cli.output import json_option, print_json, root_option
-from runtime.cli.program_files import Change, ProgramFiles, program_files, shown
+from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.webhook.program_files import Change, ProgramFiles, program_files, shown
 from runtime.errors import SymbiontError, UsageError
 
 NEW_FILE = "webhooks.symbiont"

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.progress import unwatched
+from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.progress import unwatched
 
 _TAGS = 8
 """Tags that are named at most."""

@@ -13,17 +13,17 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import WEBHOOKS, json_option, print_json, print_table, root_option
-from runtime.cli.post import post
-from runtime.cli.program_files import program_files
-from runtime.cli.webhook_deliveries import deliveries, redeliver, show
-from runtime.cli.webhook_edit import add, remove
-from runtime.cli.webhook_explain import explain_options, show_explanation
-from runtime.cli.webhook_logs import logs
-from runtime.cli.webhook_made import create, delete, update
-from runtime.cli.webhook_providers import providers
-from runtime.cli.webhook_rotate import rotate
-from runtime.cli.webhook_trigger import trigger
+from runtime.cli.terminal.output import WEBHOOKS, json_option, print_json, print_table, root_option
+from runtime.cli.webhook.deliveries import deliveries, redeliver, show
+from runtime.cli.webhook.dynamic import create, delete, update
+from runtime.cli.webhook.edit import add, remove
+from runtime.cli.webhook.explain import explain_options, show_explanation
+from runtime.cli.webhook.logs import logs
+from runtime.cli.webhook.post import post
+from runtime.cli.webhook.program_files import program_files
+from runtime.cli.webhook.providers import providers
+from runtime.cli.webhook.rotate import rotate
+from runtime.cli.webhook.trigger import trigger
 from runtime.daemon.process.root import locate, named
 from runtime.errors import UsageError
 

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.input import text_or_input
-from runtime.cli.memory_options import NOT_APPLICABLE, TYPES, gate_options, gates
-from runtime.cli.output import json_option, print_json, root_option
-from runtime.cli.progress import unwatched
+from runtime.cli.memory.options import NOT_APPLICABLE, TYPES, gate_options, gates
+from runtime.cli.terminal.input import text_or_input
+from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.terminal.progress import unwatched
 from runtime.errors import SymbiontError, UsageError
 
 _GIT_SECONDS = 5

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import Reach, find_root
-from runtime.cli.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.progress import shown_progress, unwatched
+from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.progress import shown_progress, unwatched
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
-    from runtime.cli.push_sources import Source, Sources
+    from runtime.cli.collection.push_sources import Source, Sources
     from runtime.daemon.process.root import Root
 
 TYPES = ("episodic", "semantic", "procedural")
@@ -76,7 +76,7 @@ def push(
 
 
 def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> Sources:
-    from runtime.cli.push_sources import Sources
+    from runtime.cli.collection.push_sources import Sources
     from runtime.documents.encoding import encoding_named
 
     sources = Sources(paths, None if encoding is None else encoding_named(encoding), source_uri)

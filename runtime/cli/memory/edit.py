@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from runtime.cli.client import Reach, find_root
-from runtime.cli.forgetting import Failed, forget_each, quoted
-from runtime.cli.input import text_or_input
-from runtime.cli.memory_options import memory_option
-from runtime.cli.output import ask, counted, json_option, print_json, root_option
-from runtime.cli.progress import unwatched
+from runtime.cli.deletion import Failed, forget_each, quoted
+from runtime.cli.memory.options import memory_option
+from runtime.cli.terminal.input import text_or_input
+from runtime.cli.terminal.output import ask, counted, json_option, print_json, root_option
+from runtime.cli.terminal.progress import unwatched
 from runtime.errors import UsageError
 
 

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from runtime.cli.client import Reach, find_root
-from runtime.cli.memory_items import told
-from runtime.cli.memory_options import gate_options, gates, memory_option, user_option
-from runtime.cli.output import counted, json_option, one_line, print_json, root_option
-from runtime.cli.progress import shown_progress, unwatched
+from runtime.cli.memory.item_output import told
+from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
+from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.progress import shown_progress, unwatched
 from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
 

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, print_json, print_table, root_option
-from runtime.cli.post import post
+from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
+from runtime.cli.webhook.post import post
 from runtime.daemon.process.root import Root
 from runtime.errors import UsageError
 

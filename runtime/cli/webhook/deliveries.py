@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import (
+from runtime.cli.terminal.output import (
     F,
     ask,
     json_option,

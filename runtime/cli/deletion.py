@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import click
 
 from runtime.cli.client import Reach
-from runtime.cli.output import counted, one_line, print_json
-from runtime.cli.progress import unwatched
+from runtime.cli.terminal.output import counted, one_line, print_json
+from runtime.cli.terminal.progress import unwatched
 from runtime.errors import SymbiontError
 
 _SHOWN = 60

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.output import json_option, local, one_line, print_json, print_table, root_option, style_of
+from runtime.cli.terminal.output import json_option, local, one_line, print_json, print_table, root_option, style_of
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 

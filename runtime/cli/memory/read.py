@@ -13,10 +13,19 @@ from typing import Any
 import click
 
 from runtime.cli.client import Reach, call, find_root, user_name
-from runtime.cli.memory_items import kind_of, place_of, print_item, told
-from runtime.cli.memory_options import memory_option, tag_options, type_option, user_option
-from runtime.cli.output import json_option, local, one_line, print_json, print_table, printable, root_option, zoned
-from runtime.cli.progress import unwatched
+from runtime.cli.memory.item_output import kind_of, place_of, print_item, told
+from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
+from runtime.cli.terminal.output import (
+    json_option,
+    local,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    root_option,
+    zoned,
+)
+from runtime.cli.terminal.progress import unwatched
 
 _LONGEST = 500
 """What one answer may hold; more come in several."""

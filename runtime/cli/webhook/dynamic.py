@@ -8,7 +8,7 @@ from uuid import UUID
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.output import json_option, print_json, root_option
+from runtime.cli.terminal.output import json_option, print_json, root_option
 from runtime.errors import UsageError
 
 

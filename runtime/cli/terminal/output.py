@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from runtime.cli.table import print_rows
+from runtime.cli.terminal.table import print_rows
 from runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,0 +1,1 @@
+"""Output to a terminal: tables, progress, hits, errors."""
