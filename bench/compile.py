@@ -24,7 +24,7 @@ from typing import Any
 
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.format import canonical
+from dslc.editing.format import canonical
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from dslc.blocks.frozen import FrozenDict
+from dslc.frozen import FrozenDict
 from dslc.setting import Setting
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dslc.catalog import Catalog
-from dslc.diagnostic import Diagnostic
-from dslc.findings import Findings, placed
+from dslc.diagnostics.collector import Findings, placed
+from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.program import HOMES, Program
 from dslc.source import Source
-from dslc.tree import BlockNode
+from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dslc.literal import named, quoted
 from dslc.setting import Setting
+from dslc.syntax.quoting import named, quoted
 
 if TYPE_CHECKING:
     from dslc.catalog import Row

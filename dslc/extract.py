@@ -22,12 +22,12 @@ from dslc.check.declarations import Contribution
 from dslc.check.model import built
 from dslc.check.piece import CheckedPiece, check_piece
 from dslc.check.references import References
-from dslc.diagnostic import Diagnostic, Severity
-from dslc.findings import placed
-from dslc.segment import DEEPEST
+from dslc.diagnostics.collector import placed
+from dslc.diagnostics.diagnostic import Diagnostic, Severity
+from dslc.parse import File, Piece, Reading, faults, parse
 from dslc.source import Source
-from dslc.syntax import File, Piece, Reading, faults, parse
-from dslc.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
+from dslc.syntax.segment import DEEPEST
+from dslc.syntax.tree import BlockNode, Body, Entry, ForeignNode, ListValue, Value
 from dslc.vocabulary import Vocabulary
 
 _ELSEWHERE = "R301"  # another file may declare what is named here

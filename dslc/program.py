@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dslc.blocks.frozen import FrozenDict
+from dslc.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from dslc.blocks.agent import Agent

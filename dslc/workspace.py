@@ -11,10 +11,10 @@ from typing import NamedTuple
 from dslc.check.declarations import Contribution, Declaration, Order, Site
 from dslc.check.piece import CheckedPiece, check_piece
 from dslc.check.references import References
-from dslc.diagnostic import Diagnostic
-from dslc.findings import placed
+from dslc.diagnostics.collector import placed
+from dslc.diagnostics.diagnostic import Diagnostic
+from dslc.parse import File, parse
 from dslc.source import Source
-from dslc.syntax import File, parse
 from dslc.vocabulary import Vocabulary
 
 MARK = b"dslc:"  # in every comment that silences a warning
@@ -93,7 +93,7 @@ class Workspace:
             return []
         found = [*checked.own, *self._references.diagnostics(name)]
         if MARK in checked.file.source.data:
-            from dslc.allow import allowed
+            from dslc.check.allow import allowed
 
             found = allowed(checked.file, found)
         return sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code))

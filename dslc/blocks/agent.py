@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import As, Name, Tool
+from dslc.blocks.values.types import As, Name, Tool
 
 
 class Context(Group):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dslc.blocks.values import HEAD, Name
+from dslc.blocks.values.types import HEAD, Name
 
 # Errors of pydantic would show the value, and it may be a secret.
 _CONFIG = ConfigDict(

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from dslc.blocks.chosen import Chosen
-from dslc.blocks.frozen import FrozenDict, frozen
-from dslc.blocks.values import Name
+from dslc.blocks.values.types import Name
+from dslc.frozen import FrozenDict, frozen
 
 
 def _frozen_options(options: Mapping[str, Any]) -> Any:

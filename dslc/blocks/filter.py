@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import As, HeaderName, JsonPath, Pattern, Relation
+from dslc.blocks.values.types import As, HeaderName, JsonPath, Pattern, Relation
 
 Scalar = str | int | float | bool
 

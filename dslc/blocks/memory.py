@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import As, Duration, Form
+from dslc.blocks.values.types import As, Duration, Form
 
 
 class Search(Group):

@@ -7,8 +7,8 @@ from typing import Self
 from pydantic import model_validator
 
 from dslc.blocks.block import Group
+from dslc.blocks.relations import lacking, misfits
 from dslc.blocks.setting import field_name, settings_of
-from dslc.relations import lacking, misfits
 
 
 class Options(Group):

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
 from dslc.blocks.choice import Choice
-from dslc.blocks.duration import write_duration
-from dslc.blocks.size import write_size
-from dslc.blocks.values import HEAD, SINGLE, As, Form, Relation
+from dslc.blocks.values.duration import write_duration
+from dslc.blocks.values.size import write_size
+from dslc.blocks.values.types import HEAD, SINGLE, As, Form, Relation
 from dslc.setting import Setting, Written
 
 _PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dslc.blocks.invalid import Invalid
+from dslc.blocks.values.invalid import Invalid
 
 _PART = re.compile(r"\{([^{}]*)\}")
 

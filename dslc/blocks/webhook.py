@@ -9,7 +9,7 @@ from pydantic import Field
 from dslc.blocks.block import Block, Group
 from dslc.blocks.choice import Choice
 from dslc.blocks.filter import Filter
-from dslc.blocks.values import (
+from dslc.blocks.values.types import (
     SINGLE,
     As,
     Event,

@@ -9,13 +9,13 @@ from typing import Any
 from lark import Token
 
 from dslc.blocks.chosen import Chosen
-from dslc.check.context import LOST_USE, MISSING, Context, Given, Head, Missing
-from dslc.check.value import read
+from dslc.blocks.relations import misfits
+from dslc.diagnostics.suggestion import nearest, suggestion
 from dslc.example import example
-from dslc.nearest import nearest, suggestion
-from dslc.relations import misfits
 from dslc.setting import Setting
-from dslc.tree import Absent, Body, Entry
+from dslc.syntax.tree import Absent, Body, Entry
+from dslc.value_reading.check_state import LOST_USE, MISSING, Context, Given, Head, Missing
+from dslc.value_reading.value import read
 from dslc.vocabulary import Settings, by_name
 
 _LONGEST_KEY = 64

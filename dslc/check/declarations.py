@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from dslc.check.context import Checked
 from dslc.check.piece import CheckedPiece
-from dslc.findings import Placed
-from dslc.invisible import Places
+from dslc.diagnostics.collector import Placed
+from dslc.diagnostics.invisible import Places
 from dslc.source import Span, Text
+from dslc.value_reading.check_state import Checked
 
 Subject: TypeAlias = tuple[str, str, str]
 """What is said of one thing: ("name", kind, name), ("path", "webhook", path) or ("path", "memory", folder)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from dslc.blocks import TABLE
-from dslc.check.context import Built, Checked
+from dslc.value_reading.check_state import Built, Checked
 
 
 def built(block: Checked) -> Built:

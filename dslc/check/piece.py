@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from lark import Token
 
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.names import valid_name
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.names import valid_name
 from dslc.check.body import read_body
-from dslc.check.context import Checked, Context, Head, Use
-from dslc.check.kind import unknown_kind
 from dslc.check.rules import check_rules
-from dslc.diagnostic import Diagnostic
-from dslc.findings import Findings
-from dslc.heads import ELSEWHERE
-from dslc.nearest import nearest
-from dslc.strings import text_of
-from dslc.syntax import Reading
-from dslc.tree import Absent, BlockNode, Body, ForeignNode
+from dslc.diagnostics.collector import Findings
+from dslc.diagnostics.diagnostic import Diagnostic
+from dslc.diagnostics.suggestion import nearest
+from dslc.diagnostics.unknown_kind import unknown_kind
+from dslc.parse import Reading
+from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.tree import Absent, BlockNode, Body, ForeignNode
+from dslc.value_reading.check_state import Checked, Context, Head, Use
+from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
 _NAME_KEYS = {"name", "id"}  # where other languages write a block's name

@@ -10,11 +10,11 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
-from dslc.check.context import LOST_USE
 from dslc.check.declarations import Contribution, Declaration, Site, Subject
-from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.literal import named, quoted
-from dslc.nearest import Names, suggestion
+from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
+from dslc.diagnostics.suggestion import Names, suggestion
+from dslc.syntax.quoting import named, quoted
+from dslc.value_reading.check_state import LOST_USE
 
 _MOST_COMPARISONS = 20_000  # of missing names with declared ones, in one program
 _PLURALS = {"memory": "memories", "agent": "agents"}

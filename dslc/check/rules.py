@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from dslc.check.body import is_meant
-from dslc.check.context import Context, Given, Head
 from dslc.check.signed import known_address, known_event, signed_filters
-from dslc.diagnostic import Severity
-from dslc.nearest import listing
-from dslc.tree import Entry, Value
+from dslc.diagnostics.diagnostic import Severity
+from dslc.diagnostics.suggestion import listing
+from dslc.syntax.tree import Entry, Value
+from dslc.value_reading.check_state import Context, Given, Head
 
 
 def check_rules(context: Context, kind: str, given: Given, head: Head) -> None:

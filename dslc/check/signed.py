@@ -10,8 +10,8 @@ from lark import Token
 
 from dslc.blocks.chosen import Chosen
 from dslc.catalog import Row
-from dslc.check.context import Context, Given, Head
-from dslc.tree import Entry
+from dslc.syntax.tree import Entry
+from dslc.value_reading.check_state import Context, Given, Head
 
 _PART = re.compile(r"\{(\w+)\}")
 _HEADER = "header:"

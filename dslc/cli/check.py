@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from dslc.compiler import Compilation
-    from dslc.fix import Fixed
+    from dslc.editing.fix import Fixed
     from dslc.source import Source
 
 
@@ -83,7 +83,7 @@ def _compile(given: Sequence[Source], *, build: bool = False) -> Compilation:
 
 
 def _exit_code(done: Compilation, *, deny_warnings: bool) -> int:
-    from dslc.diagnostic import Severity
+    from dslc.diagnostics.diagnostic import Severity
 
     bad = {Severity.ERROR, Severity.WARNING} if deny_warnings else {Severity.ERROR}
     return 1 if any(diagnostic.severity in bad for diagnostic in done.diagnostics) else 0
@@ -96,7 +96,7 @@ def _summary(done: Compilation) -> str:
 
 
 def _fixed(done: Compilation, *, unsafe: bool) -> Fixed:
-    from dslc.fix import fix
+    from dslc.editing.fix import fix
 
     return fix(done, _compile, unsafe=unsafe)
 

@@ -70,7 +70,7 @@ def complete_codes(_ctx: click.Context, _parameter: click.Parameter, incomplete:
     """The codes that begin so, whichever way they are written, with their titles."""
     from click.shell_completion import CompletionItem
 
-    from dslc.diagnostic import CODES
+    from dslc.diagnostics.diagnostic import CODES
 
     codes = [code for code in CODES if code.startswith(incomplete.upper())]
     return [CompletionItem(code, help=CODES[code][1]) for code in codes]

@@ -39,7 +39,7 @@ class _Diff(click.Command):
 
 def _fail(message: str, *, as_json: bool) -> None:
     if as_json:
-        from dslc.report.difference import render_failure
+        from dslc.comparison.report import render_failure
 
         put(render_failure(message))
 
@@ -60,8 +60,8 @@ def diff(old: str, new: str, *, as_json: bool) -> int:
     if old == new == STDIN:
         raise CannotRun("only one of OLD and NEW can be standard input")
     from dslc.catalog import Catalog
-    from dslc.difference import difference
-    from dslc.report.difference import render, render_json
+    from dslc.comparison.difference import difference
+    from dslc.comparison.report import render, render_json
     from dslc.vocabulary import Vocabulary
 
     before, after = _compile(old), _compile(new)
@@ -85,7 +85,7 @@ def _compile(path: str) -> Compilation:
 
 def _errors(done: Compilation) -> bool:
     """Whether the program has errors; they are reported."""
-    from dslc.diagnostic import is_error
+    from dslc.diagnostics.diagnostic import is_error
     from dslc.report import FORMATS
 
     wrong = any(map(is_error, done.diagnostics))

@@ -33,7 +33,7 @@ _WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 def explain(code: str | None, form: str) -> None:
     """Explain CODE: what it means, why it matters, a wrong example and a right one. Without CODE, list all."""
-    from dslc.diagnostic import CODES
+    from dslc.diagnostics.diagnostic import CODES
     from dslc.explain.page import page
 
     if code is None:
@@ -51,7 +51,7 @@ def explain(code: str | None, form: str) -> None:
 
 
 def _unknown(code: str) -> str:
-    from dslc.diagnostic import CODES
+    from dslc.diagnostics.diagnostic import CODES
 
     near: list[str] = []
     for size in (3, 2, 1):  # as many of the first characters as agree

@@ -14,7 +14,7 @@ from dslc.cli.terminal import STDIN, CannotRun, colour, put, put_bytes, sources
 
 if TYPE_CHECKING:
     from dslc.catalog import Catalog
-    from dslc.diagnostic import Diagnostic
+    from dslc.diagnostics.diagnostic import Diagnostic
     from dslc.source import Source
 
 
@@ -58,8 +58,8 @@ def fmt(paths: tuple[str, ...], *, check: bool, diff: bool) -> int:
 
 def _format(given: Sequence[Source]) -> _Outcome:
     from dslc.catalog import Catalog
-    from dslc.format import formatted
-    from dslc.syntax import parse
+    from dslc.editing.format import formatted
+    from dslc.parse import parse
     from dslc.vocabulary import Vocabulary
 
     vocabulary, outcome = Vocabulary(Catalog.installed()), _Outcome()
@@ -100,7 +100,7 @@ def _show_refused(outcome: _Outcome) -> None:
 
 
 def _show_diff(outcome: _Outcome) -> None:
-    from dslc.unified import unified
+    from dslc.report.unified_diff import unified
 
     for source, data in outcome.changed:
         put(unified(source, data, colour=colour(sys.stdout)))

@@ -22,6 +22,6 @@ def lsp(*, stdio: bool) -> int:
         import pygls  # noqa: F401 - the extra is there or not
     except ImportError as error:
         raise CannotRun(f"the language server needs pygls: {sys.executable} -m pip install '{PYGLS}'") from error
-    from dslc.language_server.server import serve
+    from dslc.language_server.protocol.server import serve
 
     return serve()

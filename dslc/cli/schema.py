@@ -13,7 +13,7 @@ def schema() -> None:
     import json
 
     from dslc.catalog import Catalog
-    from dslc.schema import schema as schema_of
+    from dslc.json_schema import schema as schema_of
     from dslc.vocabulary import Vocabulary
 
     put(json.dumps(schema_of(Vocabulary(Catalog.installed())), indent=2, ensure_ascii=False) + "\n")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dslc.diagnostic import CODES, Severity
+from dslc.diagnostics.diagnostic import CODES, Severity
 
 _PAGES = Path(__file__).parent / "pages"
 _SHAPE = re.compile(

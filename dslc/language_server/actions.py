@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dslc.diagnostic import Diagnostic, Edit, Severity
-from dslc.fix import apart
+from dslc.diagnostics.diagnostic import Diagnostic, Edit, Severity
+from dslc.editing.fix import apart
 from dslc.source import Source, Span
 
 _ALLOW = re.compile(rb"(?:#|//)\s*dslc:\s*allow\b[^\r\n]*")

@@ -9,10 +9,10 @@ from typing import Literal
 
 from dslc.catalog import Row
 from dslc.example import example, needed
-from dslc.language_server import prose
-from dslc.language_server.spot import Spot
-from dslc.literal import named
+from dslc.language_server import markdown
+from dslc.language_server.cursor_context import Spot
 from dslc.setting import Setting
+from dslc.syntax.quoting import named
 from dslc.vocabulary import Settings, Vocabulary
 
 Sort = Literal["kind", "setting", "group", "choice", "row", "name", "value"]
@@ -107,7 +107,7 @@ def _kinds(here: _At) -> Iterator[Offer]:
     written = here.spot.entry is not None and (here.spot.entry.value is not None or here.spot.entry.body is not None)
     for kind, settings in here.vocabulary.kinds.items():
         snippet = None if written else block_snippet(kind, settings, here.words)
-        yield here.offer(kind, "kind", detail="block", doc=prose.of_kind(kind), snippet=snippet)
+        yield here.offer(kind, "kind", detail="block", doc=markdown.of_kind(kind), snippet=snippet)
 
 
 def block_snippet(kind: str, settings: Settings, words: Words) -> str:
@@ -159,8 +159,8 @@ def _keys(here: _At) -> Iterator[Offer]:
             "group" if setting.type == "group" else "setting",
             insert=name,
             snippet=setting_snippet(setting, here.words) if alone else None,
-            detail=prose.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
-            doc=prose.of_setting(setting),
+            detail=markdown.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
+            doc=markdown.of_setting(setting),
             rank=count if first else count + 100,
         )
 
@@ -195,7 +195,9 @@ def _truths(here: _At, setting: Setting) -> Iterator[Offer]:
 def _choices(here: _At, setting: Setting) -> Iterator[Offer]:
     for rank, choice in enumerate(setting.choices or ()):
         usual = choice == setting.default
-        yield here.offer(choice, "choice", detail="default" if usual else "", doc=prose.of_setting(setting), rank=rank)
+        yield here.offer(
+            choice, "choice", detail="default" if usual else "", doc=markdown.of_setting(setting), rank=rank
+        )
 
 
 def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
@@ -208,7 +210,7 @@ def _rows(here: _At, setting: Setting) -> Iterator[Offer]:
             insert=_name(here, row.name),
             snippet=_row_snippet(here, row) if bare else None,
             detail=row.title + (" (default)" if row.name == setting.default else ""),
-            doc=prose.of_row(row),
+            doc=markdown.of_row(row),
             rank=rank,
         )
 
@@ -245,7 +247,7 @@ def _secrets(here: _At, _: Setting) -> Iterator[Offer]:
             insert=start if here.spot.inside else f'"{start}"',
             snippet=None if here.spot.inside else f'"{start}$1"',
             detail=row.title,
-            doc=prose.of_row(row),
+            doc=markdown.of_row(row),
             rank=rank,
         )
 
@@ -267,7 +269,7 @@ def _plain(here: _At, setting: Setting) -> Iterator[Offer]:
         return
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
-        found[prose.written(setting, setting.default)] = "default"
+        found[markdown.written(setting, setting.default)] = "default"
     found.setdefault(example(setting).removeprefix(setting.name).strip(), "example")
     for rank, (value, detail) in enumerate(found.items()):
         if "…" not in value:

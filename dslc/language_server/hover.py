@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dslc.blocks.duration import read_duration, write_duration
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.secret import backend_of, is_reference
-from dslc.blocks.size import read_size
-from dslc.language_server import prose
-from dslc.language_server.spot import Spot
+from dslc.blocks.values.duration import read_duration, write_duration
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.secret import backend_of, is_reference
+from dslc.blocks.values.size import read_size
+from dslc.language_server import markdown as prose
+from dslc.language_server.cursor_context import Spot
 from dslc.setting import Setting
 from dslc.vocabulary import Vocabulary
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.names import valid_name
-from dslc.diagnostic import Edit
-from dslc.language_server.spot import Spot
-from dslc.literal import named
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.names import valid_name
+from dslc.diagnostics.diagnostic import Edit
+from dslc.language_server.cursor_context import Spot
 from dslc.source import Span
+from dslc.syntax.quoting import named
 from dslc.workspace import Workspace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dslc.reader import Reading, read
+from dslc.syntax.reader import Reading, read
 
 _MOST = 200_000  # tokens of one piece to read
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
-from dslc.diagnostic import Diagnostic
+from dslc.diagnostics.diagnostic import Diagnostic
+from dslc.language_server.cursor_context import Spot, spot
 from dslc.language_server.disk import Look, Stamp
 from dslc.language_server.names import Named, Names
 from dslc.language_server.positions import Encoding, Lines
-from dslc.language_server.spot import Spot, spot
 from dslc.language_server.uris import path_of, uri_of
+from dslc.parse import File
 from dslc.report.mask import masked
 from dslc.source import Source
-from dslc.syntax import File
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
 

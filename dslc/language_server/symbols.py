@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dslc.language_server.outline import outline
-from dslc.reader import Entry, Reading
+from dslc.parse import Piece
 from dslc.report.mask import masked
-from dslc.syntax import Piece
-from dslc.tree import ForeignNode
+from dslc.syntax.reader import Entry, Reading
+from dslc.syntax.tree import ForeignNode
 
 _LONGEST = 80  # characters of a value that is shown
 _MOST_WITH_SETTINGS = 1000  # pieces; an editor asks for all symbols after every edit

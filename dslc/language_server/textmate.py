@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from dslc.catalog import Catalog
-from dslc.heads import ELSEWHERE
-from dslc.language_server import prose
+from dslc.language_server import markdown
 from dslc.language_server.completion import block_snippet, setting_snippet, words_of
 from dslc.setting import Setting
-from dslc.tokens import NUMBER, WORD
+from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.tokens import NUMBER, WORD
 from dslc.vocabulary import Vocabulary
 
 GRAMMAR = "syntaxes/symbiont.tmLanguage.json"
@@ -221,7 +221,7 @@ def snippets(vocabulary: Vocabulary) -> dict[str, Any]:
 
     made = {}
     for kind, settings in vocabulary.kinds.items():
-        made[kind] = _snippet(kind, block_snippet(kind, settings, words), prose.of_kind(kind))
+        made[kind] = _snippet(kind, block_snippet(kind, settings, words), markdown.of_kind(kind))
         for setting in settings.values():
             if setting.type in {"group", "variant"} and (setting.type == "group" or words(setting)):
                 made[f"{kind}: {setting.name}"] = _snippet(
@@ -231,7 +231,7 @@ def snippets(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _snippet(prefix: str, body: str, doc: str) -> dict[str, Any]:
-    return {"prefix": prefix, "body": body.split("\n"), "description": prose.plain(doc.partition("\n\n")[0])}
+    return {"prefix": prefix, "body": body.split("\n"), "description": markdown.plain(doc.partition("\n\n")[0])}
 
 
 def files(vocabulary: Vocabulary) -> dict[str, str]:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from lark import Token, UnexpectedToken
 
-from dslc.findings import Findings
-from dslc.recovery import bodies, braces, habits, heads, lines, lists, strings, texts, values
-from dslc.recovery.mender import Mended, Mender
-from dslc.tree import BlockNode
+from dslc.diagnostics.collector import Findings
+from dslc.recovery import bodies, braces, foreign_syntax, heads, lines, lists, strings, unquoted_text, values
+from dslc.recovery.state import Mended, Mender
+from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 
 __all__ = ["Mended", "mend"]
@@ -25,17 +25,17 @@ _MOST = 1000  # errors after which the rest of a piece is not read
 
 _Rule = Callable[[Mender, Token], bool]
 _FORESIGHT: tuple[_Rule, ...] = (
-    strings.closed_by_next, texts.doubled_quotes, strings.inner_quotes,
+    strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
     bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
     bodies.stands_for_brace, heads.word_before_kind, heads.name_below, heads.torn_name, braces.head_twice,
-    habits.comment, habits.conflict, habits.dashes, habits.no_name,
+    foreign_syntax.comment, foreign_syntax.conflict, foreign_syntax.dashes, foreign_syntax.no_name,
     braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
     braces.other_brace, braces.closes_too_early, braces.opens_nothing, bodies.brace_is_missing,
     lines.word_before_key, lines.no_setting,
     strings.not_opened,
     lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word,
-    texts.other_quotes, values.parentheses, values.sign, values.instead_of_braces,
-    habits.text_below, texts.without_quotes, lists.bad_list_ahead,
+    unquoted_text.other_quotes, values.parentheses, values.sign, values.instead_of_braces,
+    foreign_syntax.text_below, unquoted_text.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
 """What the structure says about a token before it goes in."""
 _EXPLANATIONS: tuple[_Rule, ...] = (

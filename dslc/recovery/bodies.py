@@ -6,10 +6,10 @@ import re
 
 from lark import Token
 
-from dslc.findings import Place
-from dslc.marks import matching
-from dslc.recovery.mender import Mender
-from dslc.tree import end, start
+from dslc.diagnostics.collector import Place
+from dslc.recovery.state import Mender
+from dslc.syntax.delimiters import matching
+from dslc.syntax.tree import end, start
 
 _PAIRS = {
     "do": "end|done", "begin": "end", "then": "end|fi", "(": r"\)", "[": r"\]", "<": ">",

@@ -6,12 +6,12 @@ import re
 
 from lark import Token
 
-from dslc.findings import Place
-from dslc.marks import matching
-from dslc.recovery.mender import Mender
-from dslc.scene import Frame
-from dslc.segment import DEEPEST
-from dslc.tree import start
+from dslc.diagnostics.collector import Place
+from dslc.recovery.state import Mender
+from dslc.syntax.delimiters import matching
+from dslc.syntax.parser_state import Frame
+from dslc.syntax.segment import DEEPEST
+from dslc.syntax.tree import start
 
 _FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
 _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`

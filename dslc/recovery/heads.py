@@ -6,14 +6,14 @@ import re
 
 from lark import Token
 
-from dslc.blocks.names import is_name
-from dslc.check.kind import unknown_kind
-from dslc.diagnostic import Fix
-from dslc.findings import Place
-from dslc.heads import ELSEWHERE
-from dslc.nearest import listing, nearest
-from dslc.recovery.mender import Mender, shown, words
-from dslc.tree import end, start
+from dslc.blocks.values.names import is_name
+from dslc.diagnostics.collector import Place
+from dslc.diagnostics.diagnostic import Fix
+from dslc.diagnostics.suggestion import listing, nearest
+from dslc.diagnostics.unknown_kind import unknown_kind
+from dslc.recovery.state import Mender, shown, words
+from dslc.syntax.block_heads import ELSEWHERE
+from dslc.syntax.tree import end, start
 
 _TORN_NAME = re.compile(
     r"(?P<key>(?:name|id)[ \t]*[=:][ \t]*)?"

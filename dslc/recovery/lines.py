@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lark import Token
 
-from dslc.findings import Place
-from dslc.nearest import listing, nearest
-from dslc.recovery.mender import ENDS, VALUES, Mender, words
-from dslc.tree import end, start
+from dslc.diagnostics.collector import Place
+from dslc.diagnostics.suggestion import listing, nearest
+from dslc.recovery.state import ENDS, VALUES, Mender, words
+from dslc.syntax.tree import end, start
 
 _LONGEST = 60  # tokens of a line that are looked at
 

@@ -6,12 +6,12 @@ import re
 
 from lark import Token
 
-from dslc.findings import Place
-from dslc.marks import entry_end, list_end, matching
-from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
+from dslc.diagnostics.collector import Place
+from dslc.recovery.state import ENDS, VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
-from dslc.segment import DEEPEST
-from dslc.tokens import WORD
+from dslc.syntax.delimiters import entry_end, list_end, matching
+from dslc.syntax.segment import DEEPEST
+from dslc.syntax.tokens import WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from lark import Token
 
-from dslc.findings import Place
-from dslc.marks import closers, entry_end
-from dslc.recovery.mender import Mender, words
-from dslc.tokens import WORD
+from dslc.diagnostics.collector import Place
+from dslc.recovery.state import Mender, words
+from dslc.syntax.delimiters import closers, entry_end
+from dslc.syntax.tokens import WORD
 
 TEXTS = {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "secret"}
 """Types of settings whose value may be a text in quotes."""

@@ -6,11 +6,11 @@ import re
 
 from lark import Token
 
+from dslc.diagnostics.collector import Place
+from dslc.diagnostics.suggestion import listing, nearest
 from dslc.example import example
-from dslc.findings import Place
-from dslc.marks import entry_end
-from dslc.nearest import listing, nearest
-from dslc.recovery.mender import ENDS, VALUES, Mender, shown, words
+from dslc.recovery.state import ENDS, VALUES, Mender, shown, words
+from dslc.syntax.delimiters import entry_end
 
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.

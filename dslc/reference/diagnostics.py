@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dslc.diagnostic import CODES
+from dslc.diagnostics.diagnostic import CODES
 from dslc.explain.page import page as explanation
 from dslc.reference.markdown import page, program, table
 

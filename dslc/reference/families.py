@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from dslc.catalog import Row
 from dslc.example import Line, line, row_line
-from dslc.literal import quoted
 from dslc.reference.markdown import anchor, code, listing, page, program, sentence, table
 from dslc.reference.sample import complete, sample
 from dslc.reference.settings import overview, sections
 from dslc.reference.titles import family, family_page
 from dslc.setting import Setting
+from dslc.syntax.quoting import quoted
 from dslc.vocabulary import Vocabulary
 
 

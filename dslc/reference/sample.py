@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from dslc.catalog import Row
+from dslc.editing.format import canonical
 from dslc.example import Line, line, needed, row_line
-from dslc.format import canonical
-from dslc.literal import named
 from dslc.setting import Setting
+from dslc.syntax.quoting import named
 from dslc.vocabulary import Vocabulary, by_name
 
 _DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from dslc.blocks import pattern, size, url
-from dslc.blocks.duration import LENGTHS, write_duration
-from dslc.blocks.event import LONGEST
-from dslc.blocks.names import NAME_RULE
+from dslc.blocks.values import pattern, size, url
+from dslc.blocks.values.duration import LENGTHS, write_duration
+from dslc.blocks.values.event import LONGEST
+from dslc.blocks.values.names import NAME_RULE
 from dslc.reference.markdown import code, listing, page, program, table
 from dslc.reference.titles import family_page
 from dslc.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from dslc.report.view import View
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
-    from dslc.fix import Applied
+    from dslc.editing.fix import Applied
 
 
 class Renderer(Protocol):

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from dslc.diagnostic import Diagnostic
+from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.report.mask import masked
 from dslc.report.project import path_in_project
 from dslc.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dslc.diagnostic import Diagnostic, Severity
+from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.report.project import path_in_project
 from dslc.report.selection import rest, shown
 from dslc.report.text import summary, visible

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dslc.diagnostic import Severity
+from dslc.diagnostics.diagnostic import Severity
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import path_in_project

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dslc.diagnostic import Diagnostic, Fix, Severity
+from dslc.diagnostics.diagnostic import Diagnostic, Fix, Severity
 from dslc.report.selection import count, shown
 from dslc.report.view import View
 from dslc.source import Position, Source, Span
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
-    from dslc.fix import Applied
+    from dslc.editing.fix import Applied
 
 VERSION = 1
 _LONE = re.compile("[\ud800-\udfff]")

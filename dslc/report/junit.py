@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
-from dslc.diagnostic import Diagnostic, Severity
+from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.files import SUFFIX
 from dslc.report.project import path_in_project
 from dslc.report.selection import MOST_IN_A_FILE

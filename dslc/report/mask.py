@@ -14,10 +14,10 @@ from functools import cache, lru_cache
 
 from dslc.blocks import KINDS
 from dslc.catalog import Catalog
-from dslc.nearest import nearest
-from dslc.passwords import passwords
+from dslc.diagnostics.passwords import passwords
+from dslc.diagnostics.suggestion import nearest
 from dslc.setting import Setting
-from dslc.tokens import COMMENT, LONG, SINGLE_QUOTED, STRING, UNCLOSED_LONG, UNCLOSED_STRING, WORD
+from dslc.syntax.tokens import COMMENT, LONG, SINGLE_QUOTED, STRING, UNCLOSED_LONG, UNCLOSED_STRING, WORD
 
 _PIECE = re.compile(
     rf"(?P<string>{LONG}|{UNCLOSED_LONG}|{STRING}|{UNCLOSED_STRING}|{SINGLE_QUOTED})"

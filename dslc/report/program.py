@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from dslc.blocks.choice import Choice
-from dslc.blocks.duration import write_duration
-from dslc.blocks.secret import is_reference
 from dslc.blocks.setting import setting_name
-from dslc.passwords import without_passwords
+from dslc.blocks.values.duration import write_duration
+from dslc.blocks.values.secret import is_reference
+from dslc.diagnostics.passwords import without_passwords
 from dslc.program import HOMES, Program
 from dslc.setting import Setting
 from dslc.vocabulary import Settings, Vocabulary, by_name

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dslc.diagnostic import CODES, Diagnostic, Fix
+from dslc.diagnostics.diagnostic import CODES, Diagnostic, Fix
 from dslc.explain.page import page
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dslc.diagnostic import Diagnostic, Severity
+from dslc.diagnostics.diagnostic import Diagnostic, Severity
 
 MOST_IN_A_FILE = 100
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dslc.diagnostic import Diagnostic, Severity
+from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.report.selection import count, rest, shown
 from dslc.report.view import View
 from dslc.source import Source, Span

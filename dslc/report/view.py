@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from dslc.fix import Applied
+    from dslc.editing.fix import Applied
 
 
 class View(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dslc.blocks.names import NAME_RULE, is_name
+from dslc.blocks.values.names import NAME_RULE, is_name
 from runtime.memory.errors import RefusedItem
 
 

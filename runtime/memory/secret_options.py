@@ -7,8 +7,8 @@ from typing import Any
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from dslc.blocks.secret import valid_secret
 from dslc.blocks.setting import settings_of
+from dslc.blocks.values.secret import valid_secret
 from dslc.setting import Setting
 from runtime.memory import STORES
 from runtime.memory.records.remotes import REMOTES

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import Duration, Url
+from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.models.model import ModelRefused, NoSuchModel
 from runtime.models.remote import LOOK_SECONDS, RemoteModel

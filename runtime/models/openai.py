@@ -14,7 +14,7 @@ import msgspec
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import Duration, SecretReference, Url
+from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.models.model import ModelRefused, NoSuchModel

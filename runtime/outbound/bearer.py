@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dslc.blocks.secret import is_reference
+from dslc.blocks.values.secret import is_reference
 from runtime.errors import UsageError
 from runtime.secrets.secret import Secret
 

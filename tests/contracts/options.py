@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from dslc.catalog import Row
 from dslc.example import needed
-from dslc.literal import quoted
 from dslc.setting import Setting
+from dslc.syntax.quoting import quoted
 
 URL = "https://hooks.example.org/w"
 _HEADERS = ("X-Own", "", " ", "Bad Header", "X: Y", "X-Ünïcode", "x" * 128, "x" * 129, "X-Signature-256")

@@ -13,7 +13,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.diagnostic import Severity
+from dslc.diagnostics.diagnostic import Severity
 from dslc.source import Source
 from runtime.extension_table import by_name
 from runtime.models import MODELS, ModelRow, open_model

@@ -16,7 +16,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
+from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import mount

@@ -14,10 +14,10 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.catalog import Row
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
-from dslc.literal import quoted
+from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
 from dslc.source import Source
+from dslc.syntax.quoting import quoted
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.process.embedding_environment import Environment

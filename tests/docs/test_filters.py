@@ -10,7 +10,7 @@ import pytest
 
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
+from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
 from runtime.webhooks.filters.explanation import Explanation, explain, sent_headers
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dslc.catalog import Catalog
+from dslc.comparison.difference import difference
+from dslc.comparison.report import render
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import Severity
-from dslc.difference import difference
-from dslc.format import canonical
+from dslc.diagnostics.diagnostic import Severity
+from dslc.editing.format import canonical
 from dslc.reference.markdown import anchors
 from dslc.report import FORMATS
-from dslc.report.difference import render
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.secrets.secret import Secret

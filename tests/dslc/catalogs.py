@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from dslc.blocks import TABLE
 from dslc.blocks.setting import settings_of
-from dslc.blocks.values import As, Duration, Relation, SecretReference, Size
+from dslc.blocks.values.types import As, Duration, Relation, SecretReference, Size
 from dslc.catalog import Catalog, Row
 
 

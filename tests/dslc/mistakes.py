@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from dslc.parser import tokens
+from dslc.syntax.lark_parser import tokens
 
 PROGRAM = """memory "agent-memory" {
     store records {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dslc.diagnostic import CODES
+from dslc.diagnostics.diagnostic import CODES
 from dslc.report import FORMATS
 from tests.dslc.command import run
 from tests.dslc.test_cli import dslc

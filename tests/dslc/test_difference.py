@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from dslc.catalog import Catalog
+from dslc.comparison.difference import Difference, difference
+from dslc.comparison.report import render, render_json
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
-from dslc.difference import Difference, difference
+from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
-from dslc.report.difference import render, render_json
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.daemon.program.generation import Generation, fallback_of

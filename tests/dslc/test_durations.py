@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.blocks.duration import read_duration, write_duration
-from dslc.blocks.invalid import Invalid
+from dslc.blocks.values.duration import read_duration, write_duration
+from dslc.blocks.values.invalid import Invalid
 
 _SECONDS = {
     "y": 31_557_600, "year": 31_557_600, "years": 31_557_600,

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dslc.compiler import analyse
-from dslc.diagnostic import Edit
-from dslc.edit import add_block, apply, block, remove_block
-from dslc.format import layout
+from dslc.diagnostics.diagnostic import Edit
+from dslc.editing.edit import add_block, apply, block, remove_block
+from dslc.editing.format import layout
+from dslc.parse import File, parse
 from dslc.program import Program
-from dslc.reader import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.source import Source, Span
-from dslc.syntax import File, parse
+from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import programs

@@ -9,7 +9,7 @@ import pytest
 
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.diagnostic import CODES, Diagnostic, Severity
+from dslc.diagnostics.diagnostic import CODES, Diagnostic, Severity
 from dslc.explain.page import page
 from dslc.source import Source
 from tests.dslc.command import run

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dslc.cli.check import _account
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import Edit, Fix, is_error
-from dslc.fix import Fixed, fix
+from dslc.diagnostics.diagnostic import Edit, Fix, is_error
+from dslc.editing.fix import Fixed, fix
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.command import run

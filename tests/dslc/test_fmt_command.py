@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dslc.report.unified_diff import unified
 from dslc.source import Source
-from dslc.unified import unified
 
 _UGLY = 'webhook w { path "/w", secret "secret://env/A"\n}\n'
 _PRETTY = 'webhook w {\n    path   "/w"\n    secret "secret://env/A"\n}\n'

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dslc.compiler import analyse
+from dslc.diagnostics.collector import Findings
+from dslc.editing.format import WIDEST, formatted
 from dslc.files import find, read
-from dslc.findings import Findings
-from dslc.format import WIDEST, formatted
+from dslc.parse import parse
 from dslc.source import Source
-from dslc.strings import text_of
-from dslc.syntax import parse
-from dslc.tree import ForeignNode
+from dslc.syntax.tree import ForeignNode
+from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Vocabulary
 from grammar.parser import load
 from tests.dslc.catalogs import CATALOG

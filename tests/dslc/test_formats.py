@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
-from dslc.edit import apply
+from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
+from dslc.editing.edit import apply
 from dslc.files import find, read
 from dslc.report import FORMATS
 from dslc.report.project import path_in_project

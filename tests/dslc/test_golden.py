@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import CODES
+from dslc.diagnostics.diagnostic import CODES
 from dslc.files import find, read
 from dslc.report import FORMATS
 from dslc.report.program import render as render_program

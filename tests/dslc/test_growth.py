@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from dslc.diagnostic import Diagnostic
+from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace

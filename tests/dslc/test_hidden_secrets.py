@@ -12,20 +12,20 @@ from pydantic import BaseModel, ValidationError
 
 from dslc.blocks import KINDS
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import SecretReference
+from dslc.blocks.values.types import SecretReference
 from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
+from dslc.comparison.difference import difference
+from dslc.comparison.report import render as render_difference
+from dslc.comparison.report import render_json
 from dslc.compiler import analyse
-from dslc.difference import difference
 from dslc.program import Program
 from dslc.report import FORMATS
-from dslc.report.difference import render as render_difference
-from dslc.report.difference import render_json
 from dslc.report.mask import masked
 from dslc.report.program import render
+from dslc.report.unified_diff import unified
 from dslc.setting import Setting
 from dslc.source import Source
-from dslc.unified import unified
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import BLOCKS, CATALOG
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from dslc.compiler import Compilation, analyse
-from dslc.fix import fix
-from dslc.parser import tokens
+from dslc.editing.fix import fix
 from dslc.source import Source
+from dslc.syntax.lark_parser import tokens
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.mistakes import LAYOUTS, PROGRAM
 

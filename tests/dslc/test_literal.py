@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.findings import Findings
-from dslc.literal import named, quoted
-from dslc.strings import text_of
+from dslc.diagnostics.collector import Findings
+from dslc.syntax.quoting import named, quoted
+from dslc.value_reading.string_literals import text_of
 from grammar.parser import load
 
 _PARSER = load()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dslc.compiler import analyse
-from dslc.diagnostic import Diagnostic
+from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.network import valid_network
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.network import valid_network
 
 
 @given(st.one_of(st.ip_addresses().map(str), st.text("0123456789abcdef.:/%", max_size=20), st.text(max_size=20)))

@@ -15,7 +15,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog, Row
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
+from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG

@@ -11,11 +11,11 @@ import pytest
 from lark import Token
 
 from dslc.compiler import Compilation, analyse
-from dslc.diagnostic import Diagnostic, Severity, is_error
-from dslc.format import canonical
-from dslc.parser import tokens
+from dslc.diagnostics.diagnostic import Diagnostic, Severity, is_error
+from dslc.editing.format import canonical
 from dslc.program import HOMES
 from dslc.source import Source
+from dslc.syntax.lark_parser import tokens
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import BOM, write
 

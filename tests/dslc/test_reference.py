@@ -11,7 +11,7 @@ import pytest
 from dslc.blocks import TABLE
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.diagnostic import CODES, Severity
+from dslc.diagnostics.diagnostic import CODES, Severity
 from dslc.example import Line, line, needed, row_line
 from dslc.reference.markdown import anchors, code, sentence
 from dslc.reference.pages import pages

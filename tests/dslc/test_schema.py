@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
-from dslc.diagnostic import is_error
+from dslc.diagnostics.diagnostic import is_error
 from dslc.example import Line
+from dslc.json_schema import schema
 from dslc.program import HOMES
 from dslc.reference.sample import sample
 from dslc.report.program import render
-from dslc.schema import schema
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import BLOCKS, CATALOG

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.secret import backend_of, is_reference, valid_secret
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, analyse
-from dslc.format import canonical
+from dslc.editing.format import canonical
 from dslc.report import FORMATS
 from dslc.source import Source
 

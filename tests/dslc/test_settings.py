@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from dslc.blocks import TABLE
 from dslc.blocks.setting import settings_of
-from dslc.blocks.values import Duration, Relation, SecretReference, Size
+from dslc.blocks.values.types import Duration, Relation, SecretReference, Size
 from dslc.setting import Setting
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.size import LARGEST, UNITS, read_size, write_size
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.size import LARGEST, UNITS, read_size, write_size
 
 
 @pytest.mark.parametrize(

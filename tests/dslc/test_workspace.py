@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from dslc.diagnostic import Diagnostic
+from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace

@@ -16,12 +16,12 @@ import pytest
 from lark import Token
 
 from dslc.catalog import Catalog
+from dslc.diagnostics.invisible import cleaned
 from dslc.extract import read
-from dslc.invisible import cleaned
-from dslc.recovery.mender import Mended
+from dslc.parse import File, parse
+from dslc.recovery.state import Mended
 from dslc.source import Source
-from dslc.syntax import File, parse
-from dslc.tree import BlockNode, Body, ForeignNode, ListValue
+from dslc.syntax.tree import BlockNode, Body, ForeignNode, ListValue
 from dslc.vocabulary import Vocabulary
 from grammar import language
 from tests.grammar.programs import damaged, program

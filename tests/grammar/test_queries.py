@@ -10,7 +10,7 @@ from tree_sitter import Node, QueryCursor
 
 from dslc.extract import read
 from dslc.source import Source
-from dslc.tree import BlockNode, Body, Entry
+from dslc.syntax.tree import BlockNode, Body, Entry
 from grammar.language import QUERIES, parse, query
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.symbiont"))

@@ -10,7 +10,7 @@ from random import Random
 import lark
 import pytest
 
-from dslc.parser import tokens
+from dslc.syntax.lark_parser import tokens
 from grammar import parser
 from tests.dslc.test_any_input import VALID
 

@@ -9,12 +9,12 @@ import pytest
 from tree_sitter import Node
 
 from dslc.catalog import Catalog
-from dslc.parser import tokens
-from dslc.reader import Atom, Comment, Entry, Group, Row, read
+from dslc.parse import parse
 from dslc.source import Source
-from dslc.syntax import parse
-from dslc.tokens import scan
-from dslc.tree import ForeignNode
+from dslc.syntax.lark_parser import tokens
+from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, read
+from dslc.syntax.tokens import scan
+from dslc.syntax.tree import ForeignNode
 from dslc.vocabulary import Vocabulary
 from grammar import language
 from tests.grammar.programs import program

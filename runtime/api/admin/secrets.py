@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from dslc.blocks.duration import read_duration
-from dslc.blocks.invalid import Invalid
-from dslc.blocks.secret import is_reference
+from dslc.blocks.values.duration import read_duration
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.secret import is_reference
 from dslc.blocks.webhook import Webhook
 from runtime.api.admin.parameters import optional_text, text
 from runtime.api.admin.state import House

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from dslc.blocks.duration import read_duration
+from dslc.blocks.values.duration import read_duration
 from runtime.api.admin.parameters import optional_text, text
 from runtime.api.admin.state import House
 from runtime.api.admin.time_input import told

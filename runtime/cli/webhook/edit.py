@@ -69,14 +69,14 @@ def add(
     with program_files(root, file) as program:
         target = file.resolve() if file else _target(program, agent)
         _refuse_other_names(program, target)
-        from dslc.edit import add_block
+        from dslc.editing.edit import add_block
 
         change = program.change(target, add_block(program.file(target), block))
     _told(program, "added", name, target, change, as_json=as_json)
 
 
 def _secret(secret: str | None, name: str, *, literal: bool) -> str:
-    from dslc.blocks.secret import is_reference
+    from dslc.blocks.values.secret import is_reference
 
     if secret is None:
         raise UsageError(
@@ -101,8 +101,8 @@ def _line_of_stdin() -> str:
 
 
 def _block(name: str, given: dict[str, str]) -> str:
-    from dslc.edit import block
-    from dslc.literal import named, quoted
+    from dslc.editing.edit import block
+    from dslc.syntax.quoting import named, quoted
 
     strings = {"path", "secret", "public_url"}
     try:
@@ -115,7 +115,7 @@ def _block(name: str, given: dict[str, str]) -> str:
 
 def _target(program: ProgramFiles, agent: str | None) -> Path:
     """The file that a new webhook goes to."""
-    from dslc.edit import names
+    from dslc.editing.edit import names
 
     files = {path: file for path, file in program.files.items() if file.readable}
     for choice in (
@@ -151,7 +151,7 @@ def _refuse_other_names(program: ProgramFiles, target: Path) -> None:
 @json_option
 def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> None:
     """Remove the webhook NAME from the program, with the comments directly above it."""
-    from dslc.edit import names, remove_block
+    from dslc.editing.edit import names, remove_block
 
     with program_files(root, file) as program:
         files = {path: known for path, known in program.files.items() if file is None or path == file.resolve()}
@@ -173,7 +173,7 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
 
 
 def _unknown(name: str, files: Collection[Path], program: ProgramFiles) -> UsageError:
-    from dslc.edit import names
+    from dslc.editing.edit import names
     from runtime.suggestions import unknown
 
     known = [other for path in files if program.files[path].readable for other in names(program.files[path], "webhook")]

@@ -21,9 +21,9 @@ from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
-    from dslc.diagnostic import Diagnostic, Edit
+    from dslc.diagnostics.diagnostic import Diagnostic, Edit
+    from dslc.parse import File
     from dslc.source import Source
-    from dslc.syntax import File
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ProgramFiles:
     def files(self) -> dict[Path, File]:
         """Every file as it was read."""
         from dslc.catalog import Catalog
-        from dslc.syntax import parse
+        from dslc.parse import parse
         from dslc.vocabulary import Vocabulary
 
         vocabulary = Vocabulary(Catalog.installed())
@@ -54,8 +54,8 @@ class ProgramFiles:
 
     def file(self, path: Path) -> File:
         """A file to edit; an empty one when it is not there. Raises SymbiontError when it has a syntax error."""
+        from dslc.parse import File
         from dslc.source import Source
-        from dslc.syntax import File
 
         file = self.files.get(path) or File(Source(shown(path), b""))
         if not file.readable:
@@ -75,8 +75,8 @@ class ProgramFiles:
         Raises SymbiontError, after a report of the errors, when nothing was written.
         """
         from dslc import files
-        from dslc.diagnostic import Severity, is_error
-        from dslc.edit import apply
+        from dslc.diagnostics.diagnostic import Severity, is_error
+        from dslc.editing.edit import apply
         from dslc.source import Source
 
         old = self.sources.get(path)
@@ -97,7 +97,7 @@ class ProgramFiles:
 
     def _refuse_nothing(self, path: Path, data: bytes, after: Compilation) -> None:
         """Raise SymbiontError for a change that a daemon would take for a mistake, and so not take up."""
-        from dslc.diagnostic import is_error
+        from dslc.diagnostics.diagnostic import is_error
         from dslc.program import HOMES
 
         if self.root is None:
@@ -119,7 +119,7 @@ class ProgramFiles:
 
         Raises SymbiontError, after a report of the errors, when there are any.
         """
-        from dslc.diagnostic import is_error
+        from dslc.diagnostics.diagnostic import is_error
         from runtime.database.schema import OWNER
         from runtime.secrets import origin_of
         from runtime.webhooks.routing.route import secret_from

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from dslc.blocks.choice import Choice
-from dslc.blocks.invalid import Invalid
 from dslc.blocks.memory import Memory
-from dslc.blocks.url import valid_url
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.url import valid_url
 from runtime.errors import UsageError
 from runtime.outbound.bearer import OPENAI, is_openai
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from dslc.blocks.url import valid_url
+from dslc.blocks.values.url import valid_url
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.errors import UsageError
 

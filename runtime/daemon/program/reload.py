@@ -11,7 +11,7 @@ from pathlib import Path
 from dslc import files
 from dslc.catalog import Catalog
 from dslc.compiler import Compilation, result
-from dslc.diagnostic import Diagnostic, Severity, is_error
+from dslc.diagnostics.diagnostic import Diagnostic, Severity, is_error
 from dslc.program import HOMES, Program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary

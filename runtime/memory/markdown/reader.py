@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dslc.blocks.names import is_name
+from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
 from runtime.memory.files import lock
 from runtime.memory.files.agent_folder import opened

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dslc.blocks.choice import Choice
-from dslc.blocks.values import As
+from dslc.blocks.values.types import As
 
 Gate = Literal["governance", "tdd_proof", "evidence", "risk_tier"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from dslc.blocks.names import is_name
+from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
 from runtime.memory.files.agent_folder import opened
 from runtime.memory.files.folder import Folder, revision

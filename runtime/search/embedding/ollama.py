@@ -15,7 +15,7 @@ import msgspec
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import Duration, Url
+from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.search.embedding.remote import RemoteEmbedder, Service

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from dslc.blocks.names import NAME_RULE
+from dslc.blocks.values.names import NAME_RULE
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
 from runtime.memory.store import LARGEST_TEXT

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from dslc.blocks.duration import read_duration
+from dslc.blocks.values.duration import read_duration
 from runtime.clock import utc
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, UsageError

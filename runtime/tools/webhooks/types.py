@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from dslc.blocks.duration import read_duration
+from dslc.blocks.values.duration import read_duration
 
 LONGEST_OVERLAP = timedelta(days=30)
 

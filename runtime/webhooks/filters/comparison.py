@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dslc.blocks.filter import Condition
-from dslc.blocks.pattern import compile_pattern
+from dslc.blocks.values.pattern import compile_pattern
 
 Test = Callable[[Any], bool]
 """Takes a value out of a decoded payload, or a header's text."""

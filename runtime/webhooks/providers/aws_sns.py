@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import SINGLE, Form
+from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes.handshake import Greeting
 from runtime.webhooks.keys.certificate import holds, signing_key
 from runtime.webhooks.providers.jwt import listed

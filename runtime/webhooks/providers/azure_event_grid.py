@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import Form, HeaderName, Relation
+from dslc.blocks.values.types import Form, HeaderName, Relation
 from runtime.webhooks.handshakes.cloud_events import Permission
 from runtime.webhooks.handshakes.handshake import ByMethod, Greeting, safe_challenge
 from runtime.webhooks.providers.jwt import Texts

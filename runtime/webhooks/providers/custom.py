@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.template import read_template
-from dslc.blocks.values import As, Duration, Form, HeaderName, Relation
+from dslc.blocks.values.types import As, Duration, Form, HeaderName, Relation
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.schemes.hmac import Hmac

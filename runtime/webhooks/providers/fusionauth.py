@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import Relation
+from dslc.blocks.values.types import Relation
 from runtime.webhooks.providers.jwt import PUBLIC, Algorithms, JwksUrl
 from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.schemes.jwt import Jwt

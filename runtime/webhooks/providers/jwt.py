@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import SINGLE, Duration, Form, Relation, Url
+from dslc.blocks.values.types import SINGLE, Duration, Form, Relation, Url
 from runtime.webhooks.keys.jwt_key import FAMILIES
 from runtime.webhooks.providers.custom import OneHeader
 from runtime.webhooks.providers.provider import Provider

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import SecretReference
+from dslc.blocks.values.types import SecretReference
 from runtime.webhooks.handshakes.handshake import QueryEcho
 from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.request.field_source import BODY

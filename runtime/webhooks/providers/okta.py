@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import HeaderName
+from dslc.blocks.values.types import HeaderName
 from runtime.webhooks.handshakes.handshake import Greeting
 from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.request.payload import Payload

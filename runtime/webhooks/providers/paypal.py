@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from dslc.blocks.values import Form
+from dslc.blocks.values.types import Form
 from runtime.webhooks.keys.certificate import holds, signing_key
 from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.request.headers import Headers

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from dslc.blocks.secret import is_reference, valid_secret
 from dslc.blocks.setting import settings_of
+from dslc.blocks.values.secret import is_reference, valid_secret
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes.handshake import Handshake
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json

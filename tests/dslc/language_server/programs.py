@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dslc.language_server.completion import Offer, complete
+from dslc.language_server.cursor_context import Spot
 from dslc.language_server.hover import hover
 from dslc.language_server.project import Change, Project
-from dslc.language_server.spot import Spot
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 

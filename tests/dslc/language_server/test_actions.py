@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dslc.edit import apply
+from dslc.editing.edit import apply
 from dslc.language_server.actions import Action, actions
 from dslc.source import Span
 from tests.dslc.language_server.programs import HERE, project

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dslc.language_server.completion import FIRST, block_snippet, setting_snippet, words_of
+from dslc.parse import parse
 from dslc.source import Source
-from dslc.syntax import parse
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.language_server.programs import accepted, labels, offers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslc.language_server.formatting import difference
+from dslc.language_server.text_edits import difference
 
 _TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "}\n", "\n", "c\r\n", "d\u2028"]), max_size=20).map("".join)
 

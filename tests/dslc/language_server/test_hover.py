@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.language_server.prose import plain
+from dslc.language_server.markdown import plain
 from tests.dslc.language_server.programs import said
 
 _SECRET = "hunter2Zq"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dslc.edit import apply
+from dslc.editing.edit import apply
 from dslc.language_server.names import Refused
 from dslc.language_server.project import Project
 from tests.dslc.language_server.programs import HERE, at_cursor, project, typed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dslc.language_server.outline import outline
-from dslc.reader import Entry, Group
+from dslc.syntax.reader import Entry, Group
 
 _PARTS = [
     "{",

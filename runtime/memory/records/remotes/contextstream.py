@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dslc.blocks.secret import is_reference
-from dslc.blocks.values import Duration, SecretReference
+from dslc.blocks.values.secret import is_reference
+from dslc.blocks.values.types import Duration, SecretReference
 from runtime.clock import Clock
 from runtime.memory.records.remotes.remote import NotSent, Outlook, RemoteOff
 from runtime.outbound.http import CallFailed, HttpCaller

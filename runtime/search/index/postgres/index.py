@@ -11,7 +11,7 @@ import asyncpg
 import structlog
 from pydantic import BaseModel
 
-from dslc.blocks.secret import is_reference
+from dslc.blocks.values.secret import is_reference
 from runtime.errors import UsageError
 from runtime.search.entry import Entry, Filter
 from runtime.search.errors import IndexFailed

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.values import Duration, Form, SecretReference
+from dslc.blocks.values.types import Duration, Form, SecretReference
 
 _OWN = Form(
     r"(?!pg_|(?:public|information_schema)\Z)[a-z_][a-z0-9_]{0,62}",

@@ -14,8 +14,8 @@ import structlog
 from pydantic import BaseModel, Field
 
 from dslc.blocks.block import Group
-from dslc.blocks.secret import is_reference
-from dslc.blocks.values import Duration, Form, SecretReference, Url
+from dslc.blocks.values.secret import is_reference
+from dslc.blocks.values.types import Duration, Form, SecretReference, Url
 from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.index.embedded.access import Access

@@ -1,0 +1,91 @@
+"""How the options of one row must go together, beyond what each of them may be.
+
+`dslc check` and the models that the runtime takes go by this, both from what the catalogue says of the options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dslc.diagnostics.suggestion import listing
+from dslc.example import example
+from dslc.setting import Setting
+
+_PART = re.compile(r"\{(\w+)\}")
+
+
+class Misfit(NamedTuple):
+    """An option that does not go with the rest. `other`: the option that it does not go with, given or not."""
+
+    name: str
+    message: str
+    hint: str
+    other: str | None = None
+
+
+def misfits(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
+    """What does not go together among options that are each right; defaults count as if they were given."""
+    known = {setting.name: setting for setting in settings}
+    values = {name: given.get(name, setting.default) for name, setting in known.items()}
+    for setting in (setting for setting in settings if setting.name in given):
+        yield from _mixed(setting, values)
+        yield from _refused(setting, values)
+        yield from _unsaid(setting, settings, given)
+        yield from _unsigned(setting, settings, values)
+    yield from _same(settings, given, values)
+
+
+def lacking(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
+    """What is given without what it needs, or beside what it excludes."""
+    for setting in (setting for setting in settings if setting.name in given):
+        for name in setting.needs:
+            if name not in given:
+                yield Misfit(setting.name, f"`{setting.name}` needs `{name}`", f"add `{name}`", name)
+        for name in setting.excludes:
+            if name in given:
+                yield Misfit(setting.name, f"`{setting.name}` and `{name}` exclude each other", "remove one", name)
+
+
+def _mixed(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
+    if setting.families and not any(set(values[setting.name]) <= set(family) for family in setting.families):
+        families = "; ".join(", ".join(family) for family in setting.families)
+        yield Misfit(setting.name, f"`{setting.name}` are not all of one family", f"families are {families}")
+
+
+def _refused(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
+    for other, refused in setting.refuses:
+        value = values[other]
+        wrong = [item for item in (value if isinstance(value, list | tuple) else [value]) if item in refused]
+        if wrong:
+            message = f"`{setting.name}` and `{other} {wrong[0]}` exclude each other"
+            yield Misfit(setting.name, message, f"`{other}` cannot be {listing(refused)} here", other)
+
+
+def _unsaid(setting: Setting, settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
+    """A template has a part, and nothing says where it comes from."""
+    for part in _PART.findall(given[setting.name]) if setting.type == "template" else ():
+        source = next((other for other in settings if other.fills == part), None)
+        if source is not None and source.name not in given:
+            message = f"`{setting.name}` signs {{{part}}}: `{source.name}` must say which header holds it"
+            yield Misfit(setting.name, message, f"add `{example(source)}`", source.name)
+
+
+def _unsigned(setting: Setting, settings: Sequence[Setting], values: Mapping[str, Any]) -> Iterator[Misfit]:
+    """What proves nothing unless a template signs it."""
+    templates = [other for other in settings if other.type == "template"] if setting.signed_only else []
+    if templates and not any(setting.fills in _PART.findall(values[template.name]) for template in templates):
+        name = templates[0].name
+        message = f"`{name}` does not sign {{{setting.fills}}}, so `{setting.name}` proves nothing"
+        yield Misfit(setting.name, message, f'such as `{name} "{{{setting.fills}}}.{{body}}"`', name)
+
+
+def _same(settings: Sequence[Setting], given: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Two that must differ name the same header."""
+    seen: dict[str, str] = {}
+    distinct = (setting.name for setting in settings if setting.distinct and values[setting.name])
+    for name in sorted(distinct, key=lambda name: name in given):  # what was given is wrong, not a default
+        first = seen.setdefault(values[name].lower(), name)
+        if first != name:
+            yield Misfit(name, f"`{name}` and `{first}` name the same header", "each has a header of its own", first)

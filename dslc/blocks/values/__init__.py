@@ -1,0 +1,1 @@
+"""Types of values: durations, sizes, names, paths, patterns, URLs, secrets."""

@@ -1,0 +1,22 @@
+"""Names of HTTP headers."""
+
+from __future__ import annotations
+
+import re
+
+from dslc.blocks.values.invalid import Invalid
+
+TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]"  # noqa: S105 - the grammar's word for it
+_NAME = re.compile(TOKEN + "+")
+LONGEST = 128
+
+
+def valid_header_name(name: str) -> str:
+    """`name` itself. Raises Invalid for what is not a header's name (RFC 9110 section 5.6.2)."""
+    if not 0 < len(name) <= LONGEST:
+        raise Invalid(f"a header's name has 1 to {LONGEST} characters", hint="such as `X-Event`", fault="bounds")
+    match = _NAME.match(name)
+    end = match.end() if match else 0
+    if end < len(name):
+        raise Invalid("this character cannot stand in a header's name", hint="such as `X-Event`", part=(end, end + 1))
+    return name

@@ -1,0 +1,39 @@
+"""References to secrets that are kept elsewhere: `secret://env/NAME`."""
+
+from __future__ import annotations
+
+import re
+
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.names import is_name
+
+_REFERENCE = re.compile(r"(secret|vault|file)://(.*)", re.DOTALL)
+
+
+def is_reference(secret: str) -> bool:
+    """Whether the text refers to a secret kept elsewhere; anything else is the secret itself."""
+    return _REFERENCE.match(secret) is not None
+
+
+def backend_of(reference: str) -> str:
+    """The backend a reference names: `vault` of `secret://vault/github`."""
+    return valid_secret(reference).removeprefix("secret://").partition("/")[0]
+
+
+def valid_secret(secret: str) -> str:
+    """A literal as it is, a reference as `secret://backend/path`; `vault://x` is short for `secret://vault/x`, and
+    `file://x` for `secret://file/x`.
+
+    Raises Invalid for a blank text and for a reference without backend or path. Never shows the text.
+    """
+    if not secret.strip():
+        raise Invalid("a secret is not empty", hint='such as `secret "secret://env/GITHUB_SECRET"`', fault="bounds")
+    match = _REFERENCE.match(secret)
+    if match is None:
+        return secret
+    scheme, rest = match.groups()
+    whole = rest if scheme == "secret" else f"{scheme}/{rest}"
+    backend, _, path = whole.partition("/")
+    if not is_name(backend) or not path.strip() or re.search(r"[\x00-\x1f\x7f]", path):
+        raise Invalid("not a reference to a secret", hint="such as `secret://env/GITHUB_SECRET`")
+    return f"secret://{whole}"

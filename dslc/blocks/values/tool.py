@@ -1,0 +1,38 @@
+"""Names of tools in a program, and patterns over them: `memory_search`, `memory_*`."""
+
+from __future__ import annotations
+
+import re
+
+from dslc.blocks.values.invalid import Invalid
+
+FORM = r"[A-Za-z0-9_.*-]{1,64}"
+_FORM = re.compile(FORM)
+_OTHER = re.compile(r"[^A-Za-z0-9_.*-]")
+
+
+def valid_tool(text: str) -> str:
+    """`text` itself. Raises Invalid unless it is a tool's name or a pattern: 1 to 64 letters, digits, `_`, `-`, `.`
+    and `*`."""
+    if _FORM.fullmatch(text) is None:
+        bad = _OTHER.search(text)
+        hint = "1 to 64 letters, digits, `_`, `-`, `.` and `*`, such as `memory_search` or `memory_*`"
+        raise Invalid("not a tool's name, and no pattern", hint=hint, part=bad.span() if bad else None)
+    return text
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a tool's name is what the pattern says; `*` is any number of characters, none too."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    *middle, last = rest
+    at = len(first)
+    if not name.startswith(first):
+        return False
+    for part in middle:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(name) - at >= len(last) and name.endswith(last)

@@ -1,0 +1,110 @@
+"""Comments that silence a warning: `# dslc: allow P501`, on its line or on the line above. A reason may follow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from dslc.diagnostics.diagnostic import CODES, Diagnostic, Severity
+from dslc.diagnostics.suggestion import suggestion
+from dslc.parse import File
+from dslc.source import Span
+from dslc.syntax.delimiters import comments
+from dslc.syntax.tree import ForeignNode
+
+_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b(?P<codes>[^\r\n]*)")
+_WORD = re.compile(r"[^\s,;]+")
+_LIKE_A_CODE = re.compile(r"[A-Za-z]{1,2}[0-9]+\w*")
+
+
+class _Allow(NamedTuple):
+    """A code in such a comment: `line` is the one whose warnings it silences, `span` its own place."""
+
+    code: str
+    line: int
+    span: Span
+
+
+def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What remains of the diagnostics of a file, and a P505 for every code that silences nothing.
+
+    In a file with an error that is not said of a code that could silence something: the error may hide what it is for.
+    """
+    source = file.source
+    given = list(_allows(file))
+    if not given:
+        return list(found)
+    wanted = {(allow.code, allow.line) for allow in given}
+    kept, silenced, wrong = [], set(), False
+    for diagnostic in found:
+        wrong = wrong or diagnostic.severity is Severity.ERROR
+        key = (diagnostic.code, source.position(diagnostic.span.start).line)
+        if key in wanted and diagnostic.severity is not Severity.ERROR:
+            silenced.add(key)
+        else:
+            kept.append(diagnostic)
+    idle = [allow for allow in given if (allow.code, allow.line) not in silenced]
+    return kept + [_idle(source.name, allow) for allow in idle if not wrong or not _silences(allow.code)]
+
+
+def _silences(code: str) -> bool:
+    """Whether a comment can silence that code."""
+    return code in CODES and CODES[code][0] is not Severity.ERROR
+
+
+def _idle(file: str, allow: _Allow) -> Diagnostic:
+    hint = "remove it"
+    if allow.code not in CODES:
+        what, hint = "names no code", suggestion(allow.code.upper(), CODES, what="codes")
+        hint = hint if len(hint) < 80 else "such as `# dslc: allow P501`"
+    elif CODES[allow.code][0] is Severity.ERROR:
+        what, hint = f"cannot silence {allow.code}", "errors cannot be silenced"
+    else:
+        what = f"silences nothing: no {allow.code} on line {allow.line}"
+    return Diagnostic("P505", CODES["P505"][0], f"this comment {what}", file, allow.span, (), hint)
+
+
+def _comments(file: File) -> Iterator[tuple[int, int]]:
+    """The comments of a file, each piece by the rules of its language."""
+    text, at = file.source.text or "", 0
+    for piece in file.pieces:
+        end = piece.start + len(piece.text)
+        foreign = any(isinstance(block, ForeignNode) for block in piece.blocks)
+        yield from comments(text, at, piece.start)
+        yield from comments(text, piece.start, end, foreign=foreign)
+        at = end
+    yield from comments(text, at, len(text))
+
+
+def _allows(file: File) -> Iterator[_Allow]:
+    source = file.source
+    text = source.text or ""
+    lines = text.split("\n")
+    speaks = _next_that_speaks(lines)
+    line = begin = 0  # the line of the comment, and where it begins in the text
+    for start, end in _comments(file):
+        line += text.count("\n", begin, start)
+        begin = text.rfind("\n", 0, start) + 1
+        match = _ALLOW.match(text, start, end)
+        if match is None:
+            continue
+        alone = not text[begin:start].strip(" \t\ufeff")
+        about = min(speaks[line] if alone else line, len(lines) - 1) + 1
+        base, none = match.start("codes"), True
+        for word in _WORD.finditer(match["codes"]):
+            if not none and not _LIKE_A_CODE.fullmatch(word[0]):
+                break  # from here on it says why
+            none = False
+            yield _Allow(word[0], about, source.span(base + word.start(), base + word.end()))
+        if none:
+            yield _Allow("", about, source.span(start, end))
+
+
+def _next_that_speaks(lines: list[str]) -> list[int]:
+    """For every line the first from it on that has more than white space and a comment."""
+    found = [len(lines)] * (len(lines) + 1)
+    for number in range(len(lines) - 1, -1, -1):
+        bare = lines[number].strip()
+        found[number] = found[number + 1] if not bare or bare.startswith(("#", "//")) else number
+    return found

@@ -1,0 +1,1 @@
+"""Compares two programs, and says what a reload does about the difference."""

@@ -1,0 +1,152 @@
+"""What distinguishes two compiled programs: blocks that came, went or changed, and what a reload makes of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from dslc.blocks.block import Block
+from dslc.blocks.choice import Choice
+from dslc.blocks.setting import field_name
+from dslc.comparison.reload_effects import Reload
+from dslc.program import HOMES, Program
+from dslc.report.program import plain
+from dslc.setting import Setting
+from dslc.vocabulary import Settings, Vocabulary, by_name
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting that says something else.
+
+    `path`: `search.vector_weight`, `provider.header`, `filter[0].equals`. `old`, `new`: as `dslc compile` prints them,
+    None where nothing is said; of two secrets that are written in the files both read `[literal]`,
+    and of two URLs that differ in the password both read the same.
+    """
+
+    path: str
+    old: Any
+    new: Any
+    setting: Setting = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A block that is not as it was. `origin`: `file:line` where it is, or was, declared; None for one made by code.
+
+    `effects`: what a reload does about it, a line each.
+    """
+
+    kind: str
+    name: str
+    block: Block = field(repr=False)
+    origin: str | None
+    changes: tuple[Change, ...] = ()
+    effects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All that differs; each list by kind, and in source order. `effects`: those that no single block has."""
+
+    added: tuple[Entry, ...]
+    changed: tuple[Entry, ...]
+    removed: tuple[Entry, ...]
+    effects: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether both programs define the same; comments, order and places do not count."""
+        return not (self.added or self.changed or self.removed)
+
+
+def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference:
+    """Compare the definitions of two programs that compiled with this vocabulary."""
+    added: list[Entry] = []
+    changed: list[Entry] = []
+    removed: list[Entry] = []
+    reload = Reload(old, new, vocabulary.fileless)
+    for home, kind in HOMES.items():
+        before, after = getattr(old, home), getattr(new, home)
+        settings = vocabulary.kinds[kind]
+        for name, block in after.items():
+            changes = tuple(_of_group("", settings, before[name], block, vocabulary)) if name in before else ()
+            if name in before and not changes:
+                continue
+            effects = tuple(reload.effects_of_block(kind, name))
+            entry = Entry(kind, name, block, new.origins.get((kind, name)), changes, effects)
+            (changed if name in before else added).append(entry)
+        for name, block in before.items():
+            if name not in after:
+                effects = tuple(reload.effects_of_block(kind, name))
+                removed.append(Entry(kind, name, block, old.origins.get((kind, name)), (), effects))
+    return Difference(tuple(added), tuple(changed), tuple(removed), tuple(reload.effects_of_program()))
+
+
+def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+    """The changes of a block, of a group or of a row's options."""
+    for name, setting in settings.items():
+        inner = f"{path}.{name}" if path else name
+        yield from _of_setting(inner, setting, _get(old, name), _get(new, name), vocabulary)
+
+
+def _get(group: Any, name: str) -> Any:
+    return group.get(name) if isinstance(group, Mapping) else getattr(group, field_name(name))
+
+
+def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+    if _identity(old) == _identity(new):
+        return
+    if setting.type == "group" and old is not None and new is not None:
+        if setting.many:
+            yield from _of_groups(path, setting, old, new, vocabulary)
+        else:
+            yield from _of_group(path, by_name(setting.settings), old, new, vocabulary)
+    elif isinstance(old, Choice) and isinstance(new, Choice) and old.name == new.name:
+        row = vocabulary.rows(setting.family or "").get(new.name)
+        yield from _of_group(path, by_name(row.options if row else ()), old.options, new.options, vocabulary)
+    else:
+        yield Change(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
+
+
+def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[Change]:
+    """Groups that may repeat: those that both have are left aside, and as many as are left on both sides are paired."""
+    gone, came = _without_common(old, new), _without_common(new, old)
+    if not gone and not came:
+        yield Change(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
+    elif len(gone) == len(came):
+        for (_, before), (at, after) in zip(gone, came, strict=True):
+            yield from _of_group(f"{path}[{at}]", by_name(setting.settings), before, after, vocabulary)
+    else:
+        for at, group in gone:
+            yield Change(f"{path}[{at}]", plain(group, setting, vocabulary), None, setting)
+        for at, group in came:
+            yield Change(f"{path}[{at}]", None, plain(group, setting, vocabulary), setting)
+
+
+def _without_common(groups: Any, others: Any) -> list[tuple[int, Any]]:
+    """The groups, with their places, that `others` does not have as often."""
+    there = Counter(map(_identity, others))
+    left = []
+    for at, group in enumerate(groups):
+        identity = _identity(group)
+        if there[identity]:
+            there[identity] -= 1
+        else:
+            left.append((at, group))
+    return left
+
+
+def _identity(value: Any) -> Hashable:
+    """Equal for values that mean the same. Python takes `1` and `true` for equal; a filter does not."""
+    if isinstance(value, BaseModel):
+        return tuple((name, _identity(inner)) for name, inner in value)
+    if isinstance(value, Mapping):
+        return frozenset((name, _identity(inner)) for name, inner in value.items())
+    if isinstance(value, tuple | list):
+        return tuple(map(_identity, value))
+    return (isinstance(value, bool), value)

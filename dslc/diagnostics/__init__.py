@@ -1,0 +1,1 @@
+"""Diagnostics as data, their collector, and suggestions for misspelt names."""

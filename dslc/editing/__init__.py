@@ -1,0 +1,1 @@
+"""Changes of program text: format, edits, fixes."""

@@ -1,0 +1,203 @@
+"""Applies the fixes that diagnostics carry, as far as they make a program better."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dslc.compiler import Compilation
+from dslc.diagnostics.diagnostic import Diagnostic, Edit
+from dslc.editing.edit import apply
+from dslc.source import Position, Source, Span
+
+_TRIES = 200  # compilations; only programs where fix after fix is refused come near it
+_AGAINST = ("S", "N203")
+Analyse = Callable[[Sequence[Source]], Compilation]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A fix that was made. `position`: where its diagnostic stood in the text it was applied to."""
+
+    code: str
+    message: str
+    file: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A fix that was not made: `error` would have come up at what it writes."""
+
+    message: str
+    file: str
+    position: Position
+    error: Diagnostic
+
+
+@dataclass
+class Fixed:
+    """What came of fixing: the compilation of the fixed sources, and what was and was not done to get there."""
+
+    compilation: Compilation
+    applied: list[Applied] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> Fixed:
+    """Apply the safe fixes of a compilation, and those that come up then, until none is left; `unsafe`: all fixes.
+
+    A fix is refused when what it wrote cannot be read, or was given there already: the word is spelt right then, and
+    something else was meant. Other errors that it brings to light are none of its doing. Fixes that overlap are made
+    one after the other. `analyse` compiles sources; it is called once when no fix is refused and none overlap.
+    """
+    work = _Work(compilation, analyse, unsafe=unsafe)
+    while work.tries < _TRIES and (batch := work.batch()):
+        work.settle(batch)
+    return work.done
+
+
+def apart(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Those diagnostics of one file whose fixes can be made together, in the order of places.
+
+    No edit overlaps or touches one of an earlier fix: two that touch might want one blank.
+    """
+    taken: list[tuple[int, int]] = []
+    kept = []
+    for diagnostic in sorted(found, key=lambda each: min((edit.span.start for edit in _edits(each)), default=0)):
+        spans = [(edit.span.start, edit.span.end) for edit in _edits(diagnostic)]
+        if spans and all(_is_free(taken, start, end) for start, end in spans):
+            kept.append(diagnostic)
+            for span in spans:
+                insort(taken, span)
+    return kept
+
+
+def _is_free(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    at = bisect_right(taken, (start, -1))
+    return (at == 0 or taken[at - 1][1] < start) and (at == len(taken) or end < taken[at][0])
+
+
+class _Work:
+    def __init__(self, compilation: Compilation, analyse: Analyse, *, unsafe: bool) -> None:
+        self.done = Fixed(compilation)
+        self.analyse = analyse
+        self.unsafe = unsafe
+        self.tries = 0
+        self._refused: set[tuple[str, str, str]] = set()
+
+    def batch(self) -> list[Diagnostic]:
+        """Fixes that can be made together, in the order of files and places."""
+        found: dict[str, list[Diagnostic]] = defaultdict(list)
+        for diagnostic in self.done.compilation.diagnostics:
+            if self._open(diagnostic):
+                found[diagnostic.file].append(diagnostic)
+        return [diagnostic for file in sorted(found) for diagnostic in apart(found[file])]
+
+    def _open(self, diagnostic: Diagnostic) -> bool:
+        wanted = diagnostic.fix is not None and (diagnostic.fix.safe or self.unsafe)
+        return wanted and _identity(diagnostic) not in self._refused
+
+    def settle(self, batch: Sequence[Diagnostic]) -> None:
+        """Make these fixes without those that go wrong; when all do, make the first alone, or refuse it."""
+        sources = {source.name: source for source in self.done.compilation.sources}
+        while True:
+            self.tries += 1
+            after = self.analyse(_edited(sources.values(), batch))
+            wrong = _wrong(batch, self.done.compilation, after)
+            if not wrong:
+                self.done.applied += [_applied(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
+                self.done.compilation = after
+                return
+            if len(batch) == 1:
+                self._refuse(_applied(batch[0], sources[batch[0].file]), _identity(batch[0]), wrong[batch[0]])
+                return
+            batch = [diagnostic for diagnostic in batch if diagnostic not in wrong] or batch[:1]
+
+    def _refuse(self, fix: Applied, identity: tuple[str, str, str], error: Diagnostic) -> None:
+        self._refused.add(identity)
+        self.done.refused.append(Refused(fix.message, fix.file, fix.position, error))
+
+
+def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
+    """What a problem is known by when its place has moved."""
+    return diagnostic.file, diagnostic.code, diagnostic.message
+
+
+def _edits(diagnostic: Diagnostic) -> tuple[Edit, ...]:
+    return diagnostic.fix.edits if diagnostic.fix is not None else ()
+
+
+def _applied(diagnostic: Diagnostic, source: Source) -> Applied:
+    message = diagnostic.fix.message if diagnostic.fix is not None else ""
+    return Applied(diagnostic.code, message, diagnostic.file, source.position(diagnostic.span.start))
+
+
+def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Source]:
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for diagnostic in batch:
+        edits[diagnostic.file] += _edits(diagnostic)
+    return [
+        Source(source.name, apply(source.data, edits[source.name])) if source.name in edits else source
+        for source in sources
+    ]
+
+
+def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnostic]]]:
+    """Where in the edited files the texts of these fixes stand, file by file."""
+    places: dict[str, list[tuple[Span, Diagnostic]]] = defaultdict(list)
+    moved: Counter[str] = Counter()
+    for diagnostic in batch:
+        for edit in sorted(_edits(diagnostic), key=lambda edit: edit.span.start):
+            start, size = edit.span.start + moved[diagnostic.file], len(edit.text.encode())
+            places[diagnostic.file].append((Span(start, start + size), diagnostic))
+            moved[diagnostic.file] += size - (edit.span.end - edit.span.start)
+    return places
+
+
+def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
+    """The fixes that should not have been made, each with the error that says so.
+
+    That is a new one at what the fix wrote, or, when nothing was written there, one that names it in a label. Errors
+    are told apart by where they stand, for what they say may name what a fix has written.
+    """
+    made, written, moved = set(batch), _written(batch), _moves(batch)
+    known = Counter((each.file, each.code, moved(each)) for each in before.diagnostics if each not in made)
+    found: dict[Diagnostic, Diagnostic] = {}
+    for error in after.diagnostics:
+        place = (error.file, error.code, error.span.start)
+        known[place] -= 1
+        if known[place] < 0 and error.code.startswith(_AGAINST):
+            labels = ((label.file, label.span) for label in error.labels)
+            for file, span in ((error.file, error.span), *labels):
+                guilty = [fixed for other, fixed in written.get(file, ()) if _touch(span, other)]
+                if guilty:
+                    found |= dict.fromkeys(guilty, error)
+                    break
+    return found
+
+
+def _moves(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
+    """Where the beginning of a diagnostic is after these fixes."""
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for diagnostic in batch:
+        edits[diagnostic.file] += _edits(diagnostic)
+    ends: dict[str, list[tuple[int, int]]] = {}  # of each edit, before and after
+    for file, some in edits.items():
+        by, ends[file] = 0, []
+        for edit in sorted(some, key=lambda edit: edit.span.start):
+            by += len(edit.text.encode()) - (edit.span.end - edit.span.start)
+            ends[file].append((edit.span.end, edit.span.end + by))
+
+    def moved(diagnostic: Diagnostic) -> int:
+        start, passed = diagnostic.span.start, ends.get(diagnostic.file, ())
+        number = bisect_right(passed, start, key=lambda end: end[0])
+        return start + (passed[number - 1][1] - passed[number - 1][0] if number else 0)
+
+    return moved
+
+
+def _touch(one: Span, other: Span) -> bool:
+    return one.start <= other.end and other.start <= one.end

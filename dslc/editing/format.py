@@ -1,0 +1,237 @@
+"""The canonical form of a text: what `dslc fmt` writes.
+
+- Four spaces a level; one empty line between blocks, at most one between settings, none at the ends of a body.
+- The values of a run of settings stand in one column. A run is settings on consecutive lines; an empty line, a comment
+  on a line of its own or a group ends it, and a setting that takes several lines is its last. A key of more than 40
+  characters is in no run.
+- A body or list that was written on one line stays on one line while that has at most 100 characters; else each
+  setting or item has its own line. No commas between settings; one between items, and one behind the last item when
+  each has a line.
+- A comment behind something stays behind it, after one space; a comment on its own line stays on its own line.
+- The text of a long string over several lines stands one level below its setting, and says what it said.
+- Blocks of the wider language stay as they are, and so does the line ending that most lines have.
+- A block in which a line would be broken that an `allow` comment speaks of stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dslc.editing.allow_targets import changed
+from dslc.parse import File
+from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
+from dslc.syntax.tree import ForeignNode
+from dslc.value_reading.string_literals import dedented
+
+WIDEST = 100  # characters of what stays on one line
+_LONGEST_KEY = 40  # characters of a key that takes part in a run
+_INDENT = 4
+_PATIENCE = 3
+_Places = Sequence[tuple[int, int]]
+
+
+def formatted(file: File) -> str:
+    """The text of a file in canonical form, without a byte-order mark. The file has no syntax error."""
+    return canonical(file.source.text or "", _foreign(file))
+
+
+def layout(file: File) -> list[Row]:
+    """The rows of a file that has no syntax error."""
+    return read(file.source.text or "", _foreign(file)).root.rows
+
+
+def line_end(file: File) -> str:
+    """The line ending that most of a file's lines have."""
+    return _line_end(file.source.text or "", _foreign(file))
+
+
+def _foreign(file: File) -> _Places:
+    """Where blocks of the wider language stand."""
+    nodes = ((piece.start, node) for piece in file.pieces for node in piece.blocks)
+    return [(at + node.start_pos, at + node.last_pos) for at, node in nodes if isinstance(node, ForeignNode)]
+
+
+def canonical(text: str, verbatim: _Places = ()) -> str:
+    """A text that has no syntax error in canonical form. `verbatim`: where blocks of the wider language stand."""
+    end = _line_end(text, verbatim)
+    rows = read(text, verbatim).root.rows
+    kept: set[int] = set()
+    for _ in range(_PATIENCE):
+        written, foreign = _print(_as_they_are(rows, kept, text), end)
+        more = changed(rows, text, read(written, foreign).root.rows, written) - kept
+        if not more:
+            return written
+        kept |= more
+    return _print(_as_they_are(rows, set(range(len(rows))), text), end)[0]
+
+
+def _line_end(text: str, verbatim: _Places) -> str:
+    """The line ending that most lines have, apart from those that are not ours."""
+    lines = text.count("\n") - sum(text.count("\n", start, end) for start, end in verbatim)
+    returns = text.count("\r\n") - sum(text.count("\r\n", start, end) for start, end in verbatim)
+    return "\r\n" if (returns * 2 > lines if lines else "\r\n" in text) else "\n"
+
+
+def _as_they_are(rows: Sequence[Row], kept: set[int], text: str) -> list[Row]:
+    """The rows, those that are `kept` as they are written; the ones that share a line as one."""
+    found: list[Row] = []
+    whole: list[Verbatim] = []
+    for at, row in enumerate(rows):
+        if at not in kept or not isinstance(row, Entry):
+            found.append(row)
+        elif whole and found[-1] is whole[-1] and "\n" not in text[whole[-1].end : row.start]:
+            whole[-1].end, whole[-1].comment = row.end, row.comment
+        else:
+            whole.append(Verbatim(row.start, row.end, "", foreign=False))
+            whole[-1].gap, whole[-1].comment = row.gap, row.comment
+            found.append(whole[-1])
+    for row in whole:
+        row.text = text[row.start : row.end].replace("\r\n", "\n")
+    return found
+
+
+def _print(rows: Sequence[Row], line_end: str) -> tuple[str, _Places]:
+    """The text of a file's rows, and where in it those stand that are not ours."""
+    pieces, foreign, at = [], [], 0
+    for number, row in enumerate(rows):
+        if number and (row.gap or _parts(rows[number - 1], row)):
+            pieces.append(line_end)
+            at += len(line_end)
+        printer = _Printer(line_end)
+        printer.row(row, 0, 0)
+        pieces.append("".join(printer.out))
+        if isinstance(row, Verbatim) and row.foreign:
+            foreign.append((at, at + len(row.text)))
+        at += len(pieces[-1])
+    return "".join(pieces), foreign
+
+
+def _parts(above: Row, below: Row) -> bool:
+    """Whether an empty line stands between two rows of a file, written or not."""
+    # A comment speaks of what is below it; aliases of the wider language come in groups.
+    return not isinstance(above, Comment) and not (_is_foreign(above) and _is_foreign(below))
+
+
+def _is_foreign(row: Row) -> bool:
+    return isinstance(row, Verbatim) and row.foreign
+
+
+class _Printer:
+    def __init__(self, line_end: str) -> None:
+        self.out: list[str] = []
+        self._line_end = line_end
+
+    def row(self, row: Row, indent: int, column: int) -> None:
+        """A row, its comment and its line's end. A setting's value stands `column` characters behind the beginning of
+        its key, or further where the key needs it."""
+        self.out.append(" " * indent)
+        match row:
+            case Entry():
+                self._entry(row, indent, column)
+            case Comment():
+                self.out.append(row.text)
+            case Verbatim():
+                self.out.append(row.text if row.foreign else row.text.replace("\n", self._line_end))
+            case Atom() | Group():
+                self._value(row, indent, flat=_fits(row, indent + 1))
+                self.out.append(",")
+        if row.comment is not None:
+            self.out.append(f" {row.comment.text}")
+        self.out.append(self._line_end)
+
+    def _entry(self, entry: Entry, indent: int, column: int) -> None:
+        key = entry.key.text
+        self.out.append(key)
+        flat_value, flat_body = _flat_parts(entry, indent)
+        if entry.value is not None:
+            self.out.append(" " * max(column - len(key), 1))
+            self._value(entry.value, indent, flat=flat_value)
+        if entry.body is not None:
+            self.out.append(" ")
+            self._value(entry.body, indent, flat=flat_body)
+
+    def _value(self, value: Value, indent: int, *, flat: bool) -> None:
+        if flat:
+            self._flat(value)
+        elif isinstance(value, Group):
+            self._expanded(value, indent)
+        else:
+            self._long_string(value, indent + _INDENT)
+
+    def _expanded(self, group: Group, indent: int) -> None:
+        """What stands in brackets, each row on its own line."""
+        self.out.append(group.brackets[0])
+        if group.opening is not None:
+            self.out.append(f" {group.opening.text}")
+        self.out.append(self._line_end)
+        columns = _columns(group.rows, indent + _INDENT)
+        for at, row in enumerate(group.rows):
+            if at and row.gap:
+                self.out.append(self._line_end)
+            self.row(row, indent + _INDENT, columns[at])
+        self.out.append(" " * indent + group.brackets[1])
+
+    def _flat(self, node: Row) -> None:
+        """What fits on a line."""
+        match node:
+            case Atom():
+                self.out.append(node.text)
+            case Entry():
+                for part in (node.key, node.value, node.body):
+                    if part is not None:
+                        self.out.append(" " if part is not node.key else "")
+                        self._flat(part)
+            case Group(rows=[]):
+                self.out.append(node.brackets)
+            case Group():
+                opening, between, closing = ("[", ", ", "]") if node.brackets == "[]" else ("{ ", " ", " }")
+                for at, row in enumerate(node.rows):
+                    self.out.append(between if at else opening)
+                    self._flat(row)
+                self.out.append(closing)
+
+    def _long_string(self, token: Atom, indent: int) -> None:
+        margin = " " * indent
+        text = dedented(token.text[3:-3])
+        lines = [margin + line if line else "" for line in text.split("\n")] if text else []
+        self.out.append(self._line_end.join(['"""', *lines, f'{margin}"""']))
+
+
+def _flat_parts(entry: Entry, indent: int) -> tuple[bool, bool]:
+    """Whether its value and its body stand on the line that begins with its key."""
+    used, value, body = indent + len(entry.key.text) + 1, entry.value, entry.body
+    flat = value is None or _fits(value, used + (2 if body else 0))
+    if body is None:
+        return flat, True
+    width = 0 if value is None else (value.width or 0) + 1
+    return flat, flat and _fits(body, used + width)
+
+
+def _fits(node: Value, used: int) -> bool:
+    """Whether it stands on one line that has `used` characters beside it."""
+    if isinstance(node, Atom) or node.is_empty:  # nothing to break
+        return node.width is not None
+    return node.width is not None and used + node.width <= WIDEST
+
+
+def _columns(rows: Sequence[Row], indent: int) -> list[int]:
+    """For each row, where the values of its run stand: characters from the beginning of a key."""
+    columns, run = [0] * len(rows), 0  # run: where it began
+    widest = 0
+
+    def end(at: int) -> None:
+        nonlocal run, widest
+        columns[run:at] = [widest] * (at - run)
+        run, widest = at, 0
+
+    for at, row in enumerate(rows):
+        aligns = isinstance(row, Entry) and row.value is not None and len(row.key.text) <= _LONGEST_KEY
+        if row.gap or not aligns:
+            end(at)
+        if aligns:
+            assert isinstance(row, Entry)
+            widest = max(widest, len(row.key.text) + 1)
+            if not all(_flat_parts(row, indent)):
+                end(at + 1)
+    end(len(rows))
+    return columns

@@ -1,0 +1,276 @@
+"""The JSON Schema (2020-12) of a compiled program: of what `dslc.report.program` writes.
+
+What a schema cannot say stands in the descriptions: bounds of durations, and that a name that is used is declared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from dslc.blocks import TABLE
+from dslc.blocks.values.header import TOKEN
+from dslc.blocks.values.names import NAME_RULE
+from dslc.blocks.values.size import LARGEST, read_size
+from dslc.blocks.values.tool import FORM as TOOL
+from dslc.blocks.values.url import RESERVED
+from dslc.program import HOMES
+from dslc.report.program import LITERAL, VERSION
+from dslc.setting import Setting
+from dslc.vocabulary import Vocabulary
+
+Schema = dict[str, Any]
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_NAME = r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,64}$"
+_LARGEST_NUMBER = 2**63 - 1
+_DURATION = (
+    r"^(?:0s|(?=[0-9])(?:[1-9][0-9]{0,8}d)?(?:(?:[1-9]|1[0-9]|2[0-3])h)?(?:(?:[1-9]|[1-5][0-9])m)?"
+    r"(?:(?:[1-9]|[1-5][0-9])s)?(?:[1-9][0-9]{0,2}ms)?)$"
+)
+_URL_PATH = (
+    rf"^(?!(?:{'|'.join(RESERVED)})(?:/|$))(?!.*//)(?!.*/\.\.?(?:/|$))(?!.*%(?![0-9A-Fa-f]{{2}}))"
+    r"/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*$"
+)
+
+_PLAIN: Mapping[str, Schema] = MappingProxyType(
+    {
+        "string": {"type": "string"},
+        "scalar": {"type": ["string", "number", "boolean"]},
+        "integer": {"type": "integer", "minimum": -_LARGEST_NUMBER, "maximum": _LARGEST_NUMBER},
+        "number": {"type": "number"},
+        "boolean": {"type": "boolean"},
+        "duration": {"type": "string", "pattern": _DURATION},
+        "size": {"type": "integer", "minimum": 0, "maximum": LARGEST},
+        "url_path": {"type": "string", "pattern": _URL_PATH},
+        "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+$"},
+        "json_path": {"type": "string", "pattern": r"^\$"},
+        "header_name": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": f"^{TOKEN}+$"},
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
+        "event": {"type": "string", "minLength": 1, "maxLength": 255},
+        "template": {"type": "string", "pattern": r"\{body\}"},
+        "network": {"type": "string", "pattern": r"^[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?$"},
+        "reference": {"$ref": "#/$defs/name"},
+    }
+)
+_UNITS = {"duration": "A duration in d, h, m, s and ms.", "size": "In bytes."}
+
+
+def schema(vocabulary: Vocabulary) -> Schema:
+    """The schema of every program that compiles with this vocabulary."""
+    homes = {home: _blocks(kind) for home, kind in HOMES.items()}
+    return {
+        "$schema": _DRAFT,
+        "title": "Compiled .symbiont program",
+        "description": "What `dslc compile` prints. No secret that is written in a file is in it: `[literal]` stands "
+        "in its place.",
+        "type": "object",
+        "properties": {"version": {"const": VERSION}, **homes},
+        "required": ["version", *homes],
+        "additionalProperties": False,
+        "$defs": {
+            **{kind: _kind(kind, vocabulary) for kind in HOMES.values()},
+            "name": {"description": f"{NAME_RULE}, and not `.` or `..`.", "type": "string", "pattern": _NAME},
+            "secret": _secret(vocabulary),
+        },
+    }
+
+
+def _blocks(kind: str) -> Schema:
+    return {
+        "description": f"Every `{kind}` by its name.",
+        "type": "object",
+        "propertyNames": {"$ref": "#/$defs/name"},
+        "additionalProperties": {"$ref": f"#/$defs/{kind}"},
+    }
+
+
+def _kind(kind: str, vocabulary: Vocabulary) -> Schema:
+    name = {"$ref": "#/$defs/name", "description": str(TABLE[kind].model_fields["name"].description)}
+    settings = tuple(vocabulary.kinds[kind].values())
+    about = inspect.getdoc(TABLE[kind]) or ""
+    return {
+        "description": " ".join(about.partition("\n\n")[0].split()),
+        **_whole(settings, vocabulary, {"name": name}),
+        **(_RULES[kind](vocabulary) if kind in _RULES else {}),
+    }
+
+
+def _secrets(vocabulary: Vocabulary) -> Schema:
+    """A webhook has a secret, unless it says that it has none, or its sender's keys are fetched."""
+    rows = vocabulary.rows("provider").values()
+    keyless: list[Schema] = [_UNVERIFIED]
+    for row in rows:
+        provider: Schema = {"name": {"const": row.name}}
+        if row.keyless_by is not None:
+            provider["options"] = {"required": [row.keyless_by]}
+        if row.keyless or row.keyless_by is not None:
+            keyless.append({"properties": {"provider": {"properties": provider}}})
+    return {
+        "if": {"anyOf": keyless} if len(keyless) > 1 else _UNVERIFIED,
+        "then": {"properties": {"secret": {"maxItems": 0}}},
+        "else": {"properties": {"secret": {"minItems": 1}}},
+    }
+
+
+_UNVERIFIED = {"properties": {"insecure_allow_unverified": {"const": True}}}
+_RULES: Mapping[str, Callable[[Vocabulary], Schema]] = MappingProxyType({"webhook": _secrets})
+"""What the rules of a kind demand (`dslc.check.rules`), beyond its settings. One row a kind."""
+
+
+def _whole(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | None = None) -> Schema:
+    """A block or group of a model: everything is there, and what has no value is null."""
+    properties = {setting.name: _described(setting, vocabulary, _whole) for setting in settings}
+    for setting in settings:
+        if _may_be_null(setting):
+            properties[setting.name] = _or_null(properties[setting.name])
+        elif not setting.required and setting.type != "group":
+            properties[setting.name]["default"] = _printed(setting)
+    return _object({**(more or {}), **properties}, required=True) | _relations(settings, _given)
+
+
+def _written(settings: Sequence[Setting], vocabulary: Vocabulary) -> Schema:
+    """The options of a row, or a group of them: what was written is there, and nothing else."""
+    properties = {setting.name: _described(setting, vocabulary, _written) for setting in settings}
+    found = _object(properties, required=False) | _relations(settings, _present)
+    required = [setting.name for setting in settings if setting.required]
+    return found | ({"required": required} if required else {})
+
+
+_Body = Callable[[Sequence[Setting], Vocabulary], Schema]
+
+
+def _object(properties: Schema, *, required: bool) -> Schema:
+    always = {"required": list(properties)} if required and properties else {}
+    return {"type": "object", "properties": properties, **always, "additionalProperties": False}
+
+
+def _may_be_null(setting: Setting) -> bool:
+    return not setting.required and setting.default is None and setting.type != "group"
+
+
+def _or_null(value: Schema) -> Schema:
+    """`value` or nothing, with its description outside."""
+    inner = {key: item for key, item in value.items() if key != "description"}
+    described = {key: item for key, item in value.items() if key == "description"}
+    if inner == {"not": {}}:
+        return {**described, "type": "null"}
+    return {**described, "anyOf": [inner, {"type": "null"}]}
+
+
+def _printed(setting: Setting) -> Any:
+    """The default as the program prints it."""
+    if setting.type == "size" and isinstance(setting.default, str):
+        return read_size(setting.default)
+    return {"name": setting.default, "options": {}} if setting.type == "variant" else setting.default
+
+
+def _described(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
+    parts = [setting.doc, _UNITS.get(setting.type, "")]
+    if setting.type == "duration":
+        parts += [f"At least {setting.minimum}." if setting.minimum is not None else ""]
+        parts += [f"At most {setting.maximum}." if setting.maximum is not None else ""]
+    text = " ".join(filter(None, parts))
+    return ({"description": text} if text else {}) | _value(setting, vocabulary, body)
+
+
+def _value(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
+    if not setting.many:
+        return _one(setting, vocabulary, body)
+    found: Schema = {"type": "array", "items": _one(setting, vocabulary, body)}
+    # A list that nobody gave is printed empty; one that is given has as many items as its bounds say.
+    if setting.min_length is not None and setting.min_length > 0:
+        bounds = {"minItems": setting.min_length}
+        found |= bounds if body is _written or setting.required else {"anyOf": [bounds, {"maxItems": 0}]}
+    return found | ({"maxItems": setting.max_length} if setting.max_length is not None else {})
+
+
+def _one(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
+    if setting.type == "group":
+        return body(setting.settings, vocabulary)
+    if setting.type == "variant":
+        return _variant(setting, vocabulary)
+    if setting.type == "word":
+        return {"enum": list(setting.choices or ())}
+    if setting.type == "name":
+        rows = vocabulary.rows(setting.family or "")
+        return {"enum": list(rows)} if rows else {"$ref": "#/$defs/name"}
+    if setting.type == "tool":
+        pattern = {"type": "string", "pattern": rf"^(?=.*\*){TOOL}$"}
+        return {"anyOf": [{"enum": list(vocabulary.rows(setting.family or ""))}, pattern]}
+    if setting.type == "secret":
+        return {"$ref": "#/$defs/secret"}
+    return {**_PLAIN[setting.type], **_bounds(setting)}
+
+
+def _bounds(setting: Setting) -> Schema:
+    found: Schema = {}
+    if setting.type in {"string", "scalar"} and not setting.many:
+        lengths = {"minLength": setting.min_length, "maxLength": setting.max_length}
+        found |= {key: length for key, length in lengths.items() if length is not None}
+    for key, bound in (("minimum", setting.minimum), ("maximum", setting.maximum)):
+        if bound is not None and setting.type != "duration":
+            found[key] = read_size(bound) if isinstance(bound, str) else bound
+    return found
+
+
+def _variant(setting: Setting, vocabulary: Vocabulary) -> Schema:
+    """One of the rows, each with its own options."""
+    rows = vocabulary.rows(setting.family or "")
+    branches = [
+        _choice({"const": name}, _written(row.options, vocabulary)) | ({"description": row.doc} if row.doc else {})
+        for name, row in rows.items()
+    ]
+    nothing = _written((), vocabulary)
+    if setting.default is not None and setting.default not in rows:
+        branches.append(_choice({"const": setting.default}, nothing))
+    return {"oneOf": branches} if branches else {"not": {}}
+
+
+def _choice(name: Schema, options: Schema) -> Schema:
+    return _object({"name": name, "options": options}, required=True)
+
+
+def _secret(vocabulary: Vocabulary) -> Schema:
+    backends = [name.replace(".", r"\.") for name in vocabulary.rows("secret")]
+    reference = rf"^secret://(?:{'|'.join(backends)})/(?=.*\S)[^\u0000-\u001f\u007f]+$"
+    literal = {"const": LITERAL, "description": "A secret that is written in the file; it is not shown."}
+    kept = {"type": "string", "pattern": reference, "description": "Where the secret is kept."}
+    return {"anyOf": [literal, kept]} if backends else literal
+
+
+def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
+    """That a setting was given, in a model; None when that cannot be told from its default."""
+    if settings[name].many and settings[name].default == [] and settings[name].min_length != 0:
+        return {"properties": {name: {"minItems": 1}}}
+    return {"properties": {name: {"not": {"type": "null"}}}} if _may_be_null(settings[name]) else None
+
+
+def _present(name: str, _: Mapping[str, Setting]) -> Schema | None:
+    """That a setting was given, among options."""
+    return {"required": [name]}
+
+
+def _relations(settings: Sequence[Setting], was_given: Callable[[str, Mapping[str, Setting]], Schema | None]) -> Schema:
+    """How settings need and exclude one another, as far as what is printed shows what was given."""
+    known = {setting.name: setting for setting in settings}
+    demands: list[Schema] = []
+    for setting in settings:
+        here = was_given(setting.name, known)
+        for other in setting.needs:
+            there = was_given(other, known)
+            if here is not None and there is not None:
+                demands.append({"if": here, "then": there})
+        some = [was_given(name, known) for name in setting.needs_one]
+        if here is not None and some and all(each is not None for each in some):
+            demands.append({"if": here, "then": {"anyOf": some}})
+        for other in setting.excludes:
+            there = was_given(other, known)
+            if here is not None and there is not None:
+                demands.append({"not": {"allOf": [here, there]}})
+        any_of = [was_given(name, known) for name in setting.one_of]
+        if any_of and all(each is not None for each in any_of):
+            demands.append({"anyOf": any_of})
+    return {"allOf": demands} if demands else {}

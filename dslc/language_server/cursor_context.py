@@ -1,0 +1,132 @@
+"""What stands at a place of a text, and what could be written there."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dslc.language_server.outline import outline
+from dslc.parse import Piece
+from dslc.setting import Setting
+from dslc.syntax.reader import Atom, Entry, Group, Reading
+from dslc.syntax.tree import ForeignNode
+from dslc.vocabulary import Settings, Vocabulary
+
+Role = Literal["kind", "name", "key", "value", "comment", "nothing"]
+Path = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place: its role, the token that touches it, the entry it belongs to, and the bodies that are open there.
+
+    `base`: what to add to the positions of token, entry and body to have indexes into the whole text. `path`: the
+    heads of the open bodies, as `Vocabulary.at` takes them. `items`: the values of the list it stands in. `inside`:
+    it stands between the quotes of `token`.
+    """
+
+    role: Role
+    base: int = 0
+    path: Path = ()
+    body: Group | None = None
+    entry: Entry | None = None
+    token: Atom | None = None
+    items: tuple[Atom, ...] | None = None
+    inside: bool = False
+
+    def tidy(self) -> Spot:
+        """The same; a new key or kind belongs to no entry yet."""
+        return self if self.role in {"name", "value"} else replace(self, entry=None)
+
+    def settings(self, vocabulary: Vocabulary) -> Settings:
+        """The settings of the body it stands in."""
+        return vocabulary.at(self.path) or {}
+
+    def setting(self, vocabulary: Vocabulary) -> Setting | None:
+        """The setting that its entry gives."""
+        return self.settings(vocabulary).get(self.entry.key.text) if self.entry else None
+
+
+def spot(pieces: Sequence[Piece], text: str, index: int) -> Spot:
+    """What stands at `index` of a text and its pieces. The piece before the place counts when it reaches there."""
+    at = bisect_right(pieces, index, key=lambda piece: piece.start) - 1
+    if at >= 0 and index <= pieces[at].start + len(pieces[at].text):
+        piece = pieces[at]
+        found = _inside(outline(piece.text), piece.text, index - piece.start, piece.start)
+        if any(isinstance(block, ForeignNode) for block in piece.blocks) and found.role != "name":
+            found = Spot("nothing")
+        if found.role != "kind" or found.token is not None or index < piece.start + len(piece.text):
+            return found
+    gap = text[max(text.rfind("\n", 0, index) + 1, _end(pieces, at)) : index]
+    return Spot("comment" if "#" in gap or "//" in gap else "kind")
+
+
+def _end(pieces: Sequence[Piece], at: int) -> int:
+    return pieces[at].start + len(pieces[at].text) if at >= 0 else 0
+
+
+def _inside(found: Reading, text: str, index: int, base: int) -> Spot:
+    comment = bisect_right(found.comments, index - 1, key=lambda comment: comment[0]) - 1
+    if comment >= 0 and found.comments[comment][0] < index <= found.comments[comment][1]:
+        return Spot("comment", base)
+    path, body = _descend(found, index)
+    key: Role = "kind" if body is found.root else "key"
+    value: Role = "name" if body is found.root else "value"
+    entry = _entry_at(body, index)
+    if entry is None:
+        return Spot(key, base, path, body)
+    if _touches(entry.key, index) and entry.key.text:
+        return Spot(key, base, path, body, entry, entry.key)
+    for token, items in _values(entry):
+        if _touches(token, index):
+            inside = bool(token.quotes) and token.start < index
+            return Spot(value, base, path, body, entry, token, items, inside)
+    if isinstance(entry.value, Group) and entry.value.start < index < entry.value.end:
+        return Spot(value, base, path, body, entry, None, tuple(entry.value.items))
+    return Spot(_role_after(entry, text, index, key, value), base, path, body, entry).tidy()
+
+
+def _role_after(entry: Entry, text: str, index: int, key: Role, value: Role) -> Role:
+    """What stands behind the tokens of an entry."""
+    between = text[entry.end : index] if index >= entry.end else text[entry.key.end : index]
+    if "\n" in between or "," in between:
+        return key
+    if index < entry.end or (entry.value is None and entry.body is None):
+        return value
+    return "nothing" if key == "kind" and entry.body is None else key
+
+
+def _descend(found: Reading, index: int) -> tuple[Path, Group]:
+    path: list[tuple[str, str | None]] = []
+    body = found.root
+    while True:
+        entry = _entry_at(body, index)
+        inner = entry.body if entry else None
+        if entry is None or inner is None or index <= inner.start or (inner.closed and index >= inner.end):
+            return tuple(path), body
+        path.append((entry.key.text, entry.word))
+        body = inner
+
+
+def _entry_at(body: Group, index: int) -> Entry | None:
+    """The last entry that begins at or before a place."""
+    entries = body.entries
+    at = bisect_right(entries, index, key=lambda entry: entry.start) - 1
+    return entries[at] if at >= 0 else None
+
+
+def _touches(token: Atom, index: int) -> bool:
+    if token.quotes:  # before the first and behind the last quote is outside
+        return token.start < index < token.end or (not token.closed and index == token.end)
+    return token.start <= index <= token.end
+
+
+def _values(entry: Entry) -> list[tuple[Atom, tuple[Atom, ...] | None]]:
+    if isinstance(entry.value, Atom):
+        return [(entry.value, None)]
+    if isinstance(entry.value, Group):
+        items = tuple(entry.value.items)
+        return [(item, items) for item in items]
+    return []

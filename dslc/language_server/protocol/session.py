@@ -1,0 +1,208 @@
+"""One client: its documents and folders, and the diagnostics it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lsprotocol import types
+from pygls.capabilities import get_capability
+from pygls.lsp.server import LanguageServer
+
+from dslc import files
+from dslc.language_server.disk import look
+from dslc.language_server.positions import Encoding
+from dslc.language_server.project import Change, Project
+from dslc.language_server.protocol.wire import Wire
+from dslc.language_server.uris import path_of
+from dslc.report.selection import MOST_IN_A_FILE
+from dslc.vocabulary import Vocabulary
+
+_PATIENCE = 0.05  # seconds of taking files before requests are looked at
+_LONGEST_LOOK = 5  # seconds of the first look at the disk until what is known is published
+_ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
+
+Failure = Callable[[str, BaseException], None]
+
+
+class Session:
+    """Keeps the project up to date and tells the client what changed.
+
+    Edits are taken at once and checked when the loop is free, so that typing never waits for a check. `failed` is told
+    of what goes wrong in the background.
+    """
+
+    def __init__(self, server: LanguageServer, vocabulary: Vocabulary, failed: Failure) -> None:
+        self._server = server
+        self._failed = failed
+        self.project = Project(vocabulary)
+        self.wire = Wire(self.project, types.ClientCapabilities())
+        self._watched = False
+        self._looked = False  # before the first look at the disk, half of the program is missing
+        self._named: set[str] = set()
+        self._look_again = False
+        self._looking: asyncio.Task[None] | None = None
+        self._publishing: asyncio.Handle | None = None
+        self._sent: dict[str, tuple[str, list[types.Diagnostic]]] = {}
+
+    def handlers(self) -> Mapping[str, Callable[[Any], None]]:
+        """What to call for which message."""
+        return {
+            types.INITIALIZE: self.initialize,
+            types.INITIALIZED: self.initialized,
+            types.TEXT_DOCUMENT_DID_OPEN: self.did_open,
+            types.TEXT_DOCUMENT_DID_CHANGE: self.did_change,
+            types.TEXT_DOCUMENT_DID_CLOSE: self.did_close,
+            types.TEXT_DOCUMENT_DID_SAVE: self.did_save,
+            types.WORKSPACE_DID_CHANGE_WATCHED_FILES: self.did_change_watched_files,
+            types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: self.did_change_folders,
+        }
+
+    # The beginning.
+
+    def initialize(self, params: types.InitializeParams) -> None:
+        """The client says what it is able to do and where its folders are. pygls has chosen the encoding."""
+        chosen = self._server.workspace.position_encoding
+        self.project.encoding = _ENCODINGS.get(str(getattr(chosen, "value", chosen)), "utf-16")
+        self.wire = Wire(self.project, params.capabilities)
+        folders = [folder.uri for folder in params.workspace_folders or []]
+        if params.workspace_folders is None and params.root_uri:
+            folders = [params.root_uri]
+        paths = [path_of(uri) for uri in folders]
+        if not folders and params.root_path:
+            paths = [params.root_path]
+        self.project.folders = [path for path in paths if path]
+        self._watched = bool(
+            get_capability(params.capabilities, "workspace.did_change_watched_files.dynamic_registration")
+        )
+
+    def initialized(self, _: types.InitializedParams) -> None:
+        """The client is ready: look at the disk, and be told when it changes."""
+        if self._watched:
+            watcher = types.FileSystemWatcher(f"**/*{files.SUFFIX}")
+            registration = types.Registration(
+                "watched-programs",
+                types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+                types.DidChangeWatchedFilesRegistrationOptions([watcher]),
+            )
+            self._server.client_register_capability(types.RegistrationParams([registration]))
+        self._look()
+        asyncio.get_running_loop().call_later(_LONGEST_LOOK, self._publish_anyway)
+
+    # Documents.
+
+    def did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document was opened."""
+        document = params.text_document
+        self.project.open(document.uri, document.version, document.text)
+        self._publish_soon()
+
+    def did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """A document was edited."""
+        document = params.text_document
+        self.project.change(document.uri, document.version, [_change(change) for change in params.content_changes])
+        self._publish_soon()
+
+    def did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """A document was closed: the file on disk counts again."""
+        name = self.project.close(params.text_document.uri)
+        if name is not None:
+            try:
+                self.project.put_file(name, files.read(name))
+            except OSError:
+                self.project.put_file(name, b"")  # it has just gone; the next look drops it
+                self._look()
+        self._publish_soon()
+        self._look_unless_watched()
+
+    def did_save(self, _: types.DidSaveTextDocumentParams) -> None:
+        """A document was saved."""
+        self._look_unless_watched()
+
+    # The disk.
+
+    def did_change_watched_files(self, params: types.DidChangeWatchedFilesParams) -> None:
+        """Files changed on disk. Whatever the client says of them, the disk knows."""
+        paths = (path_of(change.uri) for change in params.changes)
+        self._named |= {path for path in paths if path}
+        self._look()
+
+    def did_change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
+        """Folders were added or removed."""
+        removed = {path_of(folder.uri) for folder in params.event.removed}
+        added = [path for folder in params.event.added if (path := path_of(folder.uri))]
+        kept = [path for path in self.project.folders if path not in removed]
+        self.project.folders = list(dict.fromkeys([*kept, *added]))
+        self._look()
+
+    def _look_unless_watched(self) -> None:
+        if not self._watched:
+            self._look()
+
+    def _look(self) -> None:
+        """Look at the disk; once more after a look that is under way."""
+        self._look_again = True
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look_at_disk(), name="look at the disk")
+
+    async def _look_at_disk(self) -> None:
+        try:
+            while self._look_again:
+                self._look_again, named, self._named = False, self._named, set()
+                seen = await asyncio.to_thread(look, list(self.project.folders), self.project.stamps, named)
+                loop = asyncio.get_running_loop()
+                rest = loop.time() + _PATIENCE
+                for _ in self.project.take(seen):
+                    if loop.time() > rest:
+                        await asyncio.sleep(0)
+                        rest = loop.time() + _PATIENCE
+        except Exception as error:
+            self._failed("looking at the disk", error)
+        self._looked = True
+        self._publish_soon()
+
+    # Diagnostics.
+
+    def _publish_soon(self) -> None:
+        """Publish when no message waits."""
+        if self._publishing is None and self._looked:
+            self._publishing = asyncio.get_running_loop().call_soon(self._publish)
+
+    def _publish_anyway(self) -> None:
+        """Half of a program may be known by now, but its author has waited long enough."""
+        self._looked = True
+        self._publish_soon()
+
+    def _publish(self) -> None:
+        self._publishing = None
+        try:
+            changed = self.project.take_changed()
+            # A document under another URI than before: what was sent under the old one is taken back.
+            moved = {name for name, (uri, _) in self._sent.items() if self.project.uri_of(name) != uri}
+            for name in sorted(changed | moved):
+                self._send(name)
+        except Exception as error:
+            self._failed("checking", error)
+
+    def _send(self, name: str) -> None:
+        """Send the diagnostics of a source if they are not what the client has."""
+        found = self.wire.diagnostics(name, self.project.diagnostics(name)[:MOST_IN_A_FILE])
+        uri, document = self.project.uri_of(name), self.project.document(name)
+        before_uri, before = self._sent.get(name, (uri, []))
+        if before_uri != uri and before:
+            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(before_uri, []))
+            before = []
+        if found != before:
+            version = document.version if document else None
+            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
+        self._sent[name] = (uri, found)
+        if not found and document is None:
+            del self._sent[name]
+
+
+def _change(change: types.TextDocumentContentChangeEvent) -> Change:
+    if isinstance(change, types.TextDocumentContentChangePartial):
+        start, end = change.range.start, change.range.end
+        return Change(change.text, ((start.line, start.character), (end.line, end.character)))
+    return Change(change.text)

@@ -1,0 +1,17 @@
+"""The few edits that make one text another, so that cursors and marks of an editor stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from dslc.report.line_matcher import LineMatcher
+
+
+def difference(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+    """Edits (start, end, new text) that turn `old` into `new`, by whole lines, in order and apart from each other."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, before))]
+    for tag, start, end, new_start, new_end in LineMatcher(before, after).get_opcodes():
+        if tag != "equal":
+            yield starts[start], starts[end], "".join(after[new_start:new_end])

@@ -1,0 +1,162 @@
+"""What other languages and tools write: their comments, their lists, the marks of a merge."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from lark import Token
+
+from dslc.blocks.values.names import NAME_RULE, is_name
+from dslc.diagnostics.collector import Place
+from dslc.recovery.state import Mender, words
+from dslc.syntax.delimiters import balance
+from dslc.syntax.tokens import WORD
+from dslc.syntax.tree import start
+
+_DASHED = re.compile(r"(?>(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)+)")
+_NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
+_QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
+_HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
+_COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
+_BLANK = re.compile(r"\s*+")
+_WORD = re.compile(WORD)
+
+
+def comment(mender: Mender, token: Token) -> bool:
+    """`/* … */`, or `-- …` where a setting or a block could begin, or `; …` and its like on a line of their own."""
+    text, at = mender.text, start(token)
+    if token.type != "JUNK" or mender.scene.lists or not text.startswith(_COMMENTS, at):
+        return False
+    if text[at] in ";%<" and (mender.scene.awaits_value or mender.scene.column(token) is None):
+        return False
+    line = text.find("\n", at)
+    line = len(text) if line < 0 else line
+    behind = line
+    if text.startswith("/*", at):
+        closed = mender.find("*/", at + 2)
+        behind = closed + 2 if closed >= 0 else line
+        if mender.scene.awaits_value and not 0 <= closed < line:
+            return False
+    elif text[at] == "-" and (mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}):
+        return False
+    elif _goes_on(text, at, line) and _first_below(text, line) != text[at]:
+        return False  # it goes before a body or a text, which stands
+    message = f"`{text[at : at + 4].split()[0]}` begins no comment"
+    mender.findings.add("S114", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    mender.damage()
+    mender.seek(behind)
+    return True
+
+
+def _goes_on(text: str, at: int, line: int) -> bool:
+    """Whether the line from `at` to its end opens a body or a long string."""
+    return balance(text[at:line]) != 0 or text.count('"""', at, line) % 2 == 1
+
+
+def _first_below(text: str, line: int) -> str:
+    """The first character of the next line that has one."""
+    found = _BLANK.match(text, line)
+    return text[found.end() : found.end() + 1] if found else ""
+
+
+def conflict(mender: Mender, token: Token) -> bool:
+    """`<<<<<<<`: both sides of a merge, of which nobody knows the right one."""
+    text, at = mender.text, start(token)
+    if token.type != "JUNK" or not text.startswith("<<<<<<<", at) or mender.scene.column(token) != 0:
+        return False
+    last = mender.find("\n>>>>>>>", at)
+    line = text.find("\n", last + 1 if last >= 0 else at)
+    behind = len(text) if line < 0 else line
+    hint = "keep one of its sides, without the marks"
+    mender.findings.add("S114", "unresolved merge conflict", Place(at, at + 7), hint=hint)
+    mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
+    if mender.scene.awaits_value:
+        mender.value_is_lost()
+    mender.damage()
+    if not mender.scene.frames:
+        mender.done.nameless |= set(mender.vocabulary.kinds)
+    mender.seek(behind)
+    return True
+
+
+def dashes(mender: Mender, token: Token) -> bool:
+    """`tools` and lines of `- search` below it."""
+    setting = mender.scene.setting() if mender.scene.awaits_value else None
+    if token.type != "_NL" or setting is None or not setting.many or setting.type == "group":
+        return False
+    found = _DASHED.match(mender.text, start(token), start(token) + 10_000)
+    if found is None:
+        return False
+    items = [item.strip(" \t\r,") for item in re.findall(r"-[ \t]+([^\n]*)", found[0])]
+    plain = setting.type != "secret" and all(map(_WORD.fullmatch, items))
+    hint = f"`{setting.name} [{', '.join(items[:8]) if plain else '…'}]`"
+    first = found.start() + len(found[0]) - len(found[0].lstrip())
+    mender.findings.add("T401", f"`{setting.name}` takes a list in brackets", Place(first, found.end()), hint=hint)
+    mender.done.mentions |= words(found[0])
+    mender.value_is_lost()
+    mender.seek(found.end())
+    return True
+
+
+def text_below(mender: Mender, token: Token) -> bool:
+    """`instruction |` or `instruction <<EOF`, with the text on the lines below."""
+    scene, text, at = mender.scene, mender.text, start(token)
+    setting = scene.setting() if scene.awaits_value else None
+    if token.type != "JUNK" or setting is None or setting.type not in {"string", "secret"}:
+        return False
+    here = _HEREDOC.match(text, at)
+    if here is not None:
+        last = re.compile(rf"\n[ \t]*{here['mark']}(?=\s|$)").search(text, here.end() - 1, here.end() + 20_000)
+        behind = last.end() if last else -1
+    else:
+        outer = scene.column(scene.head[0])
+        deeper = rf"[|>][-+]?[ \t\r]*(?:\n[ \t]*(?=\r?\n)|\n[ \t]{{{(outer or 0) + 1},}}[^\s}}][^\n]*)+"
+        below = re.compile(deeper).match(text, at, at + 20_000) if (outer or 0) < 100 else None
+        behind = below.end() if below else -1
+    if behind < 0:
+        return False
+    message = 'this text over several lines needs `"""`'
+    mender.findings.add("S114", message, Place(at, behind), hint=f'write `{setting.name} """…"""`')
+    mender.done.mentions |= words(text[at:behind])
+    mender.value_is_lost()
+    mender.seek(behind)
+    return True
+
+
+def no_name(mender: Mender, token: Token) -> bool:
+    """`memory team/mem {`, `agent a.b {`, `agent "a "b" c" {`: a name that is none, or needs quotes."""
+    scene = mender.scene
+    if scene.frames or len(scene.head) != 1 or scene.head[0] not in mender.vocabulary.kinds:
+        return False
+    found = _NAME.match(mender.text, start(token)) if token.type in {"WORD", "NUMBER", "JUNK"} else None
+    if token.type == "STRING" and mender.peek(1).start_pos == token.end_pos:
+        found = _QUOTES_IN_NAME.match(mender.text, start(token))
+    if found is None or _WORD.fullmatch(found["name"]):
+        return False
+    name, (at, behind) = found["name"], found.span("name")
+    quoted = is_name(name)
+    other = _in_ascii(name)
+    hint = f'write `{scene.head[0]} "{name}" {{`' if quoted else None
+    fix = mender.findings.fix("put it in quotes", (at, at, '"'), (behind, behind, '"'), safe=True) if quoted else None
+    message = "this name needs quotes" if quoted else "not a legal name"
+    if hint is None:
+        hint = f"such as `{scene.head[0]} {other} {{`" if other else f"a name has {NAME_RULE}"
+    mender.findings.add("N206", message, Place(at, behind), hint=hint, fix=fix)
+    mender.seek(behind)
+    if quoted:
+        mender.put(Token("STRING", f'"{name}"', start_pos=at, end_pos=behind))
+    else:
+        mender.done.mentions |= words(name) | {re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-."), other or name}
+        mender.feed("WORD", at)
+    return True
+
+
+def _in_ascii(name: str) -> str | None:
+    """A legal name like this one, without accents and with `-` for other signs; None when a letter has no like."""
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    if any(sign.isalnum() and not sign.isascii() for sign in plain):
+        return None
+    other = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-.")
+    return other if _WORD.fullmatch(other) and is_name(other) else None

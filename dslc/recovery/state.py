@@ -1,0 +1,242 @@
+"""What the rules work on: the tokens of a piece, lark's state, the scene, and what could be read so far."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from lark import Token
+
+from dslc.diagnostics.collector import Findings
+from dslc.syntax.delimiters import balance, entry_end, list_end
+from dslc.syntax.lark_parser import parser, tokens
+from dslc.syntax.parser_state import Scene
+from dslc.syntax.tree import Absent, Node
+from dslc.value_reading.check_state import Context, Missing
+from dslc.value_reading.value import read
+from dslc.vocabulary import Vocabulary
+
+VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
+"""Tokens that can only be a value."""
+ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
+"""Tokens that end an entry."""
+
+_LONGEST_SHOWN = 60  # characters of a value in a hint
+
+
+@dataclass
+class Mended:
+    """What could be read: see `Reading` for the fields."""
+
+    blocks: list[Node]
+    damaged: set[int] = field(default_factory=set)
+    mentions: set[str] = field(default_factory=set)
+    nameless: set[str] = field(default_factory=set)
+
+
+class Mender:
+    """A piece while it is mended. `missing`, `excess`: braces that it lacks, or has too many of. `brackets`: how many
+    more `[` than `]` it holds."""
+
+    def __init__(self, findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str) -> None:
+        self.findings = findings
+        self.text = text
+        self.vocabulary = vocabulary
+        self.first_line = line
+        self.following = following
+        self.scene = Scene(self.text, vocabulary)
+        self.state: Any = parser().parse_interactive(start="file")
+        self.done = Mended([])
+        self.void: set[int] = set()  # heads that were no blocks
+        self.by_indentation: set[int] = set()  # braces that were put in for a body that has none
+        self.instead: set[int] = set()  # braces that were put in for something else, which is closed by its like
+        self.closers: set[int] = set()  # where that stands
+        self.halves: set[int] = set()  # where the second one stands of a pair that was reported
+        self._absent: set[str] = set()
+        self.brackets = self.text.count("[") - self.text.count("]")
+        self._patience = 20 * len(self.text)  # characters to count braces in once more
+        self.reread(0)
+
+    def seek(self, at: int) -> None:
+        """Go on at the character `at`."""
+        self._stream = tokens(self.text, at)
+        self._ahead: list[Token] = []
+        self._read = 0  # of those ahead
+
+    def reread(self, at: int) -> None:
+        """Go on inside of what seemed a token: other strings stand behind it, and so other braces."""
+        self.seek(at)
+        if self._patience >= 0:
+            self._patience -= len(self.text) - at
+            without = self.by_indentation | self.instead
+            depth = sum(frame.brace.start_pos not in without for frame in self.scene.frames)
+            surplus = balance(self.text, at, depth)
+            self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
+
+    def peek(self, number: int = 0) -> Token:
+        """A token that was not read yet; `$END` after the last."""
+        number += self._read
+        while len(self._ahead) <= number:
+            end = len(self.text)
+            self._ahead.append(next(self._stream, None) or Token("$END", "", start_pos=end, end_pos=end))
+        return self._ahead[number]
+
+    def advance(self) -> Token:
+        """Take the next token off."""
+        token = self.peek()
+        self._read += 1
+        if self._read > 1000:
+            del self._ahead[: self._read]
+            self._read = 0
+        return token
+
+    def put(self, token: Token) -> None:
+        """Let a token be read before the next one."""
+        self._ahead.insert(self._read, token)
+
+    def replace(self, token: Token) -> None:
+        """Let another token be read in place of the next one."""
+        self.peek()
+        self._ahead[self._read] = token
+
+    def find(self, what: str, at: int) -> int:
+        """Where `what` stands next, or -1; what the text holds no more is not looked for again."""
+        if what in self._absent:
+            return -1
+        found = self.text.find(what, at)
+        if found < 0:
+            self._absent.add(what)
+        return found
+
+    def after_break(self, number: int = 0) -> Token:
+        """The next token, or the one behind a line's end."""
+        token = self.peek(number)
+        return self.peek(number + 1) if token.type == "_NL" else token
+
+    def drop(self) -> Token:
+        """Leave out the next token, and remember its word."""
+        token = self.advance()
+        if token.type in {"WORD", "STRING"}:
+            self.done.mentions.add(token.strip('"'))
+        return token
+
+    def feed(self, type_: str, at: int, text: str = "") -> None:
+        """Feed a token that the text lacks."""
+        make = Absent if type_ == "WORD" and not text else Token
+        token = make(type_, text, start_pos=at, end_pos=at)
+        self.state.feed_token(token)
+        self.scene.take(token)
+
+    def value_is_lost(self) -> None:
+        """Give the awaited value as one that was reported."""
+        self.feed("WORD", self.peek().start_pos or 0)
+
+    def give_up(self) -> None:
+        """Close what is open without another word."""
+        at = len(self.text)
+        self.seek(at)
+        scene = self.scene
+        while scene.lists:
+            self.feed("RSQB", at)
+        if scene.head and not scene.frames:
+            self.abandon_head()
+        if scene.awaits_value:
+            self.value_is_lost()
+        self.damage(everything=True)
+        while scene.frames:
+            self.feed("RBRACE", at)
+
+    def abandon_head(self) -> None:
+        """End a block that has no body. One of ours is known by its name all the same."""
+        head = self.scene.head
+        at = head[-1].end_pos or 0
+        if head[0] not in self.vocabulary.kinds or len(head) == 1:
+            self.void.add(head[0].start_pos or 0)
+            self.done.nameless.add(str(head[0]))
+            self.done.mentions |= {word.strip('"') for word in head}
+        self.done.damaged.add(at)
+        self.feed("LBRACE", at)
+        self.feed("RBRACE", at)
+
+    @property
+    def is_indented(self) -> bool:
+        """Whether a body is open that has no braces: then its lines are written as in another language."""
+        return any(frame.brace.start_pos in self.by_indentation for frame in self.scene.frames)
+
+    def skip(self) -> None:
+        """Go on at the end of the line or at the `}` of this depth."""
+        token = self.peek()
+        if self.scene.awaits_value:
+            self.value_is_lost()
+        self.damage()
+        start = token.start_pos or 0
+        end = start if token.type == "_NL" else token.end_pos or 0
+        if token.type == "LSQB":
+            end = list_end(self.text, start, start)
+        end = max(entry_end(self.text, end if token.type == "LSQB" else start), end)
+        if end == start:  # nothing else would get any further
+            self.advance()
+            return
+        self.done.mentions |= words(self.text[start : min(end, start + 100_000)])
+        self.seek(end)
+
+    def damage(self, *, everything: bool = False) -> None:
+        """Something of the innermost body was lost, or of all that are open."""
+        for frame in self.scene.frames if everything else self.scene.frames[-1:]:
+            self.done.damaged.add(frame.brace.start_pos or 0)
+
+    def shown_head(self, head: list[Token], *, nested: bool | None = None) -> str:
+        """A head as a message may show it. Only a block's name is shown: the value of a setting may be a secret."""
+        if not head:
+            return "block"
+        inside = bool(self.scene.frames) if nested is None else nested
+        named = not inside and head[0] in self.vocabulary.kinds
+        return " ".join(token[:80] for token in head) if named else str(head[0][:80])
+
+    def shown_entry(self) -> str | None:
+        """The current entry or head as it would be right, with the next token behind it; None when that token is no
+        value of it, or the value may be a secret."""
+        scene, token, setting = self.scene, self.peek(), self.scene.setting()
+        head = " ".join(word[:80] for word in scene.head)
+        if not scene.frames:
+            opened = token.type == "LBRACE" and len(scene.head) == 2
+            named = token.type in {"WORD", "STRING"} and len(scene.head) == 1
+            known = scene.head[0] in self.vocabulary.kinds
+            return f"{head} {token[:80]}{'' if opened else ' {'}" if known and (opened or named) else None
+        if setting is None or setting.type == "secret":
+            return None
+        if token.type == "LBRACE":
+            return f"{head} {{" if setting.type == ("group", "variant")[len(scene.head) - 1] else None
+        if token.type == "LSQB" and setting.many:
+            return f"{head} […]"
+        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _LONGEST_SHOWN:
+            return None
+        context = Context(Findings(self.text), self.vocabulary)
+        is_wrong = isinstance(read(context, setting, token), Missing) or context.findings.found
+        return None if is_wrong else f"{head} {token}"
+
+
+def words(text: str) -> set[str]:
+    """What could be a name in a text."""
+    return set(re.findall(r"[A-Za-z0-9_.-]+", text))
+
+
+def shown(token: Token) -> str:
+    """What a token is, without showing a value: it may be a secret."""
+    match token.type:
+        case "STRING" | "LONG_STRING":
+            return "string"
+        case "NUMBER":
+            return "number"
+        case "WORD":
+            return "word"
+        case "_NL":
+            return "end of the line"
+        case "$END":
+            return "end of the file"
+        case "JUNK" if token[0].isprintable():
+            return f"`{token[0]}`"
+        case _ if token.isprintable():
+            return f"`{token[:8]}`"
+    return f"character U+{ord(token[0]):04X}"

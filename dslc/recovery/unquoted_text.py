@@ -1,0 +1,220 @@
+"""Texts that stand in no quotes, or in others than `"`."""
+
+from __future__ import annotations
+
+import re
+
+from lark import Token
+
+from dslc.blocks.values.duration import LENGTHS
+from dslc.blocks.values.names import NAME_RULE, is_name
+from dslc.blocks.values.size import UNITS
+from dslc.diagnostics.collector import Place
+from dslc.diagnostics.passwords import without_passwords
+from dslc.diagnostics.suggestion import nearest
+from dslc.example import example
+from dslc.recovery.state import VALUES, Mender, words
+from dslc.recovery.strings import TEXTS, may_end
+from dslc.setting import Setting
+from dslc.syntax.tree import end, start
+
+_FURTHEST = 200  # tokens of a text that are looked at
+_LONGEST_LINE = 80  # characters of a line in a hint
+_NAMES = {"reference", "name", "variant", "word"}
+_NUMBERS = {"number", "integer"}
+_UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
+# Up to a blank; what stands in parentheses or brackets right behind it belongs to it: `$.a[0].b`, `env("A")`, `${A}`.
+_CHUNK = re.compile(
+    r"(?:[^\s{}\[\],\"';()]|;(?!\s|\})|\([^\n()]{0,200}\)|\[[^\n\[\]]{0,200}\]|(?<=\$)\{[^\n{}]{0,200}\})+|[()]"
+)
+
+_CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
+_DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
+
+
+def other_quotes(mender: Mender, token: Token) -> bool:
+    """`'…'`, `` `…` ``, `“…”`: a value or a name in other quotes than `"`."""
+    scene, at = mender.scene, start(token)
+    if token.type not in {"SINGLE_QUOTED", "JUNK"} or token[0] not in _CLOSING:
+        return False
+    if scene.lists or not (scene.awaits_value or (not scene.frames and len(scene.head) == 1)):
+        return False
+    sign = mender.text[at : at + 3]
+    if sign in {"'''", "```"}:
+        close = mender.find(sign, at + 3)
+        if close >= 0:
+            _in_quotes(mender, at, close + 3, 3)
+            return True
+    close = _closing_quote(mender, at)
+    if close < 0:
+        return False
+    _in_quotes(mender, at, close + 1, 1)
+    return True
+
+
+def _closing_quote(mender: Mender, at: int) -> int:
+    """Where the quote that was opened at `at` is closed on its line: where a value may end, else at the next one."""
+    text, closing = mender.text, _CLOSING[mender.text[at]]
+    first = -1
+    for found in re.compile(f"[{closing}\n]").finditer(text, at + 1, at + 2000):
+        if found[0] == "\n":
+            break
+        first = found.start() if first < 0 else first
+        if may_end(mender, found.end()):
+            return found.start()
+    return first
+
+
+def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
+    quotes = '"' * width
+    inner = mender.text[at + width : behind - width]
+    plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
+    edits = ((at, at + width, quotes), (behind - width, behind, quotes))
+    fix = mender.findings.fix("use double quotes", *edits, safe=True) if plain else None
+    mender.reread(behind)
+    hint = f"use `{quotes}`"
+    if plain:
+        kind = "STRING" if width == 1 else "LONG_STRING"
+        mender.put(Token(kind, f"{quotes}{inner}{quotes}", start_pos=at, end_pos=behind))
+        line = mender.shown_entry()
+        hint = f"write `{line}`" if line else hint
+    what = "strings" if width == 1 else "long strings"
+    other = mender.text[at : at + width]
+    message = f"{what} use `{quotes}`, not {'backquotes' if '`' in other else f'`{other}`'}"
+    mender.findings.add("S106", message, Place(at, behind), hint=hint, fix=fix)
+    if not plain:
+        mender.done.mentions |= words(inner[:100_000])
+        mender.value_is_lost()
+
+
+def doubled_quotes(mender: Mender, token: Token) -> bool:
+    """`""data""`."""
+    scene = mender.scene
+    named = scene.awaits_value or (not scene.frames and len(scene.head) == 1)
+    if token.type != "STRING" or len(token) > 2 or scene.lists or not named:
+        return False
+    found = _DOUBLED.match(mender.text, start(token), start(token) + 2000)
+    if found is None:
+        return False
+    at, behind = found.span()
+    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
+    mender.seek(behind)
+    mender.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    line = mender.shown_entry()
+    hint = f"write `{line}`" if line else 'use one `"` on each side'
+    mender.findings.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
+    return True
+
+
+def without_quotes(mender: Mender, token: Token) -> bool:
+    """`path /hooks/github`, `instruction You review`, `retention 90 days`: a value that needs quotes, or is none.
+
+    All of it is one mistake, up to the line's end or the next setting.
+    """
+    scene = mender.scene
+    if token.type not in {"WORD", "NUMBER", "JUNK", "SIGN"} or not scene.awaits_value:
+        return False
+    if (
+        token.type in {"JUNK", "SIGN"}
+        and mender.text[start(token)] in ";({"
+        and not mender.text.startswith("((", start(token))
+    ):
+        return False
+    setting = scene.setting()
+    chunk = _CHUNK.match(mender.text, start(token), start(token) + 500)
+    glued = max(chunk.end() if chunk else 0, end(token))
+    number = 1
+    while start(mender.peek(number)) < glued and mender.peek(number).type != "$END" and number < _FURTHEST:
+        number += 1
+    last = _last_of_text(mender, setting, number)
+    behind = max(glued, end(mender.peek(last)))
+    if last < number and glued == end(token) and token.type not in {"JUNK", "SIGN"}:
+        return False
+    _add_text(mender, setting, Place(start(token), behind), one=last < number)
+    mender.done.mentions |= words(mender.text[start(token) : behind])
+    mender.value_is_lost()
+    mender.reread(behind)
+    return True
+
+
+def _last_of_text(mender: Mender, setting: Setting | None, number: int) -> int:
+    """The last token of the text whose first chunk ends before token `number`."""
+    last, first = number - 1, number
+    while number < _FURTHEST:
+        token = mender.peek(number)
+        if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in mender.halves:
+            break
+        if mender.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(mender, token):
+            break
+        if not _goes_on(mender, setting, number, first):
+            break
+        if token.type != "_COMMA" and not token.startswith(";"):
+            last = number
+        number += 1
+    if setting is not None and setting.type in {"reference", "name"} and not setting.many and last > first:
+        return first - 1
+    return last
+
+
+def _between(mender: Mender, token: Token) -> str:
+    """The text from the next token to a later one."""
+    return mender.text[start(mender.peek()) : start(token)]
+
+
+def _goes_on(mender: Mender, setting: Setting | None, number: int, first: int) -> bool:
+    """Whether a token goes on with the value before it."""
+    token, after, legal = mender.peek(number), mender.peek(number + 1), mender.scene.legal()
+    is_value = after.type in VALUES or after.type == "UNCLOSED_STRING" or after in {"true", "false"}
+    if setting is None:
+        return False
+    if token.type == "WORD" and token in legal and (is_value or number == first or after.type == "LBRACE"):
+        return False
+    if setting.type in _UNITS:
+        return token.type == "NUMBER" or (token.type == "WORD" and token in _UNITS[setting.type])
+    if setting.type in _NUMBERS:
+        return token.type == "NUMBER" or (token.type == "_COMMA" and after.type == "NUMBER")
+    if setting.type in {"reference", "name"} and not setting.many:
+        return token.type == "WORD" and number == first and after.type in {"_NL", "RBRACE", "$END"}
+    if setting.many and setting.type not in {"group", "secret"}:
+        return token.type in {"WORD", "NUMBER", "STRING", "_COMMA"} and not (token.type == "WORD" and is_value)
+    if setting.type in TEXTS:
+        return not (token.type == "WORD" and is_value and number == first and nearest(token, legal) is not None)
+    return False
+
+
+def _add_text(mender: Mender, setting: Setting | None, place: Place, *, one: bool) -> None:
+    """Note a value without quotes; `one`: it has no blank, so that nobody doubts where it ends."""
+    add = mender.findings.add
+    shown = mender.text[place.start_pos : place.end_pos]
+    kind = setting.type if setting else ""
+    if setting is not None and (kind in _UNITS or kind in {*_NUMBERS, "boolean"}):
+        joined = re.sub(r"[ \t,]+", "", shown)
+        plain = kind in _UNITS and re.fullmatch(r"(?:[0-9]+[A-Za-z]+)+", joined)
+        what = "a number" if kind in _NUMBERS else "a truth" if kind == "boolean" else f"a {kind}"
+        hint = f"write `{joined}`, without blanks" if plain else f"such as `{example(setting)}`"
+        message = (
+            f"`{setting.name}`: {what} is one word, without blanks"
+            if plain
+            else f"`{setting.name}`: {what} belongs here"
+        )
+        add("T401", message, place, hint=hint)
+    elif setting is not None and setting.many and not setting.single and kind != "group":
+        items = re.findall(r"[A-Za-z0-9_.-]+", without_passwords(shown))
+        add("T401", f"`{setting.name}` takes a list", place, hint=f"`{setting.name} [{', '.join(items[:8])}]`")
+    elif re.fullmatch(r"[\w-]+(?:[ \t]+[\w-]+)+", shown) and kind in {"reference", "name"}:
+        add("S109", "this name has a blank in it", place, hint="join its words by `-`")
+    elif kind in _NAMES:
+        message, hint = (
+            ("this name needs quotes", f'write `"{shown}"`')
+            if is_name(shown)
+            else ("not a legal name", f"a name has {NAME_RULE}")
+        )
+        add("N206", message, place, hint=hint)
+    else:
+        at, behind = place.start_pos, place.end_pos
+        quotable = setting is not None and kind in TEXTS and not set('"\\') & set(shown)
+        edits = ((at, at, '"'), (behind, behind, '"'))
+        fix = mender.findings.fix("put it in quotes", *edits, safe=one) if quotable else None
+        line = f'{setting.name} "{shown}"' if setting is not None and kind != "secret" and quotable else None
+        hint = f"write `{line}`" if line and len(line) < _LONGEST_LINE else 'write it as `"…"`'
+        add("S110", "this text needs quotes", place, hint=hint, fix=fix)

@@ -1,0 +1,1 @@
+"""Text to tree: pieces, tokens, and lark's parser."""

@@ -1,0 +1,113 @@
+"""Blocks of the wider Symbiont language: cut out whole, by their braces, for they have a syntax of their own.
+
+Their words and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`, `type`
+likewise or `type A = B` without a body, and `agent NAME(…) … { … }`. Parentheses in a head may go over lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dslc.syntax.block_heads import ELSEWHERE, Heads
+from dslc.syntax.delimiters import FOREIGN_MARK, WHITE, Late
+from dslc.syntax.segment import Fault, Segment
+from dslc.syntax.tokens import COMMENT, NAME, STRING
+
+_OPENING = re.compile(rf"(?:{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])|agent(?![A-Za-z0-9_-])[ \t]*+{NAME}[ \t]*+(?=\()")
+_HEAD = Late(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
+_PARENTHESIS = Late(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
+_NEXT_LINE = Late(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
+_EQUALS = Late(rf"{STRING}|{COMMENT}|[()=]")
+
+
+class Foreign:
+    """The blocks of the wider language in one text."""
+
+    def __init__(self, text: str, heads: Heads) -> None:
+        self._text = text
+        self._heads = heads
+        self._patience = 4 * len(text)  # characters to look through for `)` in vain
+
+    def segment(self, at: int) -> Segment | None:
+        """The block that begins at `at`; None when none does."""
+        word = _OPENING.match(self._text, at)
+        if word is None:
+            return None
+        end = self._head_end(word.end())
+        if end < 0:
+            return None
+        if self._text[end : end + 1] == "{":
+            return self._body(at, end)
+        if self._text[end : end + 1] not in {"", "\n", "#", "/"}:
+            return None
+        head = self._text[at:end].rstrip(WHITE)
+        if word[0] == "type" and _equates(head):
+            return Segment(at, at + len(head), foreign=True, head_end=at + len(head))
+        return self._over_lines(at, end)
+
+    def _over_lines(self, at: int, line: int) -> Segment | None:
+        """A block whose head goes on below its line, which it may not: all of it is one mistake."""
+        end = self._lines_end(line)
+        if self._text[end : end + 1] == "{":
+            return Segment(at, self._body(at, end).end, Fault.OUTSIDE)
+        self._patience -= end - line
+        return None
+
+    def _head_end(self, at: int) -> int:
+        """Where a head ends: before `{`, a comment or the end of the line; -1 when its parentheses do not close."""
+        while True:
+            at = _HEAD.match(self._text, at).end()  # type: ignore[union-attr]
+            if self._text[at : at + 1] != "(":
+                return at
+            at = self._parentheses_end(at)
+            if at < 0:
+                return -1
+
+    def _lines_end(self, at: int) -> int:
+        """Where a head ends that goes on in lines that are indented, or with its `{`."""
+        while self._patience > 0:
+            further = _NEXT_LINE.match(self._text, at)
+            if further is None or self._heads.is_word(further.end()):
+                break
+            end = self._head_end(further.end())
+            if end < 0:
+                break
+            at = end
+        return at
+
+    def _parentheses_end(self, start: int) -> int:
+        """Behind the parentheses that begin at `start`, or -1 when they do not close before a brace."""
+        if self._patience <= 0:
+            return -1
+        depth, at = 0, len(self._text)
+        for mark in _PARENTHESIS.finditer(self._text, start):
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if sign == ")" and count >= depth:
+                return mark.start() + depth
+            if sign in "{}":
+                at = mark.start()
+                break
+            depth += count * ((sign == "(") - (sign == ")"))
+        self._patience -= at - start
+        return -1
+
+    def _body(self, at: int, brace: int) -> Segment:
+        head_end = at + len(self._text[at:brace].rstrip(WHITE))
+        depth = 0
+        for mark in FOREIGN_MARK.finditer(self._text, brace, self._heads.limit(brace)):
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if sign == "}" and count >= depth:
+                return Segment(at, mark.start() + depth, foreign=True, head_end=head_end)
+            depth += count * ((sign == "{") - (sign == "}"))
+        self._heads.strict = True
+        return Segment(at, self._heads.after(brace), Fault.UNCLOSED, foreign=True, head_end=head_end)
+
+
+def _equates(head: str) -> bool:
+    """Whether there is a `=` outside of strings and parentheses."""
+    depth = 0
+    for mark in _EQUALS.finditer(head):
+        if mark[0] == "=" and depth == 0:
+            return True
+        depth = max(depth + (mark[0] == "(") - (mark[0] == ")"), 0)
+    return False

@@ -1,0 +1,333 @@
+"""Reads any text into its entries, values and comments, without judging it.
+
+The formatter, edits and the language server read programs with it; the parser decides what is right. In a text without
+a syntax error every token is in the tree. In any other text, what fits nowhere is left out, and what is not closed ends
+where the text or the body around it ends. Blocks, groups and settings have one shape, an `Entry`: a word, perhaps a
+value or name, perhaps a body. Positions are indexes into the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias
+
+from dslc.syntax.tokens import scan
+
+_DEEPEST = 100  # levels of braces; deeper ones are not read
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """Part of a text. `gap`: an empty line is above it. `comment`: the one that follows on its last line."""
+
+    gap: bool = field(default=False, init=False)
+    comment: Comment | None = field(default=None, init=False)
+
+
+@dataclass(slots=True, eq=False)
+class Comment(Node):
+    """A comment, without the blanks at its end."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Verbatim(Node):
+    """Part of the top level that is not read. `foreign`: it is a block of the wider language."""
+
+    start: int
+    end: int
+    text: str
+    foreign: bool
+
+
+@dataclass(slots=True, eq=False)
+class Atom(Node):
+    """A word, number or string. `kind`: of its token. A string that is not closed ends before blanks and `}`."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+
+    @property
+    def closed(self) -> bool:
+        """False for a string without its last quote."""
+        if self.kind == "SINGLE_QUOTED":
+            return len(self.text) > 1 and self.text[-1] == "'"
+        return not self.kind.startswith("UNCLOSED")
+
+    @property
+    def quotes(self) -> int:
+        """The number of characters of quotes on each side."""
+        return 3 if "LONG" in self.kind else 0 if self.kind in {"WORD", "NUMBER"} else 1
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Start and end of the text between the quotes."""
+        return self.start + self.quotes, max(self.end - (self.quotes if self.closed else 0), self.start + self.quotes)
+
+    @property
+    def content(self) -> str:
+        """The text between the quotes, as it is written."""
+        start, end = self.inner
+        return self.text[start - self.start : end - self.start]
+
+    @property
+    def width(self) -> int | None:
+        """Its characters, None when it takes several lines."""
+        return None if self.kind == "LONG_STRING" and "\n" in self.text else self.end - self.start
+
+
+@dataclass(slots=True, eq=False)
+class Group(Node):
+    """A body in `brackets` `{}`, or a list in `[]`.
+
+    `rows`: entries or values, and comments that have a line of their own. `opening`: the comment behind the bracket.
+    `flat`: it was written on one line.
+    """
+
+    start: int
+    end: int
+    brackets: str
+    rows: list[Row] = field(default_factory=list)
+    opening: Comment | None = None
+    closed: bool = False
+    flat: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows and self.opening is None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries of a body."""
+        return [row for row in self.rows if isinstance(row, Entry)]
+
+    @property
+    def items(self) -> list[Atom]:
+        """The values of a list that are no lists."""
+        return [row for row in self.rows if isinstance(row, Atom)]
+
+    @property
+    def width(self) -> int | None:
+        """Its characters in canonical form on one line when it was written on one line or is empty, else None."""
+        if self.is_empty:
+            return 2
+        between, around = (2, 2) if self.brackets == "[]" else (1, 4)
+        return _sum(around + between * (len(self.rows) - 1), *map(_width, self.rows)) if self.flat else None
+
+
+@dataclass(slots=True, eq=False)
+class Entry(Node):
+    """`key`, `key value`, `key value { … }` or `key { … }`; a block's kind is its key and its name its value."""
+
+    key: Atom
+    value: Value | None = None
+    body: Group | None = None
+
+    @property
+    def start(self) -> int:
+        return self.key.start
+
+    @property
+    def end(self) -> int:
+        return (self.body or self.value or self.key).end
+
+    @property
+    def word(self) -> str | None:
+        """The value when it is one token, without quotes."""
+        return self.value.content if isinstance(self.value, Atom) else None
+
+    @property
+    def width(self) -> int | None:
+        """Its characters in canonical form on one line, None when a part of it takes several lines."""
+        parts = [part.width for part in (self.key, self.value, self.body) if part is not None]
+        return _sum(len(parts) - 1, *parts)
+
+
+Value: TypeAlias = Atom | Group
+Row: TypeAlias = Entry | Atom | Group | Comment | Verbatim
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """`root`: the body of the whole text. `comments`: start and end of each, with the blanks at its end.
+
+    `long`: the long strings. `lists`: all lists, also those that belong to no entry.
+    """
+
+    root: Group
+    comments: list[tuple[int, int]] = field(default_factory=list)
+    long: list[Atom] = field(default_factory=list)
+    lists: list[Group] = field(default_factory=list)
+
+    def bodies(self) -> Iterator[tuple[Entry, Group]]:
+        """Every body with its entry, outer ones first."""
+        waiting = self.root.entries[::-1]
+        while waiting:
+            entry = waiting.pop()
+            if entry.body is not None:
+                yield entry, entry.body
+                waiting += entry.body.entries[::-1]
+
+
+def read(text: str, verbatim: Sequence[tuple[int, int]] = (), most: int | None = None) -> Reading:
+    """The entries of a text. `verbatim`: parts of the top level to take as they are. `most`: tokens to read of each
+    part between them."""
+    reader, at = _Reader(text), 0
+    for start, end in verbatim:
+        reader.read(islice(scan(text, at, start), most))
+        reader.verbatim(start, end)
+        at = end
+    reader.read(islice(scan(text, at), most))
+    return reader.done
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.done = Reading(Group(0, len(text), "{}"))
+        self._open = [self.done.root]
+        self._entry: Entry | None = None  # of this line, as long as a value or body may follow
+        self._before: Entry | None = None  # of the line before, whose `{` may be on this one
+        self._deeper = 0
+        self._lines = 0  # line ends since the last token
+        self._gap = False
+        self._own_line = True
+
+    def read(self, tokens: Iterator[re.Match[str]]) -> None:
+        for match in tokens:
+            kind = match.lastgroup
+            if kind == "BLANK":
+                continue
+            if kind == "_NL":
+                self._lines += 1
+                self._gap = self._gap or self._lines > 1
+                self._own_line = True
+                self._end_entry()
+                continue
+            self._lines = 0
+            if kind == "COMMENT":
+                self._comment(match)
+            elif kind in {"LBRACE", "RBRACE"}:
+                self._brace(match.start(), opens=kind == "LBRACE")
+            elif kind in {"SIGN", "JUNK"} or self._deeper:
+                pass
+            elif kind == "_COMMA":
+                self._end_entry()
+            elif kind in {"LSQB", "RSQB"}:
+                self._bracket(match.start(), opens=kind == "LSQB")
+            else:
+                self._atom(match, kind or "")
+            if kind == "UNCLOSED_STRING":
+                self._close_in(match)
+
+    def verbatim(self, start: int, end: int) -> None:
+        self._lines, self._entry = 0, None
+        self._add(Verbatim(start, end, self._text[start:end], foreign=True))
+
+    def _add(self, row: Row) -> None:
+        row.gap = self._gap
+        self._open[-1].rows.append(row)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._gap = self._own_line = False
+
+    def _end_entry(self) -> None:
+        if self._open[-1].brackets == "{}":
+            self._entry = None
+
+    def _atom(self, match: re.Match[str], kind: str) -> None:
+        text = match[0].rstrip(" \t\r}") if kind == "UNCLOSED_STRING" else match[0]
+        atom = Atom(match.start(), match.start() + len(text), text, kind)
+        if "LONG" in kind:
+            self.done.long.append(atom)
+        if self._open[-1].brackets == "[]":
+            self._add(atom)
+        elif self._entry is not None and self._entry.value is None:
+            self._entry.value = atom
+        elif kind == "WORD":
+            self._entry = self._before = Entry(atom)
+            self._add(self._entry)
+
+    def _close_in(self, match: re.Match[str]) -> None:
+        """Close the bodies that an unclosed string was meant to end before: `"/hooks }`."""
+        if "{" not in match[0]:
+            bare = match[0].rstrip(" \t\r}")
+            for at in range(match.start() + len(bare), match.end()):
+                if self._text[at] == "}":
+                    self._brace(at, opens=False)
+
+    def _comment(self, match: re.Match[str]) -> None:
+        start, group, text = match.start(), self._open[-1], match[0].rstrip(" \t\r")
+        self.done.comments.append((start, start + len(match[0].rstrip("\r"))))
+        if self._deeper:
+            return
+        comment = Comment(start, start + len(text), text)
+        last = group.rows[-1] if group.rows else None
+        if self._own_line or isinstance(last, Comment):
+            self._add(comment)
+        elif last is not None:
+            last.comment = comment
+        else:
+            group.opening = comment
+
+    def _bracket(self, at: int, *, opens: bool) -> None:
+        group = self._open[-1]
+        if not opens:
+            if group.brackets == "[]":
+                self._close(at)
+            self._end_entry()
+            return
+        inner = Group(at, len(self._text), "[]")
+        self.done.lists.append(inner)
+        if group.brackets == "[]":
+            self._add(inner)
+        elif self._entry is not None and self._entry.value is None:
+            self._entry.value = inner
+        self._open.append(inner)
+        self._begin()
+
+    def _brace(self, at: int, *, opens: bool) -> None:
+        while self._open[-1].brackets == "[]":
+            self._open.pop().end = at
+        if self._deeper or (opens and len(self._open) > _DEEPEST):
+            self._deeper += 1 if opens else -1
+            return
+        if opens:
+            entry = self._entry or self._before
+            if entry is None or entry.body is not None:
+                entry = Entry(Atom(at, at, "", "WORD"))
+                self._add(entry)
+            entry.body = Group(at, len(self._text), "{}")
+            self._open.append(entry.body)
+            self._begin()
+        elif len(self._open) > 1:
+            self._close(at)
+        self._entry = self._before = None
+
+    def _close(self, at: int) -> None:
+        group = self._open.pop()
+        group.end, group.closed = at + 1, True
+        group.flat = self._text.find("\n", group.start, at) < 0
+        self._begin()
+
+
+def _width(row: Row) -> int | None:
+    return None if isinstance(row, Comment | Verbatim) else row.width
+
+
+def _sum(*widths: int | None) -> int | None:
+    total = 0
+    for width in widths:
+        if width is None:
+            return None
+        total += width
+    return total

@@ -1,0 +1,287 @@
+"""Cuts a text into its top-level pieces by strings, comments and braces, before anything is parsed.
+
+A piece is parsed by itself: a mistake stays in its own, and only what an edit touched is read again. A block whose
+braces pair up is a piece. Where they do not, the next head (`kind name {`) begins the next piece, for none stands
+inside a body; and what a stray `}` cut off is put back to the block before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from dslc.syntax.block_heads import Heads
+from dslc.syntax.delimiters import GAP, MARK, Late, closers
+from dslc.syntax.foreign_blocks import Foreign
+from dslc.syntax.segment import Fault, Segment
+from dslc.syntax.tokens import COMMENT, LONG, NAME, NUMBER, STRING, UNCLOSED_STRING, WORD
+
+MOST_BROKEN = 1000
+"""Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
+
+_FURTHEST = 1000  # pieces to look back for the block of a stray `}`
+
+_GLUED = re.compile(r"[\w\"]")  # behind a string: it may be a quote inside of a text
+_OPENED_AGAIN = re.compile(r"[ \t]*+\{")  # behind a `}`: it closes no block
+
+_HEAD = re.compile(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:\}}[ \t]*+)?\{{")
+_ENTRY = Late(rf"(?P<word>{WORD})(?P<group>[ \t]*+\{{)?")
+_OPEN_HEAD = Late(rf"{WORD}(?:[ \t]*+{NAME})?[ \t]*+(?:{COMMENT})?[\r\n]")
+_LINE = Late(rf'(?>(?:{LONG}|(?!""")(?:{STRING}|{UNCLOSED_STRING})|[^\n{{}}"/#]++|/(?!/))*)')
+
+# A head without `{` and the lines below it that are indented.
+_INDENTED_LINE = r"[ \t]++\S[^\n]*+"
+_INDENTED = Late(
+    rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?>(?:(?>(?:[ \t\r]*+\n)+){_INDENTED_LINE})*)'
+)
+# Two settings or more, each on a line of its own.
+_SETTING = (
+    rf"{WORD}[ \t]*+(?:[=:][ \t]*+)?"
+    rf'(?:"[^"\n]*+"|{NUMBER}|\[[^\n\[\]{{}}]*+\]|(?<=[ \t]){WORD})[ \t]*+,?[ \t\r]*+'
+)
+# Tables, lists and keys of other languages, a line each.
+_TABLE = r"\[{1,2}[\w.\"' -]++\]{1,2}[ \t\r]*+(?=\n|\Z)"
+_ROW = (
+    rf"[ \t]*+(?:-[ \t][^\n{{}}]*+|\"?[\w.-]++\"?[ \t]*+[:=][^\n{{}}]*+|{_SETTING}(?=\n|\Z))"
+    r"|[ \t]++[^\s{}][^\n{}]*+"
+)
+_ROWS = Late(
+    rf"(?:{_TABLE}|-[ \t][^\n{{}}]*+|[\w.-]++:[ \t\r]*+(?=\n))"
+    rf"(?>(?:(?>(?:\n[ \t\r]*+(?=\n))*)\n{_TABLE}|\n(?:{_ROW}))+)"
+)
+# A head that ends in what other languages write for `{`, and what they write for `}`.
+_OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
+_CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
+# A head in which something stands that cannot, and one on two lines, within its name or not.
+_TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
+_SPLIT_HEAD = Late(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
+_SPLIT_NAME = Late(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
+_SETTINGS = Late(rf"{_SETTING}(?>(?:\n[ \t]*+{_SETTING}(?=\n|\Z))+)")
+_FIRST_LINE = Late(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
+_REST_OF_LINE = Late(r"[^\r\n]*+")
+
+
+def cut(text: str, kinds: Mapping[str, Collection[str]]) -> list[Segment]:
+    """The pieces of a text in order; between them stand white space and comments only. `kinds`: the words that open a
+    block of ours, and the settings of each."""
+    return _Cutter(text, kinds).pieces()
+
+
+class _Cutter:
+    def __init__(self, text: str, kinds: Mapping[str, Collection[str]]) -> None:
+        self.text = text
+        self._kinds = kinds
+        self._heads = Heads(text, kinds)
+        self._foreign = Foreign(text, self._heads)
+        self._broken = 0
+        self._absent: set[str] = set()  # what was looked for in vain
+        self._closer = (-1, -1)  # the next `end` or the like
+        self.found: list[Segment] = []
+
+    def pieces(self) -> list[Segment]:
+        text, found = self.text, self.found
+        at = self._behind_gap(0)
+        while at < len(text):
+            segment = self._foreign.segment(at) or self._ours(at)
+            if segment.fault is not None:
+                self._broken += 1
+                if self._broken > MOST_BROKEN:
+                    segment = Segment(at, len(text), Fault.UNREAD)
+                elif text[at] == "}":
+                    segment = self._joined(segment)
+            found.append(segment)
+            at = self._behind_gap(segment.end)
+        return found
+
+    def _behind_gap(self, at: int) -> int:
+        return GAP.match(self.text, at).end()  # type: ignore[union-attr]
+
+    def _ours(self, at: int) -> Segment:
+        """The block that begins here, or its line when none does."""
+        text = self.text
+        head = _HEAD.match(text, at)
+        if head is not None:
+            return self._whole(self._braces(at, head.end() - 1))
+        head = _OPEN_HEAD.match(text, at)
+        if head is not None:
+            brace = self._behind_gap(head.end())
+            if text[brace : brace + 1] == "{":
+                return self._braces(at, brace)
+        brace = self._strange_head(at) if self._heads.is_word(at) else -1
+        if brace >= 0:
+            return self._whole(self._braces(at, brace))
+        beyond = self._beyond_lines(at)
+        if beyond > at:
+            return Segment(at, beyond, Fault.OUTSIDE)
+        end = _LINE.match(text, at).end()  # type: ignore[union-attr]
+        if text[end : end + 1] == "{":
+            return self._before_brace(at, end)
+        return self._lines(at, end) or self._line(at, end)
+
+    def _strange_head(self, at: int) -> int:
+        """Where the `{` stands of a head that is on two lines, or is no head by its rules; -1 when there is none."""
+        torn = _TORN_HEAD.match(self.text, at)
+        if torn is not None:
+            return self.text.rindex("{", at, torn.end())
+        split = _SPLIT_NAME.match(self.text, at)
+        if split is None:
+            split = _SPLIT_HEAD.match(self.text, at)
+            split = None if split is None or self._heads.is_word(split.start("name")) else split
+        return -1 if split is None else split.end() - 1
+
+    def _before_brace(self, at: int, brace: int) -> Segment:
+        """What stands before a `{` on its line, if it is no head, with what the brace opens."""
+        braces = self._braces(at, brace)
+        if brace > at:
+            return braces
+        return Segment(at, braces.end, braces.fault or Fault.OUTSIDE, deepest=braces.deepest)
+
+    def _line(self, at: int, end: int) -> Segment:
+        """The rest of a line, up to where nobody can read it."""
+        if self.text.startswith('"""', end):
+            return Segment(at, self._heads.after(at), Fault.OUTSIDE)
+        if end == at:
+            end += 1
+        return Segment(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
+
+    def _lines(self, at: int, end: int) -> Segment | None:
+        """The body below a head without `{`, or settings without a head, that begin with this line."""
+        beyond = max(self._enclosed(at), self._indented(at))
+        if beyond > end:
+            return Segment(at, beyond, Fault.OUTSIDE)
+        run = _ROWS.match(self.text, at)
+        if run is None and not self._heads.is_word(at):
+            run = _SETTINGS.match(self.text, at)
+        return None if run is None else Segment(at, run.end(), Fault.HEADLESS)
+
+    def _enclosed(self, at: int) -> int:
+        """Behind the `end` of a body that begins with `do`, or the like, before the next head."""
+        head = _OPENER.match(self.text, at) if self._column(at) == 0 and self._heads.is_named(at) else None
+        if head is None:
+            return at
+        if self._closer[0] < head.end() - 1:
+            closer = _CLOSER.search(self.text, head.end() - 1)
+            self._closer = closer.span() if closer else (len(self.text), len(self.text))
+        start, end = self._closer
+        return end if start < min(self._heads.after(at), len(self.text)) else at
+
+    def _indented(self, at: int) -> int:
+        """Behind the lines that stand deeper than a head without `{`, up to the next head."""
+        if self._column(at) != 0 or not self._heads.is_named(at):
+            return at
+        lines = _INDENTED.match(self.text, at)
+        return at if lines is None else min(lines.end(), self._heads.after(at))
+
+    def _beyond_lines(self, at: int) -> int:
+        """Behind a `/* … */` or an unresolved merge that begins here."""
+        for opened, closed in (("/*", "*/"), ("<<<<<<<", "\n>>>>>>>")):
+            if self.text.startswith(opened, at) and closed not in self._absent:
+                end = self.text.find(closed, at)
+                if end >= 0:
+                    return _REST_OF_LINE.match(self.text, end + len(closed)).end() if closed[0] == "\n" else end + 2  # type: ignore[union-attr]
+                self._absent.add(closed)
+        return at
+
+    def _whole(self, block: Segment) -> Segment:
+        """The block, or what stands before a head in column one inside of it: then a `}` is missing, and a later one is
+        too much."""
+        at = self._heads.inner(block.start, block.end)
+        while at >= 0 and block.fault is None:
+            if not any(mark.start() < at < mark.end() for mark in MARK.finditer(self.text, block.start, block.end)):
+                self._heads.strict = True
+                return Segment(block.start, at, Fault.UNCLOSED, deepest=block.deepest)
+            at = self._heads.inner(at, block.end)
+        return block
+
+    def _braces(self, at: int, brace: int) -> Segment:
+        """From `at` to the `}` that closes the brace, or the `)` of `({ … })`; to the next head when none does."""
+        depth = lists = deepest = 0
+        glued = False
+        for mark in MARK.finditer(self.text, brace, self._heads.limit(brace)):
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if sign == "{":
+                depth += count
+                deepest = max(deepest, depth + lists)
+            elif sign == "}":
+                if count >= depth and not _OPENED_AGAIN.match(self.text, mark.end()):
+                    end = mark.start() + depth
+                    end += self.text[end : end + 1] == ")" and self.text[brace - 1 : brace] == "("
+                    return Segment(at, end, deepest=deepest, glued=glued)
+                depth, lists = max(depth - count, 0), 0
+            elif sign == "[":
+                lists += count
+                deepest = max(deepest, depth + lists)
+            elif sign == "]":
+                lists -= min(count, lists)
+            elif sign == '"':
+                glued = glued or _GLUED.match(self.text, mark.end()) is not None
+                depth -= min(closers(mark[0]), depth) if mark.lastgroup == "unclosed" else 0
+                if depth == 0:
+                    return Segment(at, mark.end(), deepest=deepest)
+        self._heads.strict = True
+        return Segment(at, self._heads.after(brace), Fault.UNCLOSED, deepest=deepest)
+
+    def _joined(self, stray: Segment) -> Segment:
+        """A `}` at the top level, with the block that it belongs to and all that was taken to stand outside of it.
+
+        That is the last one that stands no further right: a block that was closed too early, or a head that lacks its
+        `{`.
+        """
+        found = self.found
+        first = self._owner(self._column(stray.start))
+        if len(found) - first >= _FURTHEST:
+            return stray
+        if first < 0 or (first + 1 < len(found) and self._closes_where_it_should(found[first])):
+            return self._merged(first + 1, stray, Fault.HEADLESS) if first + 1 < len(found) else stray
+        if found[first].foreign or found[first].fault is Fault.UNCLOSED:
+            return stray
+        return self._merged(first, stray, Fault.JOINED)
+
+    def _owner(self, column: int | None) -> int:
+        """Which piece a stray `}` in that column may belong to, or -1."""
+        first = len(self.found) - 1
+        while first >= 0 and len(self.found) - first < _FURTHEST:
+            segment = self.found[first]
+            further_right = column is not None and (self._column(segment.start) or 0) > column
+            if not further_right and not self._is_outside(first):
+                break
+            first -= 1
+        return first
+
+    def _is_outside(self, number: int) -> bool:
+        """Whether a piece can only be a part of a body."""
+        segment = self.found[number]
+        if self._heads.is_named(segment.start):  # `memory m`, a head without `{` or a setting of that name
+            return segment.fault is Fault.OUTSIDE and number > 0 and self._goes_on(self.found[number - 1], segment)
+        return segment.fault in {Fault.OUTSIDE, Fault.HEADLESS} or self._is_entry(segment)
+
+    def _is_entry(self, segment: Segment) -> bool:
+        """Whether a piece begins with a group, which no block does, or with the name of a setting."""
+        entry = _ENTRY.match(self.text, segment.start)
+        if entry is None or self._heads.is_word(segment.start):
+            return entry is not None and entry["group"] is not None
+        return entry["group"] is not None or any(entry["word"] in settings for settings in self._kinds.values())
+
+    def _goes_on(self, above: Segment, segment: Segment) -> bool:
+        """Whether a piece stands on the line below one that is no block."""
+        return above.fault in {Fault.OUTSIDE, Fault.HEADLESS} and self.text.count("\n", above.end, segment.start) < 2
+
+    def _merged(self, first: int, last: Segment, fault: Fault) -> Segment:
+        """One piece out of those from `first` on and `last`."""
+        pieces = [*self.found[first:], last]
+        del self.found[first:]
+        return Segment(pieces[0].start, last.end, fault, deepest=max(piece.deepest for piece in pieces) + 1)
+
+    def _closes_where_it_should(self, block: Segment) -> bool:
+        """Whether the `}` of a block stands on a line of its own, no further right than the head, below a body
+        that is indented."""
+        head, brace = self._column(block.start), self._column(block.end - 1)
+        inside = _FIRST_LINE.match(self.text, block.start)
+        if block.fault is not None or head is None or brace is None or inside is None:
+            return False
+        return brace <= head < len(inside["blank"])
+
+    def _column(self, at: int) -> int | None:
+        """Characters before `at` when nothing but white space stands before it on its line."""
+        before = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+        return None if before.strip(" \t") else len(before)

@@ -1,0 +1,97 @@
+"""What a quoted string says."""
+
+from __future__ import annotations
+
+import re
+
+from lark import Token
+
+from dslc.diagnostics.collector import Findings, Place
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|([\s\S]))")
+_SIMPLE = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_HINT = r"escapes are `\"`, `\\`, `\n`, `\r`, `\t` and `\uXXXX`"
+
+
+def is_string(token: Token) -> bool:
+    """Whether it is written in quotes."""
+    return token.type in {"STRING", "LONG_STRING"}
+
+
+def text_of(token: Token, findings: Findings) -> str | None:
+    """The text of a word or string; None, with a finding for each, when it has escapes that do not exist."""
+    if token.type == "STRING":
+        raw = token[1:-1]
+    elif token.type == "LONG_STRING":
+        raw = dedented(token[3:-3])
+    else:
+        return str(token)
+    if "\\" not in raw:
+        return raw
+    if not _escapes_are_good(token, findings):
+        return None
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _SIMPLE[match[2]], raw)
+    if re.search("[\ud800-\udfff]", text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    return text
+
+
+def _escapes_are_good(token: Token, findings: Findings) -> bool:
+    base, good, awaiting = token.start_pos or 0, True, None
+    for match in [*_ESCAPE.finditer(token), None]:
+        code = int(match[1], 16) if match and match[1] else -1
+        if awaiting is not None:
+            if match and match.start() == awaiting.end() and 0xDC00 <= code <= 0xDFFF:
+                awaiting = None
+                continue
+            _report(findings, base, awaiting, "half of a surrogate pair is not a character")
+            good, awaiting = False, None
+        if match is None:
+            break
+        if 0xD800 <= code <= 0xDBFF:
+            awaiting = match
+        elif 0xDC00 <= code <= 0xDFFF or code == 0:
+            what = "a string holds no NUL" if code == 0 else "half of a surrogate pair is not a character"
+            _report(findings, base, match, what)
+            good = False
+        elif code < 0 and match[2] not in _SIMPLE:
+            _report(
+                findings,
+                base,
+                match,
+                f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
+            )
+            good = False
+    return good
+
+
+def _report(findings: Findings, base: int, match: re.Match[str], message: str) -> None:
+    findings.add("S107", message, Place(base + match.start(), base + match.end()), hint=_HINT)
+
+
+def dedented(raw: str) -> str:
+    """Without the first and last line when they are blank, and without the indentation all other lines share.
+
+    A tab is not so many spaces. Blank lines have no indentation and stay as empty ones.
+    """
+    lines = raw.replace("\r\n", "\n").split("\n")
+    if len(lines) > 1 and not lines[0].strip(" \t"):
+        del lines[0]
+    if len(lines) > 1 and not lines[-1].strip(" \t"):
+        del lines[-1]
+    elif len(lines) == 1 and not lines[0].strip(" \t") and "\n" in raw:
+        return ""
+    lines = [line if line.strip(" \t") else "" for line in lines]
+    margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line]
+    margin = _shared(margins)
+    return "\n".join(line[len(margin) :] for line in lines)
+
+
+def _shared(margins: list[str]) -> str:
+    if not margins:
+        return ""
+    low, high = min(margins), max(margins)
+    length = next(
+        (at for at, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), min(len(low), len(high))
+    )
+    return low[:length]

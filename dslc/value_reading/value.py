@@ -1,0 +1,324 @@
+"""One value, read by the type of the setting it is given to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token
+
+from dslc.blocks.template import read_template
+from dslc.blocks.values.duration import read_duration
+from dslc.blocks.values.event import valid_event
+from dslc.blocks.values.form import valid_form
+from dslc.blocks.values.header import valid_header_name
+from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.json_path import valid_json_path
+from dslc.blocks.values.names import valid_name
+from dslc.blocks.values.network import valid_network
+from dslc.blocks.values.pattern import valid_pattern
+from dslc.blocks.values.secret import backend_of, is_reference, valid_secret
+from dslc.blocks.values.size import read_size
+from dslc.blocks.values.tool import matches, valid_tool
+from dslc.blocks.values.url import valid_url, valid_url_path
+from dslc.diagnostics.collector import Place
+from dslc.diagnostics.diagnostic import Fix
+from dslc.diagnostics.suggestion import nearest, suggestion
+from dslc.example import example
+from dslc.setting import Setting
+from dslc.syntax.tree import Absent, ListValue, Value
+from dslc.value_reading.check_state import MISSING, Context, Missing, Use
+from dslc.value_reading.number import read_integer, read_number, read_scalar
+from dslc.value_reading.string_literals import is_string, text_of
+
+_CODES = {"type": "T401", "bounds": "T402", "form": "T406"}
+_TRUTHS = {"true": True, "false": False}
+_FREE = {"string", "scalar", "event", "header_name", "pattern", "template"}
+_NAMES = {"name", "reference", "word", "variant", "tool"}
+
+_WORD = re.compile(r"\w+")
+_LONGEST_WORD = 64
+_LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
+
+
+def read(context: Context, setting: Setting, value: Value) -> Any | Missing:
+    """The Python value, or MISSING after a finding. A list for a setting of many is read item by item."""
+    if isinstance(value, Absent):
+        return MISSING
+    if not setting.many:
+        return _one(context, setting, value)
+    if isinstance(value, ListValue):
+        return _many(context, setting, value)
+    if setting.single:
+        item = _one(context, setting, value)
+        return item if isinstance(item, Missing) else (item,)
+    shown = value if setting.type != "secret" and value.type == "WORD" else "…"
+    context.findings.add("T401", f"`{setting.name}` takes a list", value, hint=f"`{setting.name} [{shown}]`")
+    return MISSING
+
+
+def _many(context: Context, setting: Setting, value: ListValue) -> Any | Missing:
+    items = [_one(context, setting, item) for item in value.items]
+    if any(isinstance(item, Missing) for item in items):
+        return MISSING
+    low, high = setting.min_length or 0, setting.max_length
+    if len(items) < low or (high is not None and len(items) > high):
+        context.findings.add("T402", f"`{setting.name}` has {len(items)} items", value, hint=_lengths(setting, "items"))
+        return MISSING
+    return tuple(items)
+
+
+def _one(context: Context, setting: Setting, value: Value) -> Any | Missing:
+    if isinstance(value, ListValue):
+        context.findings.add(
+            "T401", f"`{setting.name}` takes one value, not a list", value, hint=f"such as `{example(setting)}`"
+        )
+        return MISSING
+    text = text_of(value, context.findings)
+    if text is None:
+        return MISSING
+    try:
+        found = _READERS[setting.type](context, setting, value, text)
+        _check_bounds(setting, found)
+        if setting.form is not None and isinstance(found, str):
+            valid_form(found, setting.form, setting.form_says or "what belongs here")
+    except Invalid as invalid:
+        code = "N206" if invalid.fault == "form" and setting.type in _NAMES else _CODES[invalid.fault]
+        hint = invalid.hint or f"such as `{example(setting)}`"
+        fix = _quoted(context, setting, value) if code == "T401" else None
+        if fix is not None:
+            hint = f"write `{setting.name} {fix.edits[0].text}`"
+        elif code == "T401" and setting.type in _FREE and value.type == "WORD":
+            hint = "put the whole text in quotes"
+        context.findings.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
+        return MISSING
+    return found
+
+
+def _quoted(context: Context, setting: Setting, value: Token) -> Fix | None:
+    """Quotes around a word, where it can be nothing but the whole text of the setting."""
+    start, end = value.start_pos or 0, value.end_pos or 0
+    ends = _LAST_ON_LINE.match(context.findings.text, end) is not None
+    if value.type != "WORD" or setting.type not in _FREE or not ends or len(value) > _LONGEST_WORD:
+        return None
+    return context.findings.fix("put it in quotes", (start, end, f'"{value}"'), safe=True)
+
+
+def _part(value: Token, text: str, invalid: Invalid) -> Place | Token:
+    """Where the wrong part of a string stands, when it is written as it reads."""
+    if invalid.part is None or value.type != "STRING" or value[1:-1] != text:
+        return value
+    base = (value.start_pos or 0) + 1
+    return Place(base + invalid.part[0], base + max(invalid.part[1], invalid.part[0] + 1))
+
+
+def _check_bounds(setting: Setting, value: Any) -> None:
+    if isinstance(value, str) and setting.type in {"string", "scalar"}:
+        low, high = setting.min_length, setting.max_length
+        if not setting.many and ((low is not None and len(value) < low) or (high is not None and len(value) > high)):
+            raise Invalid(f"the text has {len(value)} characters", hint=_lengths(setting, "characters"), fault="bounds")
+        return
+    low, high = _bound(setting, setting.minimum), _bound(setting, setting.maximum)
+    if (low is not None and value < low) or (high is not None and value > high):
+        between = [
+            f"at least {setting.minimum}" if low is not None else "",
+            f"at most {setting.maximum}" if high is not None else "",
+        ]
+        raise Invalid("outside its bounds", hint=" and ".join(filter(None, between)), fault="bounds")
+
+
+def _bound(setting: Setting, bound: Any) -> Any:
+    """A bound as a value of the setting's type."""
+    if isinstance(bound, str):
+        return read_duration(bound) if setting.type == "duration" else read_size(bound)
+    return bound
+
+
+def _lengths(setting: Setting, what: str) -> str:
+    low, high = setting.min_length or 0, setting.max_length
+    if high is None:
+        return f"at least {low} {what.removesuffix('s') if low == 1 else what}"
+    return f"{low} to {high} {what}"
+
+
+def _string(_: Context, setting: Setting, token: Token, text: str) -> str:
+    if not is_string(token):
+        same = setting.type in _FREE  # else it would not do in quotes either
+        hint = f'`"{token[:80]}"`' if same else f"such as `{example(setting)}`"
+        raise Invalid("a string in quotes belongs here", hint=hint, fault="type")
+    return text
+
+
+def _template(context: Context, setting: Setting, token: Token, text: str) -> str:
+    read_template(_string(context, setting, token, text), setting.choices or ())
+    return text
+
+
+def _scalar(context: Context, setting: Setting, token: Token, text: str) -> str | int | float | bool:
+    if token.type == "NUMBER":
+        return read_scalar(text)
+    return _TRUTHS[text] if token.type == "WORD" and text in _TRUTHS else _string(context, setting, token, text)
+
+
+def _boolean(_: Context, __: Setting, token: Token, text: str) -> bool:
+    if token.type != "WORD" or text not in _TRUTHS:
+        near = nearest(text, _TRUTHS) if not is_string(token) else text if text in _TRUTHS else None
+        raise Invalid("`true` or `false` belongs here", hint=f"`{near}`" if near else "`true` or `false`", fault="type")
+    return _TRUTHS[text]
+
+
+def _numeric(read: Callable[[str], Any]) -> Callable[[Context, Setting, Token, str], Any]:
+    def reader(_: Context, __: Setting, token: Token, text: str) -> Any:
+        return read(text if token.type == "NUMBER" else "")
+
+    return reader
+
+
+def _measure(read: Callable[[str], Any]) -> Callable[[Context, Setting, Token, str], Any]:
+    def reader(_: Context, __: Setting, token: Token, text: str) -> Any:
+        return read(text if token.type in {"NUMBER", "STRING"} else "?")
+
+    return reader
+
+
+def _form(valid: Callable[[str], str]) -> Callable[[Context, Setting, Token, str], str]:
+    def reader(context: Context, setting: Setting, token: Token, text: str) -> str:
+        return valid(_string(context, setting, token, text))
+
+    return reader
+
+
+def _secret(context: Context, setting: Setting, token: Token, text: str) -> str:
+    if not is_string(token):
+        # Whatever stands here may be the secret: it is not shown.
+        raise Invalid(
+            "a reference to a secret belongs here, in quotes", hint='such as `"secret://env/NAME"`', fault="type"
+        )
+    secret = valid_secret(text)
+    if not is_reference(secret):
+        hint = f'keep it elsewhere and refer to it: `{setting.name} "secret://env/NAME"`'
+        context.findings.add("P501", "a secret is written in the file", token, hint=hint)
+        return secret
+    backend, known = backend_of(secret), context.vocabulary.rows("secret")
+    if backend not in known:
+        at = text.find(backend)
+        part = _part(token, text, Invalid("", part=(at, at + len(backend))))
+        hint = suggestion(backend, known, what="backends")
+        context.findings.add("P503", f"no secret backend is called `{backend}`", part, hint=hint)
+    return secret
+
+
+def _named(token: Token, text: str) -> str:
+    if token.type in {"NUMBER", "LONG_STRING"}:
+        raise Invalid("a name belongs here", hint="a word, or a name in quotes", fault="type")
+    return valid_name(text)
+
+
+def _name(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+    name = _named(token, text)
+    rows = context.vocabulary.rows(setting.family) if setting.family else {}
+    if rows and name not in rows:
+        return _no_choice(context, setting, token, name, list(rows))
+    return name
+
+
+def _tool(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+    if token.type in {"NUMBER", "LONG_STRING"}:
+        raise Invalid("a tool's name belongs here", hint="a word, or a pattern in quotes", fault="type")
+    valid_tool(text)
+    known = context.vocabulary.rows(setting.family or "")
+    if text in known or any(matches(text, name) for name in known):
+        return text
+    near = None if context.findings.crowded else nearest(text.rstrip("*"), known)
+    hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")
+    message, fix = f"no tool is called `{text}`", None
+    if "*" in text:
+        message = f"no tool matches `{text}`"
+        hint = f"the nearest is `{near}`" if near else hint
+    if "." in text:
+        hint = "a name with a dot is a tool of another server, and no block declares one yet"
+    elif near and "*" not in text:
+        fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
+    context.findings.add("N209", message, token, hint=hint, fix=fix)
+    return MISSING
+
+
+def _reference(context: Context, setting: Setting, token: Token, text: str) -> str:
+    name = _named(token, text)
+    context.uses.append(Use(setting.block or "", name, token))
+    return name
+
+
+def _word(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+    if token.type not in {"WORD", "STRING"}:
+        raise Invalid("a word belongs here", hint=suggestion("", setting.choices or (), what="choices"), fault="type")
+    if text not in (setting.choices or ()):
+        return _no_choice(context, setting, token, text, list(setting.choices or ()))
+    return text
+
+
+def _variant(context: Context, setting: Setting, token: Token, text: str) -> str | Missing:
+    rows = context.vocabulary.rows(setting.family or "")
+    if token.type not in {"WORD", "STRING"}:
+        raise Invalid("a name belongs here", hint=suggestion("", rows, what="choices"), fault="type")
+    if text in rows:
+        return text
+    return _no_choice(context, setting, token, text, list(rows))
+
+
+def _no_choice(context: Context, setting: Setting, token: Token, text: str, known: list[str]) -> Missing:
+    shown = text[:64] if text.isprintable() else "…"
+    near = None if context.findings.crowded else nearest(text, known)
+    message, hint = f"no {setting.family} is available", f"remove `{setting.name}`"
+    if known:
+        message = f"`{setting.name}` cannot be `{shown}`"
+        meant = near or _told_of(context, setting, text)
+        hint = f"did you mean `{meant}`?" if meant else suggestion("", known, what="choices")
+    fix = context.findings.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near)) if near else None
+    context.findings.add("T403", message, token, hint=hint, fix=fix)
+    return MISSING
+
+
+def _told_of(context: Context, setting: Setting, word: str) -> str | None:
+    """The only row of the family whose title or documentation has `word` in it, such as `meta` for WhatsApp."""
+    if context.findings.crowded or not setting.family or not word.isidentifier() or len(word) > _LONGEST_WORD:
+        return None
+    rows = context.vocabulary.rows(setting.family).values()
+    in_titles = [row.name for row in rows if word.casefold() in _words(row.title)]
+    found = in_titles or [row.name for row in rows if word.casefold() in _words(row.doc) and len(word) > 2]
+    return found[0] if len(found) == 1 else None
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _group(_: Context, setting: Setting, __: Token, ___: str) -> Any:
+    raise Invalid("settings in braces belong here", hint=f"such as `{example(setting)}`", fault="type")
+
+
+_READERS: dict[str, Callable[[Context, Setting, Token, str], Any]] = {
+    "string": _string,
+    "scalar": _scalar,
+    "integer": _numeric(read_integer),
+    "number": _numeric(read_number),
+    "boolean": _boolean,
+    "word": _word,
+    "duration": _measure(read_duration),
+    "size": _measure(read_size),
+    "url_path": _form(valid_url_path),
+    "url": _form(valid_url),
+    "json_path": _form(valid_json_path),
+    "header_name": _form(valid_header_name),
+    "pattern": _form(valid_pattern),
+    "event": _form(valid_event),
+    "network": _form(valid_network),
+    "template": _template,
+    "secret": _secret,
+    "name": _name,
+    "reference": _reference,
+    "tool": _tool,
+    "variant": _variant,
+    "group": _group,
+}
