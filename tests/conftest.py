@@ -50,7 +50,7 @@ _LONG = (
     "tests/runtime/daemon/test_secret_leaks.py",
     "tests/runtime/daemon/test_several.py",
     "tests/runtime/secrets/test_openbao.py",
-    "tests/runtime/webhooks/test_killed.py",
+    "tests/runtime/webhooks/deliveries/test_killed.py",
     "tests/runtime/memory/test_crash.py",
     "tests/bench/test_recall.py",
     "tests/runtime/daemon/",

@@ -8,7 +8,7 @@
 - `v1=junk` added or put in another order, to pass as new: `test_replays`
 - percent-encoded, doubled and dotted paths: `test_paths`
 - two framings in one request, bodies that inflate: `test_framing`, and `tests.runtime.http` for the public listener
-- spoofed X-Forwarded-For: `test_tokens`, and `tests.runtime.webhooks.test_client_address`
+- spoofed X-Forwarded-For: `test_tokens`, and `tests.runtime.webhooks.receiving.test_client_address`
 - line ends and escapes on their way into the log: `test_escapes`
 - challenges given back as a page: `test_challenges`
 - fuzz of every route: `test_fuzz`; parameters of every operation: `test_injection`

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup, notify
-from tests.runtime.webhooks.deliveries import cut_off
+from tests.runtime.webhooks.candidates import cut_off
 
 
 class Heard:

@@ -9,7 +9,7 @@ from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.webhooks.receiving.admission import Admission
 from tests.conftest import KEY
-from tests.runtime.webhooks.deliveries import candidate
+from tests.runtime.webhooks.candidates import candidate
 
 
 async def main(url: str) -> None:

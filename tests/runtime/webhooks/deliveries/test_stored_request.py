@@ -17,7 +17,7 @@ from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.routing.route import Route, mount
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
 RECEIVED = (("Host", "hooks.example"), ("X-GitHub-Event", "push"), ("x-github-event", "push"), ("X-Empty", ""))
 

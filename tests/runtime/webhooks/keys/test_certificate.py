@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from runtime.webhooks.keys.certificate import holds, signing_key
 from runtime.webhooks.request.refusal import Refused
-from tests.runtime.webhooks.certificates import NOW, certificate
+from tests.runtime.webhooks.keys.certificates import NOW, certificate
 
 NAMES = re.compile(r"sns(\.[a-z0-9-]+)?\.amazonaws\.com")
 KEY = rsa.generate_private_key(65537, 2048)

@@ -18,7 +18,7 @@ from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
 from runtime.webhooks.verification.signing import sign_request
 from runtime.webhooks.verification.verifier import Verified, prepare, verify
-from tests.runtime.webhooks.certificates import NOW, certificate, pem
+from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:MyTopic"
 URL = "https://sns.us-west-2.amazonaws.com/SimpleNotificationService-f3ecfb7224c7233fe7bb5f59f96de52f.pem"

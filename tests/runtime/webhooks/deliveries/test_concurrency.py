@@ -23,7 +23,7 @@ from runtime.webhooks.deliveries.inbox import Inbox, Outcome
 from runtime.webhooks.deliveries.redelivery import send_again
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import candidate, rows
+from tests.runtime.webhooks.candidates import candidate, rows
 
 ONE = {"github-events": 1}
 

@@ -19,7 +19,7 @@ from runtime.webhooks.deliveries.inbox import Inbox, Outcome
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.headers import Headers
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import candidate, rows
+from tests.runtime.webhooks.candidates import candidate, rows
 
 
 def attempt(verdict: str = "refused", reason: str = "signature_mismatch", **more: Any) -> Attempt:

@@ -24,7 +24,7 @@ from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.deliveries.inbox import Outcome
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import candidate, cut_off, rows
+from tests.runtime.webhooks.candidates import candidate, cut_off, rows
 
 Run = Callable[[Work, RunLog], Awaitable[None]]
 

@@ -22,8 +22,8 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.routing.route import RouteTable, mount
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.certificates import NOW
-from tests.runtime.webhooks.test_paypal import BODY, DOCUMENT, URL, WEBHOOK, sent
+from tests.runtime.webhooks.keys.certificates import NOW
+from tests.runtime.webhooks.providers.test_paypal import BODY, DOCUMENT, URL, WEBHOOK, sent
 
 PATH = "/hooks/paypal"
 

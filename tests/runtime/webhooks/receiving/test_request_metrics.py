@@ -18,7 +18,7 @@ from runtime.webhooks.deliveries.delivery import AgentGone, Work
 from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import candidate
+from tests.runtime.webhooks.candidates import candidate
 
 Lines = list[MutableMapping[str, Any]]
 

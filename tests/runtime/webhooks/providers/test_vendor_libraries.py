@@ -15,7 +15,7 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.timestamp import write_time
 from tests.contracts.provider_cases import OPTIONS, URL, Case, Pairs, changed, signed_at
-from tests.runtime.webhooks.vendors import LIBRARIES, Attempt, Library, published_now
+from tests.runtime.webhooks.providers.vendors import LIBRARIES, Attempt, Library, published_now
 
 Made = tuple[Pairs, bytes]
 Variation = Callable[[Case, float], Made | None]

@@ -22,7 +22,7 @@ from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.receiving.admission import Admission, Busy, First, decide
 from runtime.webhooks.receiving.pending_delivery import entry_of
 from tests.clocks import ManualClock, until
-from tests.runtime.webhooks.deliveries import BODY, candidate, cut_off, rows, verdicts
+from tests.runtime.webhooks.candidates import BODY, candidate, cut_off, rows, verdicts
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from runtime.webhooks.deliveries.queries import Wanted
 from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
 RECEIVED = (("X-GitHub-Event", "push"), ("X-Odd", "Ä"))
 

@@ -17,7 +17,7 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.verification.verifier import verify
 from tests.clocks import ManualClock
 from tests.runtime.http.memory import play
-from tests.runtime.webhooks.deliveries import candidate
+from tests.runtime.webhooks.candidates import candidate
 
 DATA = os.environ.get("SYMBIONT_DATA")
 

@@ -17,7 +17,7 @@ from runtime.webhooks.deliveries.redelivery import send_again
 from runtime.webhooks.deliveries.retention import prune
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows
+from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
 DAY = 86_400
 

@@ -11,9 +11,9 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.webhooks.deliveries.stored_request import body_of
-from tests.runtime.webhooks.deliveries import rows
+from tests.runtime.webhooks.candidates import rows
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 async def test_everything_acknowledged_is_there_after_kill_9(database_url: str, master_key: MasterKey) -> None:

@@ -17,7 +17,7 @@ from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.webhooks.deliveries import candidate
+from tests.runtime.webhooks.candidates import candidate
 
 TOLERANCE = 300
 DAY = 86_400

@@ -24,7 +24,7 @@ from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, Space
 from runtime.webhooks.receiving.admission import Admission, Full
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import candidate, rows, verdicts
+from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
 DAY = 86_400
 KEEP = 30 * DAY

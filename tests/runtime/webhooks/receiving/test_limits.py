@@ -16,7 +16,7 @@ from runtime.database.schema import deliveries, rates, replay_keys
 from runtime.webhooks.deliveries.delivery import Candidate, Decision
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import candidate, rows, verdicts
+from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
 
 @pytest.fixture

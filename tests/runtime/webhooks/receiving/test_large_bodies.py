@@ -25,8 +25,8 @@ from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
-from tests.runtime.webhooks.deliveries import BODY, candidate, rows
-from tests.runtime.webhooks.test_dispatcher import dispatching, settled
+from tests.runtime.webhooks.candidates import BODY, candidate, rows
+from tests.runtime.webhooks.deliveries.test_dispatcher import dispatching, settled
 
 LARGE = json.dumps({"action": "opened", "filler": "x" * OFF_THE_LOOP}).encode()
 

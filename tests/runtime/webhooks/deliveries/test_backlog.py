@@ -10,7 +10,7 @@ from runtime.webhooks.deliveries.backlog import _QUERY, BacklogReader
 from runtime.webhooks.deliveries.inbox import Inbox, Outcome
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
-from tests.runtime.webhooks.deliveries import candidate
+from tests.runtime.webhooks.candidates import candidate
 
 NOTHING = {"queued": 0, "running": 0, "agent_gone": 0}
 
