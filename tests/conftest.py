@@ -46,9 +46,9 @@ hypothesis.settings.load_profile("patient")
 
 # What takes longest, by the beginning of its name, is begun first: nobody shall wait for a last long one.
 _LONG = (
-    "tests/runtime/daemon/test_kill.py",
-    "tests/runtime/daemon/test_secret_leaks.py",
-    "tests/runtime/daemon/test_several.py",
+    "tests/stories/test_kill.py",
+    "tests/runtime/daemon/process/test_secret_leaks.py",
+    "tests/stories/test_several.py",
     "tests/runtime/secrets/test_openbao.py",
     "tests/runtime/webhooks/deliveries/test_killed.py",
     "tests/runtime/memory/test_crash.py",

@@ -22,7 +22,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import mount
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
-from tests.runtime.daemon.process import running, write_program
+from tests.runtime.daemon.running import running, write_program
 
 CATALOG = Catalog.installed()
 ROWS = CATALOG.rows("provider")

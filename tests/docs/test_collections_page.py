@@ -12,7 +12,7 @@ import click
 from runtime.cli.collection import collection
 from runtime.cli.collection.push import push
 from runtime.documents import ENDINGS, READERS
-from tests.runtime.daemon.process import BIN, environment, running, write_program
+from tests.runtime.daemon.running import BIN, environment, running, write_program
 from tests.runtime.documents.made import pdf
 
 PAGE = (Path(__file__).parents[2] / "docs" / "collections.md").read_text(encoding="utf-8")

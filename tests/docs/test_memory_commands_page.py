@@ -11,7 +11,7 @@ import click
 
 from runtime.cli.memory import memory
 from runtime.cli.memory.options import TYPES
-from tests.runtime.daemon.process import BIN, environment, running, write_program
+from tests.runtime.daemon.running import BIN, environment, running, write_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)

@@ -12,5 +12,5 @@
 - line ends and escapes on their way into the log: `test_escapes`
 - challenges given back as a page: `test_challenges`
 - fuzz of every route: `test_fuzz`; parameters of every operation: `test_injection`
-- disks that fail or are full: `test_disk`, `tests.runtime.daemon.test_storage`; a killed process: `test_kill` there
+- disks that fail or are full: `test_disk`, `tests.stories.test_storage`; a killed process: `test_kill` there
 """

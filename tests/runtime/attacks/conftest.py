@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.runtime.attacks.wire import check_unharmed
-from tests.runtime.daemon.process import GITHUB, Daemon, running, write_program
+from tests.runtime.daemon.running import GITHUB, Daemon, running, write_program
 from tests.runtime.daemon.v1 import make_token
 
 # Few and always the same; `SYMBIONT_ATTACKS=5000` looks further, each time elsewhere.

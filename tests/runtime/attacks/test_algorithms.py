@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.runtime.attacks.conftest import JWT_SECRET, STRIPE_SECRET
 from tests.runtime.attacks.wire import github_headers, github_mac, swarmlet_headers
-from tests.runtime.daemon.process import SECRET, Answer, Daemon, running, write_program
+from tests.runtime.daemon.running import SECRET, Answer, Daemon, running, write_program
 
 BODY = b'{"id":"evt_1","type":"thing.made"}'
 

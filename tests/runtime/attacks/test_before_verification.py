@@ -7,7 +7,7 @@ import os
 import time
 
 from tests.runtime.attacks.wire import exchange, files, github_headers, request, statuses, swarmlet_headers, tables
-from tests.runtime.daemon.process import Daemon, until
+from tests.runtime.daemon.running import Daemon, until
 
 SECRET = b"not the secret"
 

@@ -11,7 +11,7 @@ import pytest
 from runtime.webhooks.verification.signing import sign
 from tests.runtime.attacks.conftest import STRIPE_SECRET, TOKEN_SECRET
 from tests.runtime.attacks.wire import exchange, request
-from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.running import Daemon
 
 GOOD = "kVb3-_x9"
 PAGES = (

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process import root_registry
-from tests.runtime.daemon.process import BIN, environment, running, symbi
+from tests.runtime.daemon.running import BIN, environment, running, symbi
 
 TOKEN = "ghp_REALTOKENREALTOKENREALTOKENREALTOKEN"
 COMMANDS = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.attacks.wire import check_unharmed, connect, github_headers, request, statuses
-from tests.runtime.daemon.process import BIN, Daemon, running, until, write_program
+from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
 MANY = 5000
 """More than may be open: 4096 unless it is set."""

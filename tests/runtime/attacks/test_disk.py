@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.daemon.process import BIN, Daemon, running, until, write_program
+from tests.runtime.daemon.running import BIN, Daemon, running, until, write_program
 
 SENDERS = 3
 EACH = 20

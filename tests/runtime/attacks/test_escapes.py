@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.runtime.attacks.wire import exchange, github_headers, request, statuses
-from tests.runtime.daemon.process import BIN, Daemon, environment, until
+from tests.runtime.daemon.running import BIN, Daemon, environment, until
 from tests.runtime.daemon.terminal import terminal
 from tests.runtime.daemon.v1 import ask, make_webhook
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.attacks.wire import exchange, github_headers, request, statuses
-from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.running import Daemon
 from tests.runtime.daemon.v1 import ask
 
 BODY = b'{"title":"smuggled","agent":"reviewer"}'

@@ -9,7 +9,7 @@ import pytest
 
 from runtime.api.admin import OPERATIONS
 from tests.runtime.attacks.wire import files, operate, tables
-from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.running import Daemon
 from tests.runtime.daemon.v1 import ask
 
 TEXTS = (

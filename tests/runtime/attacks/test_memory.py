@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.attacks.wire import check_unharmed, connect, request
-from tests.runtime.daemon.process import Daemon, running, write_program
+from tests.runtime.daemon.running import Daemon, running, write_program
 
 FLOOD = 5000
 TOLERANCE = 24 * 1024 * 1024

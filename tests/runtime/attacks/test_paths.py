@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.runtime.attacks.wire import exchange, github_headers, request, statuses
-from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.running import Daemon
 from tests.runtime.daemon.v1 import make_webhook
 
 BODY = b'{"n":1}'

@@ -7,7 +7,7 @@ import time
 
 from tests.runtime.attacks.conftest import STRIPE_SECRET
 from tests.runtime.attacks.wire import exchange, request, statuses, swarmlet_headers
-from tests.runtime.daemon.process import Daemon
+from tests.runtime.daemon.running import Daemon
 from tests.runtime.daemon.v1 import make_webhook
 
 KEY = STRIPE_SECRET.encode()

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from tests.runtime.attacks.wire import github_headers, github_mac
-from tests.runtime.daemon.process import GITHUB, SECRET, Daemon, running, until, write_program
+from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, until, write_program
 
 BODY = b'{"action":"opened"}'
 # What a key may be when there is none: empty, blank, the reference, the name, what languages print for nothing.

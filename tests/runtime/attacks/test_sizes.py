@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.attacks.conftest import STRIPE_SECRET
 from tests.runtime.attacks.wire import exchange, github_headers, operate, request, statuses, swarmlet_headers
-from tests.runtime.daemon.process import Daemon, until
+from tests.runtime.daemon.running import Daemon, until
 from tests.runtime.daemon.v1 import ask, make_webhook
 
 DIGITS = 240_000

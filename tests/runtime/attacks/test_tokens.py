@@ -11,7 +11,7 @@ import pytest
 
 from runtime.identity.token import make_token as some_token
 from tests.runtime.attacks.wire import exchange, request, statuses
-from tests.runtime.daemon.process import Daemon, running, write_program
+from tests.runtime.daemon.running import Daemon, running, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 
 PATHS = ("/v1/webhooks", "/v1/openapi.json", "/v1/nothing", "/v1", "/v1/webhooks/5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11")

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from runtime.daemon.process.root import ROOT_HEADER, Root
-from tests.runtime.daemon.process import SECRET, Answer, Daemon
+from tests.runtime.daemon.running import SECRET, Answer, Daemon
 
 SECONDS = 60
 """How long an answer may take before the test fails."""

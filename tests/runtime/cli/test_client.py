@@ -22,7 +22,7 @@ from runtime.cli.terminal.option_errors import error_of
 from runtime.daemon.process.root import ROOT_HEADER, Root, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS
-from tests.runtime.daemon.process import running, symbi, write_program
+from tests.runtime.daemon.running import running, symbi, write_program
 
 PROGRAM = """\
 memory notes {

@@ -12,7 +12,7 @@ import pytest
 
 from runtime.daemon.process.root import make
 from tests.runtime.cli.test_memory_commands import good, refused
-from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
 
 PROGRAM = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.cli.test_memory_commands import good, refused
-from tests.runtime.daemon.process import BIN, environment, symbi
+from tests.runtime.daemon.running import BIN, environment, symbi
 
 
 def completed(words: str, tmp_path: Path) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.v1 import Made, ask, make_token
 
 

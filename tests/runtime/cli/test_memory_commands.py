@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process.root import make
-from tests.runtime.daemon.process import Daemon, running, symbi, write_program
+from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
 
 PROGRAM = """\

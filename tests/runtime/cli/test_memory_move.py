@@ -16,7 +16,7 @@ import pytest
 from runtime.daemon.process.root import make
 from tests.runtime.cli.test_memory_commands import good, refused
 from tests.runtime.daemon import forked
-from tests.runtime.daemon.process import Daemon, environment, running, symbi, until, write_program
+from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
 from tests.runtime.daemon.terminal import terminal
 
 PROGRAM = """\

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.cli.test_memory_commands import PROGRAM, good, refused
 from tests.runtime.daemon import forked
-from tests.runtime.daemon.process import Daemon, environment, running, symbi, until, write_program
+from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
 from tests.runtime.daemon.terminal import terminal
 
 FACT = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.runtime.daemon.process import GITHUB, SECRET, running, symbi, until, write_program
+from tests.runtime.daemon.running import GITHUB, SECRET, running, symbi, until, write_program
 
 PROGRAM = "memory notes {\n    embedding hashing\n}\n" + GITHUB
 CHECKS = [

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 
 from runtime.daemon.process.root import make
 from runtime.database.migrate import HEAD, _config
-from tests.runtime.daemon.process import BIN, environment, running, symbi, write_program
+from tests.runtime.daemon.running import BIN, environment, running, symbi, write_program
 
 
 def test_commands_at_the_same_moment_all_answer(tmp_path: Path) -> None:

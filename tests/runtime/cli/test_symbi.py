@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.daemon.process import BIN, environment, symbi
+from tests.runtime.daemon.running import BIN, environment, symbi
 
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:

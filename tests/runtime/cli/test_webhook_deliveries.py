@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.daemon.process import BIN, Daemon, environment, running, symbi, until, write_program
+from tests.runtime.daemon.running import BIN, Daemon, environment, running, symbi, until, write_program
 
 BODY = b'{"action":"opened","number":1.10,"number":2,\r\n  "text":"\xc3\xa9\\u0007"}'
 TWO = """\

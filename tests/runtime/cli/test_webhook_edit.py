@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runtime.cli import main
-from tests.runtime.daemon.process import GITHUB, running, symbi, until, write_program
+from tests.runtime.daemon.running import GITHUB, running, symbi, until, write_program
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _ENV = ("--secret", "secret://env/GITHUB_SECRET")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.runtime.daemon.process import BIN, GITHUB, environment, running, symbi, until, write_program
+from tests.runtime.daemon.running import BIN, GITHUB, environment, running, symbi, until, write_program
 
 ROTATING = GITHUB.replace('"secret://env/GITHUB_SECRET"', '["secret://env/NEWER_SECRET", "secret://env/GITHUB_SECRET"]')
 

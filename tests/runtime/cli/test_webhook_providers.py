@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.webhooks.providers import PROVIDERS
-from tests.runtime.daemon.process import symbi
+from tests.runtime.daemon.running import symbi
 
 
 def test_every_sender_is_listed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.runtime.daemon.process import running, write_program
+from tests.runtime.daemon.running import running, write_program
 
 PROGRAM = """\
 webhook "github-events" {

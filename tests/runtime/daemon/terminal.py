@@ -8,7 +8,7 @@ import select
 import time
 from contextlib import suppress
 
-from tests.runtime.daemon.process import BIN, Daemon, environment
+from tests.runtime.daemon.running import BIN, Daemon, environment
 
 
 def terminal(daemon: Daemon, *arguments: str, shown: str = "", typed: str = "", **extra: str) -> str:

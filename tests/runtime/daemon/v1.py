@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.webhooks.verification.signing import sign
-from tests.runtime.daemon.process import Answer, Daemon
+from tests.runtime.daemon.running import Answer, Daemon
 
 
 def make_token(daemon: Daemon, *arguments: str, **extra: str) -> str:

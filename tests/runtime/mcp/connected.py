@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.runtime.daemon.process import BIN, Daemon, environment
+from tests.runtime.daemon.running import BIN, Daemon, environment
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.runtime.daemon.process import BIN, environment
+from tests.runtime.daemon.running import BIN, environment
 
 HANDSHAKE = {
     "protocolVersion": "2025-11-25",

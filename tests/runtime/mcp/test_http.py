@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.search.embedding.remote import QUESTION_SECONDS
 from runtime.tools import TOOLS
-from tests.runtime.daemon.process import Answer, Daemon, running
+from tests.runtime.daemon.running import Answer, Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import over_http
 from tests.runtime.mcp.slow_model import SlowModel, slow_model

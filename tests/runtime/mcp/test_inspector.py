@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.tools import TOOLS
-from tests.runtime.daemon.process import BIN, environment
+from tests.runtime.daemon.running import BIN, environment
 
 PACKAGE = "@modelcontextprotocol/inspector@0.15.0"
 # Kept between runs: the packages are two hundred.

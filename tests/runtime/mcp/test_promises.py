@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
 from runtime.tools.resources import READABLES, SCHEMES
-from tests.runtime.daemon.process import Daemon, running
+from tests.runtime.daemon.running import Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import Connected, Mode, over_http, over_stdio
 from tests.runtime.mcp.slow_model import SlowModel, slow_model

@@ -17,7 +17,7 @@ import pytest
 
 from runtime.daemon.process.root import make
 from runtime.tools import TOOLS
-from tests.runtime.daemon.process import BIN, environment, symbi, until
+from tests.runtime.daemon.running import BIN, environment, symbi, until
 from tests.runtime.mcp.lines import HANDSHAKE, Lines, lines
 
 

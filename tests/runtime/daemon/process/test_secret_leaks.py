@@ -1,0 +1,245 @@
+"""Secrets of every backend, marked, through a daemon's life: no log, answer, message or file in the root shows one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from runtime.webhooks.verification.signing import sign
+from tests.runtime.daemon import forked
+from tests.runtime.daemon.running import Daemon, environment, running, symbi, until
+from tests.runtime.secrets.vault_server import Answer, scripted
+
+PROGRAM = """\
+webhook env {{ path "/env" provider github secret ["secret://env/MISSING", "secret://env/MARKED"] }}
+webhook file {{ path "/file" provider stripe secret "file://key" }}
+webhook credential {{ path "/credential" provider slack secret "secret://credential/hook" }}
+webhook generated {{ path "/generated" provider github secret "secret://generated/hook" }}
+webhook vault {{ path "/vault" provider github secret "vault://hooks/one#value" }}
+webhook keyring {{ path "/keyring" provider github secret "secret://keyring/symbiont/github" }}
+webhook literal {{ path "/literal" provider github secret "{literal}" }}
+webhook shown {{ path "/shown" provider gitlab secret "secret://env/TOKEN" }}
+webhook option {{ path "/option" provider meta {{ verify_token "secret://env/OPTION" }} secret "secret://env/MARKED" }}
+webhook wrong {{ path "/wrong" provider standard-webhooks secret "secret://env/NO_KEY" }}
+"""
+SENDERS = {
+    **dict.fromkeys(("env", "generated", "vault", "keyring", "literal"), "github"),
+    "file": "stripe",
+    "credential": "slack",
+    "shown": "gitlab",
+    "option": "meta",
+}
+
+
+class Marks:
+    """Secrets that are found wherever they are, as they are or encoded."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, str] = {}
+
+    def new(self, name: str) -> str:
+        return self.add(name, f"mark-{name}-{os.urandom(9).hex()}")
+
+    def add(self, name: str, value: str) -> str:
+        self.by_name[name] = value
+        return value
+
+    def found(self, data: bytes) -> set[str]:
+        """The names of those that stand in `data`."""
+        return {name for name, value in self.by_name.items() if any(form in data for form in _forms(value.encode()))}
+
+
+def _forms(value: bytes) -> Iterator[bytes]:
+    yield value
+    yield value.hex().encode()
+    yield quote(value, safe="").encode()
+    for before in range(3):
+        # In base64 of something longer: what does not depend on its neighbours.
+        text = base64.b64encode(b"\0" * before + value)
+        yield text[4 if before else 0 : -4]
+
+
+class Machine:
+    """The secrets' homes outside the root, and a Vault that answers until it does not."""
+
+    def __init__(self, folder: Path, marks: Marks) -> None:
+        self.marks = marks
+        self.root = folder / "root"
+        self.credentials, self.home = folder / "credentials", folder / "home"
+        for made in (self.root, self.credentials, self.home, self.root / "program"):
+            made.mkdir()
+        self.key = self.root / "key"
+        self.key.write_text(marks.new("file"))
+        (self.credentials / "hook").write_text(marks.new("credential"))
+        self.vault: Answer | None = (200, {"data": {"value": marks.new("vault")}})
+        self.token = marks.new("vault-token")
+        self.environ = {
+            "MARKED": marks.new("env"),
+            "TOKEN": marks.new("shown"),
+            "OPTION": marks.new("option"),
+            "NO_KEY": f"whsec_{marks.new('no-key')}!",
+            "CREDENTIALS_DIRECTORY": str(self.credentials),
+            "VAULT_TOKEN": self.token,
+            "SYMBIONT_VAULT_KV": "1",
+            "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring",
+            "XDG_DATA_HOME": str(self.home),
+            "SYMBIONT_MASTER_KEY": "secret://env/MASTER",
+            "MASTER": marks.add("master", os.urandom(32).hex()),
+        }
+        setting = "import keyring, sys; keyring.set_password('symbiont', 'github', sys.argv[1])"
+        subprocess.run(
+            [sys.executable, "-c", setting, marks.new("keyring")], env=environment(**self.environ), check=True
+        )
+        self.write(PROGRAM.format(literal=marks.new("literal")))
+
+    def write(self, text: str) -> None:
+        (self.root / "program" / "hooks.symbiont").write_text(text)
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: object) -> Answer:
+        """What its Vault says; nothing good, and our own secrets back, once it was taken away."""
+        if self.vault is None:
+            return 503, {"errors": [f"Vault is away\n{headers.get('x-vault-token')}"]}
+        if headers.get("x-vault-token") != self.token:
+            return 403, {"errors": ["permission denied"]}
+        if path.endswith("lookup-self"):
+            return 200, {"data": {"ttl": 0, "renewable": False}}
+        return self.vault
+
+    def take_away(self) -> None:
+        """No backend gives anything any more."""
+        self.vault = None
+        self.key.unlink()
+        (self.credentials / "hook").unlink()
+        for file in self.home.rglob("*.cfg"):
+            file.unlink()
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """What is in the root, without the program and the key file that a person put there."""
+        for file in self.root.rglob("*"):
+            own = file == self.key or file.parent.name == "program"
+            if file.is_file() and not own:
+                yield str(file.relative_to(self.root)), file.read_bytes()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path, Marks())
+    with scripted(made.answer) as address:
+        made.environ["VAULT_ADDR"] = address
+        yield made
+
+
+class Told:
+    """Everything that was said, by who said it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.said: list[tuple[str, bytes]] = []
+
+    def run(self, *arguments: str) -> str:
+        done = symbi(*arguments, root=self._machine.root, **self._machine.environ)
+        self.said.append((f"symbi {' '.join(arguments)}", (done.stdout + done.stderr).encode()))
+        return done.stdout
+
+    def dslc(self, *arguments: str) -> None:
+        done = forked.run(arguments, cwd=self._machine.root, env=environment(), main=forked.DSLC)
+        assert "Traceback" not in done.stderr
+        self.said.append((f"dslc {' '.join(arguments)}", (done.stdout + done.stderr).encode()))
+
+    def ask(
+        self, daemon: Daemon, method: str, path: str, body: bytes | None, headers: Any = (), to: str = "public"
+    ) -> int:
+        answer = daemon.request(method, path, body, list(headers), to=to)
+        self.said.append((f"{method} {path}", repr(answer).encode()))
+        return answer.status
+
+    def leaks(self) -> list[tuple[str, set[str]]]:
+        found = [(who, self._machine.marks.found(data)) for who, data in [*self.said, *self._machine.files()]]
+        return [(who, names) for who, names in found if names]
+
+
+def deliver(told: Told, machine: Machine, daemon: Daemon) -> list[str]:
+    """One good and one wrong delivery for each webhook; the webhooks whose good one was accepted."""
+    names = {"shown": "shown", "option": "env"}
+    taken = []
+    for name, provider in SENDERS.items():
+        secret, body = machine.marks.by_name[names.get(name, name)], json.dumps({"n": os.urandom(6).hex()}).encode()
+        for key in (secret, "another-secret"):
+            headers = sign(provider, key, body, now=time.time(), delivery_id=os.urandom(6).hex(), event=None)
+            if told.ask(daemon, "POST", f"/{name}", body, headers) in {200, 202}:
+                taken.append(name)
+    query = f"hub.mode=subscribe&hub.challenge=1&hub.verify_token={machine.marks.by_name['option']}"
+    assert told.ask(daemon, "GET", f"/option?{query}", None) == 200
+    told.said[-1] = ("the handshake", told.said[-1][1].replace(query.encode(), b""))
+    return taken
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_no_secret_is_shown_or_kept_in_clear_whatever_goes_wrong(machine: Machine, log_format: str) -> None:
+    marks, told = machine.marks, Told(machine)
+    with running(machine.root, "program", "--log-format", log_format, wait=True, **machine.environ) as daemon:
+        shown = daemon.symbi("secret", "show", "hook", **machine.environ)
+        marks.add("generated", shown.stdout.strip())
+        assert sorted(deliver(told, machine, daemon)) == sorted(SENDERS)
+        assert daemon.readyz().json()["not_mounted"][0]["webhook"] == "wrong"
+        told.run("webhook", "rotate", "generated", "--overlap", "1h")
+        marks.add("rotated", daemon.symbi("secret", "show", "hook", **machine.environ).stdout.strip())
+        for name in ("env", "file", "credential", "vault", "keyring", "literal", "wrong", "nobody"):
+            told.run("webhook", "rotate", name)
+        for name in ("env", "shown", "wrong"):
+            told.run("webhook", "test", name, "--payload", "{}")
+        machine.take_away()
+        before = daemon.readyz().json()["generation"]
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: daemon.readyz().json()["generation"] > before)
+        assert len(daemon.readyz().json()["warnings"]) >= 5
+        assert "rotated" not in deliver(told, machine, daemon)
+        machine.write(f'webhook literal {{ path "/literal" secret "{marks.by_name["literal"]}')
+        until(lambda: daemon.readyz().json()["last_error"])
+        everything(told, daemon, machine)
+        machine.write(PROGRAM.format(literal=marks.new("literal-too")))
+        until(lambda: daemon.readyz().json()["last_error"] is None)
+        everything(told, daemon, machine)
+        daemon.kill()
+    with running(machine.root, "program", "--log-format", log_format, wait=True, **machine.environ) as daemon:
+        gone = {row["webhook"]: row["reason"] for row in daemon.readyz().json()["not_mounted"]}
+        assert set(gone) == {"credential", "file", "keyring", "vault", "wrong"}
+        everything(told, daemon, machine)
+    told.run("webhook", "list")
+    assert told.leaks() == []
+
+
+def everything(told: Told, daemon: Daemon, machine: Machine) -> None:
+    """Ask all that can be asked, but for what shows a secret."""
+    told.ask(daemon, "GET", "/readyz", None, to="admin")
+    told.ask(daemon, "GET", "/v1/webhooks", None, [("Authorization", "Bearer nobody")], to="admin")
+    told.run("webhook", "list")
+    told.run("webhook", "list", "--json")
+    told.run("webhook", "logs", "--tail", "200", "--json")
+    rows = json.loads(told.run("webhook", "deliveries", "--json"))["deliveries"]
+    # Its sender shows the secret itself.
+    told.run("webhook", "show", next(row["id"] for row in rows if row["webhook"] == "shown"))
+    told.run("secret", "show", "hok")
+    told.dslc("check", "program")
+    told.dslc("check", "--format", "json", "program")
+    told.dslc("compile", "program")
+    told.dslc("fmt", "--check", "program")
+
+
+def test_the_marks_would_be_found() -> None:
+    marks = Marks()
+    value = marks.new("x").encode()
+    for shown in (value, base64.b64encode(b"ab" + value + b"c"), base64.b64encode(b"k=" + value), value.hex().encode()):
+        assert marks.found(b"before " + shown + b" after") == {"x"}
+    assert marks.found(b"mark-x-nothing") == set()

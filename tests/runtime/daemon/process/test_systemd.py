@@ -1,0 +1,121 @@
+"""sd_notify, against a real datagram socket, and the unit file, by systemd's own judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from runtime.daemon.process.systemd import Notifier
+from tests.runtime.daemon.running import running, write_program
+
+UNIT = Path(__file__).parents[4] / "deploy/symbiont.service"
+
+
+@contextmanager
+def manager(address: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind("\0" + address[1:] if address.startswith("@") else address)
+        listener.settimeout(30)
+        yield listener
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_ready_is_heard_on_a_socket_of_either_kind(tmp_path: Path, abstract: bool) -> None:
+    address = f"@symbiont-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with manager(address) as heard:
+        Notifier({"NOTIFY_SOCKET": address}).ready("2 webhooks")
+        assert heard.recv(1024) == b"READY=1\nSTATUS=2 webhooks"
+
+
+def test_reloading_carries_the_monotonic_time(tmp_path: Path) -> None:
+    with manager(str(tmp_path / "notify")) as heard:
+        Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).reloading()
+        first, second = heard.recv(1024).decode().split("\n")
+    assert first == "RELOADING=1"
+    assert second.startswith("MONOTONIC_USEC=")
+    assert second.partition("=")[2].isdigit()
+
+
+async def test_the_watchdog_is_fed_when_it_watches_this_process(tmp_path: Path) -> None:
+    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "100000", "WATCHDOG_PID": str(os.getpid())}
+    with manager(str(tmp_path / "notify")) as heard:
+        task = asyncio.create_task(Notifier(environ).watch())
+        beats = [await asyncio.to_thread(heard.recv, 1024) for _ in range(3)]
+        task.cancel()
+    assert beats == [b"WATCHDOG=1"] * 3
+
+
+async def test_a_watchdog_of_another_process_is_not_fed(tmp_path: Path) -> None:
+    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}
+    with manager(str(tmp_path / "notify")):
+        await asyncio.wait_for(Notifier(environ).watch(), 60)
+
+
+def test_without_a_service_manager_nothing_is_sent() -> None:
+    Notifier({}).stopping()
+
+
+def test_a_service_manager_that_went_away_does_not_matter(tmp_path: Path) -> None:
+    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}).ready("x")
+
+
+def test_the_daemon_tells_its_whole_life(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    heard: list[str] = []
+    with manager(str(tmp_path / "notify")) as listener:
+        with running(tmp_path, "program", NOTIFY_SOCKET=str(tmp_path / "notify")) as daemon:
+            heard.append(listener.recv(1024).decode())
+            daemon.process.send_signal(1)
+            heard.append(listener.recv(1024).decode())
+            heard.append(listener.recv(1024).decode())
+        heard.append(listener.recv(1024).decode())
+    assert [text.partition("\n")[0] for text in heard] == ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"]
+    assert "STATUS=1 webhooks on 127.0.0.1:" in heard[0]
+
+
+def test_the_status_line_follows_webhooks_that_are_made_while_it_runs(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    address = str(tmp_path / "notify")
+    with manager(address) as listener, running(tmp_path, "program", NOTIFY_SOCKET=address) as daemon:
+        assert "STATUS=1 webhooks on" in listener.recv(1024).decode()
+        for number in (2, 3, 4):
+            assert daemon.symbi("webhook", "create", f"number {number}", "--agent", "reviewer").returncode == 0
+            assert listener.recv(1024).decode().startswith(f"STATUS={number} webhooks on")
+
+
+def test_the_unit_hides_no_description_of_the_processor() -> None:
+    """ProcSubset=pid takes /proc/cpuinfo away, and onnxruntime says so at each start, in lines that are no JSON."""
+    assert "ProcSubset" not in UNIT.read_text()
+
+
+needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+
+
+@needs_systemd
+def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path) -> None:
+    program = tmp_path / "symbi"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "symbiont.service"
+    unit.write_text(UNIT.read_text().replace("/opt/symbiont/bin/symbi", str(program)))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_systemd
+def test_systemd_calls_the_units_exposure_ok() -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", UNIT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,271 @@
+"""Reload: however a file is saved the routes follow, and whatever is broken changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.daemon.running import GITHUB, SECOND, Daemon, running, until, write_program
+
+
+def mounted(daemon: Daemon, path: str = "/hooks/second") -> bool:
+    return daemon.request("GET", path).status == 405
+
+
+def generation(daemon: Daemon) -> int:
+    return int(daemon.readyz().json()["generation"])
+
+
+def test_a_new_file_and_its_removal_are_seen(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        assert not mounted(daemon)
+        second = write_program(tmp_path, SECOND, "second.symbiont")
+        until(lambda: mounted(daemon))
+        second.unlink()
+        until(lambda: not mounted(daemon))
+        assert mounted(daemon, "/hooks/github")
+
+
+def test_a_file_in_a_new_folder_is_seen(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        deep = tmp_path / "program/new/deeper"
+        deep.mkdir(parents=True)
+        time.sleep(2)
+        (deep / "second.symbiont").write_text(SECOND)
+        until(lambda: mounted(daemon))
+        (deep / "second.symbiont").unlink()
+        until(lambda: not mounted(daemon))
+
+
+def test_an_edit_during_the_start_is_not_missed(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    with running(tmp_path, "program", wait=False) as daemon:
+        # Recorded once the program has been read, before anything listens.
+        until((tmp_path / ".symbi/program.json").exists)
+        write_program(tmp_path, GITHUB + SECOND)
+        daemon.wait_until_ready()
+        until(lambda: mounted(daemon))
+
+
+def test_what_the_compiler_warns_of_is_logged(tmp_path: Path) -> None:
+    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "written-here"))
+    with running(tmp_path, "program") as daemon:
+        log = daemon.log.read_text()
+        assert "hooks.symbiont:4:14: P501" in log
+        assert "written-here" not in log
+
+
+def test_a_file_that_is_named_itself_is_followed_through_renames(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program/hooks.symbiont") as daemon:
+        for number in range(3):
+            new = file.with_suffix(".new")
+            new.write_text(GITHUB + (SECOND if number % 2 == 0 else ""))
+            new.replace(file)
+            until(lambda wanted=number % 2 == 0: mounted(daemon) == wanted)  # type: ignore[misc]
+
+
+def test_for_a_file_that_is_named_itself_no_folder_below_its_own_is_listened_to(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    for number in range(20):
+        (file.parent / f"unrelated-{number}").mkdir()
+    with running(tmp_path, str(file)) as daemon:
+
+        def listened() -> int:
+            count = 0
+            for info in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed in between
+                    count += sum(line.startswith("inotify ") for line in info.read_text().splitlines())
+            return count
+
+        until(listened)
+        file.write_text(file.read_text() + "# changed\n")
+        until(lambda: daemon.readyz().json()["generation"] == 2)
+        assert listened() == 1
+
+
+def test_saving_as_vim_does_is_seen(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        (file.parent / "4913").touch()
+        (file.parent / "4913").unlink()
+        file.rename(file.with_name("hooks.symbiont~"))
+        file.write_text(GITHUB + SECOND)
+        file.with_name("hooks.symbiont~").unlink()
+        until(lambda: mounted(daemon))
+
+
+def test_a_git_checkout_is_seen(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path / "program", check=True, capture_output=True)
+
+    write_program(tmp_path)
+    git("init", "-q", "-b", "one")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    git("checkout", "-qb", "two")
+    write_program(tmp_path, SECOND, "second.symbiont")
+    git("add", ".")
+    git("commit", "-qm", "two")
+    with running(tmp_path, "program") as daemon:
+        until(lambda: mounted(daemon))
+        git("checkout", "-q", "one")
+        until(lambda: not mounted(daemon))
+        git("checkout", "-q", "two")
+        until(lambda: mounted(daemon))
+
+
+def test_a_kubernetes_config_map_swap_is_seen(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    for name, text in (("..one", GITHUB), ("..two", GITHUB + SECOND)):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "hooks.symbiont").write_text(text)
+    (folder / "..data").symlink_to("..one")
+    (folder / "hooks.symbiont").symlink_to("..data/hooks.symbiont")
+    with running(tmp_path, "program") as daemon:
+        assert not mounted(daemon)
+        (folder / "..tmp").symlink_to("..two")
+        (folder / "..tmp").replace(folder / "..data")
+        shutil.rmtree(folder / "..one")
+        until(lambda: mounted(daemon))
+
+
+def test_a_write_in_parts_ends_with_the_whole_file(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    text = GITHUB + SECOND
+    with running(tmp_path, "program") as daemon:
+        with file.open("w") as handle:
+            for start in range(0, len(text), 40):
+                handle.write(text[start : start + 40])
+                handle.flush()
+                os.fsync(handle.fileno())
+        until(lambda: mounted(daemon) and daemon.readyz().json()["last_error"] is None)
+
+
+def test_a_folder_that_vanishes_changes_nothing_and_is_seen_when_it_comes_back(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        shutil.rmtree(file.parent)
+        error = until(lambda: daemon.readyz().json()["last_error"])
+        assert "program" in error["message"]
+        assert mounted(daemon, "/hooks/github")
+        write_program(tmp_path, GITHUB + SECOND)
+        until(lambda: mounted(daemon))
+        write_program(tmp_path, GITHUB)
+        until(lambda: not mounted(daemon))
+        assert daemon.readyz().json()["last_error"] is None
+
+
+def test_the_last_file_deleted_never_means_delete_everything(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        file.unlink()
+        error = until(lambda: daemon.readyz().json()["last_error"])
+        assert "no .symbiont files under" in error["message"]
+        assert mounted(daemon, "/hooks/github")
+        write_program(tmp_path)
+        until(lambda: daemon.readyz().json()["last_error"] is None)
+
+
+def test_a_broken_edit_changes_nothing_and_says_where(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        before = generation(daemon)
+        file.write_text(GITHUB.replace("provider github", "provider gihub"))
+
+        def refusal() -> Any:
+            # Before the new text is in it, the file is empty for an instant.
+            error = daemon.readyz().json()["last_error"]
+            return error if error and error["code"] else None
+
+        error = until(refusal)
+        assert (error["code"], error["line"], error["column"]) == ("T403", 3, 14)
+        assert error["file"].endswith("program/hooks.symbiont")
+        assert mounted(daemon, "/hooks/github")
+        assert generation(daemon) == before
+        assert "hooks.symbiont:3:14: T403" in daemon.log.read_text()
+        file.write_text(GITHUB)
+        until(lambda: daemon.readyz().json()["last_error"] is None)
+
+
+def test_touching_a_file_is_no_change(tmp_path: Path) -> None:
+    file = write_program(tmp_path)
+    with running(tmp_path, "program") as daemon:
+        before = generation(daemon)
+        file.touch()
+        file.write_text(GITHUB)
+        write_program(tmp_path, SECOND, "second.symbiont")
+        until(lambda: mounted(daemon))
+        assert generation(daemon) == before + 1
+
+
+def test_a_hangup_reads_the_secrets_again_and_keeps_the_last_value_of_one_that_fails(tmp_path: Path) -> None:
+    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/key"))
+    key = tmp_path / "key"
+    key.write_text("first-secret")
+    body = b'{"action":"opened"}'
+    with running(tmp_path, "program") as daemon:
+        assert daemon.github(body, "1").status == 401
+        key.write_text("It's a Secret to Everybody\n")
+        daemon.process.send_signal(1)
+        until(lambda: daemon.github(body, "2").status == 202)
+        key.unlink()
+        daemon.process.send_signal(1)
+        until(lambda: daemon.readyz().json()["warnings"])
+        assert daemon.github(body, "3").status == 202
+        until(lambda: "its last value is kept" in daemon.log.read_text())
+
+
+@pytest.mark.parametrize("rounds", [20])
+def test_no_request_is_refused_or_lost_during_reloads(tmp_path: Path, rounds: int) -> None:
+    write_program(tmp_path)
+    wrong: list[tuple[int, bytes]] = []
+    with running(tmp_path, "program") as daemon:
+        first = generation(daemon)
+        stop = threading.Event()
+        sent = [0, 0, 0, 0]
+
+        def send(worker: int) -> None:
+            while sent[worker] < 250 or not stop.is_set():
+                answer = daemon.github(b'{"n":1}', f"{worker}-{sent[worker]}")
+                sent[worker] += 1
+                if answer.status != 202:
+                    wrong.append((answer.status, answer.body))
+
+        workers = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+        for worker in workers:
+            worker.start()
+        for turn in range(rounds):
+            write_program(tmp_path, GITHUB + f"# {turn}\n" + (SECOND if turn % 2 else ""))
+            until(lambda wanted=first + turn + 1: generation(daemon) >= wanted)  # type: ignore[misc]
+        stop.set()
+        for worker in workers:
+            worker.join()
+        assert wrong == []
+        assert sum(sent) >= 1000
+        ids = {
+            row["provider_delivery_id"] for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"
+        }
+        assert ids == {f"{worker}-{number}" for worker in range(4) for number in range(sent[worker])}
+
+
+def test_a_link_that_leads_out_of_the_folder_is_left_out_and_said(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    (tmp_path / "elsewhere.symbiont").write_text(SECOND)
+    (tmp_path / "program" / "link.symbiont").symlink_to(tmp_path / "elsewhere.symbiont")
+    with running(tmp_path, "program") as daemon:
+        assert not mounted(daemon)
+        assert "link.symbiont: the link leads out of its folder" in daemon.log.read_text()
+    with running(tmp_path, "program", "program/link.symbiont") as daemon:
+        assert mounted(daemon)

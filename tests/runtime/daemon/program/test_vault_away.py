@@ -1,0 +1,57 @@
+"""The daemon and a real OpenBao that changes a secret, goes away and comes back."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from runtime.webhooks.verification.signing import sign
+from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
+from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
+
+
+def put(server: OpenBao, value: str) -> None:
+    server.client().secrets.kv.v2.create_or_update_secret("hooks/github", {"key": value})
+
+
+def post(daemon: Daemon, secret: str) -> int:
+    headers = sign("github", secret, b"{}", now=time.time(), delivery_id=uuid4().hex, event="push")
+    return daemon.request("POST", "/hooks/github", b"{}", headers).status
+
+
+def hang_up(daemon: Daemon) -> None:
+    before = daemon.readyz().json()["generation"]
+    daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: daemon.readyz().json()["generation"] > before)
+
+
+def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
+    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "vault://hooks/github#key"))
+    with openbao(tmp_path) as server:
+        put(server, "first-secret")
+        environ = server.environ(VAULT_TOKEN=ROOT_TOKEN)
+        with running(tmp_path, "program", wait=True, **environ) as daemon:
+            assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [202, 401]
+            put(server, "second-secret")
+            assert post(daemon, "second-secret") == 401  # until somebody asks for it
+            hang_up(daemon)
+            assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [401, 202]
+            server.process.kill()
+            server.process.wait()
+            hang_up(daemon)
+            told = f"Vault at {server.address} cannot be reached; its last value is kept"
+            assert daemon.readyz().json()["warnings"] == [told]
+            until(lambda: told in daemon.log.read_text(), what="the line in the log")
+            assert post(daemon, "second-secret") == 202
+    with running(tmp_path, "program", wait=True, **environ) as daemon:
+        (missing,) = daemon.readyz().json()["not_mounted"]
+        assert missing["reason"] == f"Vault at {server.address} cannot be reached"
+        assert post(daemon, "second-secret") == 404
+        with openbao(tmp_path, port=urlsplit(server.address).port) as back:
+            put(back, "third-secret")
+            hang_up(daemon)
+            assert daemon.readyz().json()["not_mounted"] == []
+            assert post(daemon, "third-secret") == 202

@@ -1,0 +1,83 @@
+"""The README's commands, run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.daemon.running import environment, until
+
+REPOSITORY = Path(__file__).parents[2]
+README = REPOSITORY / "README.md"
+
+
+def commands() -> list[str]:
+    """The commands of the page, here-documents in one piece with their command."""
+    section = README.read_text()
+    found: list[str] = []
+    for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(line[2:])
+            else:
+                found[-1] += "\n" + line
+    return found
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the repository in which the installation is done already."""
+    for name in ("Makefile", "README.md", "pyproject.toml", "requirements.lock", "setup.py"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    for name in ("docs", "examples", "grammar"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    (tmp_path / ".venv/installed").touch()
+    return tmp_path
+
+
+def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
+    env = environment(SYMBIONT_LISTEN="127.0.0.1:0", SYMBIONT_ADMIN_LISTEN="127.0.0.1:0")
+    steps = commands()
+    assert len(steps) > 8
+    with (checkout / "up.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            ["make", "run"],
+            cwd=checkout,
+            env=env,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: "/hooks/github" in (checkout / "up.log").read_text(), 120, "the daemon's start")
+        script = "set -eu\n" + "\n".join(f"echo '=== {number}'\n{step}" for number, step in enumerate(steps))
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=checkout, env=env, capture_output=True, text=True, timeout=120, check=False
+        )
+    finally:
+        os.killpg(daemon.pid, signal.SIGTERM)
+        daemon.wait(60)
+    assert done.returncode == 0, done.stdout + done.stderr + (checkout / "up.log").read_text()
+    shown = done.stdout
+    assert "202 Accepted" in shown
+    assert "GitHub pull_request" in shown
+    assert "Add a dark mode" in shown
+    assert "- name: Ada" in shown, shown
+    assert re.search(
+        r"by Ana  [0-9a-f-]{36}  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown
+    ), shown
+    assert re.search(r" 1 .*file:///\S+/README\.md .*\n +## What the answers mean", shown), shown
+    assert re.search(r"collection \(default\)\s+collection\s+\d+\s+embedded", shown), shown
+    assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)
+    secret_lines = [line for line in shown.splitlines() if re.fullmatch(r"[0-9a-f]{64}", line)]
+    assert not secret_lines
