@@ -51,7 +51,7 @@ _LONG = (
     "tests/stories/test_several.py",
     "tests/runtime/secrets/test_openbao.py",
     "tests/runtime/webhooks/deliveries/test_killed.py",
-    "tests/runtime/memory/test_crash.py",
+    "tests/runtime/memory/markdown/test_crash.py",
     "tests/bench/test_recall.py",
     "tests/runtime/daemon/",
     "tests/runtime/cli/",

@@ -24,7 +24,7 @@ from runtime.search.index.index import Index
 from runtime.search.index.qdrant import bounded_http
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock, until
-from tests.runtime.memory.test_embedding_queue import Scripted
+from tests.runtime.memory.indexing.test_embedding_queue import Scripted
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, near, said, talk, vector, vectors
 from tests.runtime.search.index.qdrant_server import QdrantServer, answering, hang, hang_up
 

@@ -25,7 +25,7 @@ from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
-from tests.runtime.memory.test_opened import ask, texts
+from tests.runtime.memory.test_open_memory import ask, texts
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant_server import QdrantServer, answering
 

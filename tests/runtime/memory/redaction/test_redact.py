@@ -226,7 +226,7 @@ def test_redaction_is_the_same_in_every_process() -> None:
     clean = {
         subprocess.run(
             [sys.executable, "-c", program], input=text, capture_output=True, text=True, check=True,
-            cwd=Path(__file__).parents[3], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            cwd=Path(__file__).parents[4], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip

@@ -17,10 +17,10 @@ from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.store import MarkdownStore
 from tests.clocks import ManualClock
 from tests.runtime.memory import faults, writer
-from tests.runtime.memory.markdown_faults import begin_logs
+from tests.runtime.memory.markdown.faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
 
-CASES = "tests.runtime.memory.markdown_faults"
+CASES = "tests.runtime.memory.markdown.faults"
 LOG = f"{WHEN.date().isoformat()}.md"
 
 

@@ -372,7 +372,7 @@ async def test_a_write_that_the_disk_takes_half_of_leaves_the_file_as_it_was(
 ) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _FULL, str(store.root)],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         check=True,
