@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.indexes import EF_SEARCH, FILTERS, measure, table, texts
-from tests.runtime.search.index import postgres_server
+from tests.runtime.search.index.postgres import postgres_server
 
 
 def test_texts_are_different_and_always_the_same() -> None:

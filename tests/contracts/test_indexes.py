@@ -21,7 +21,6 @@ from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
 from runtime.search.index.index import Change, Grown, Index, IndexStats, Pending
-from tests.runtime.search.index import postgres_server, qdrant_server
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -36,6 +35,8 @@ from tests.runtime.search.index.entries import (
     vector,
     vectors,
 )
+from tests.runtime.search.index.postgres import postgres_server
+from tests.runtime.search.index.qdrant import qdrant_server
 
 SEALED = tuple(row for row in INDEXES.values() if row.name != "postgres")
 """Those that have a file on this machine, which may be sealed."""

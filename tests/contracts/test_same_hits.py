@@ -19,8 +19,8 @@ from runtime.search.index import INDEXES, open_index
 from runtime.search.index.index import Index
 from runtime.search.question import Question
 from tests.contracts.test_indexes import SERVERS, no_options
-from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import entry
+from tests.runtime.search.index.postgres import postgres_server
 
 NOW = datetime(2026, 2, 14, tzinfo=UTC)
 WORDS = (

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
-from tests.runtime.search.index.postgres_server import OwnServer
+from tests.runtime.search.index.postgres.postgres_server import OwnServer
 
 ENVIRON = {"SYMBIONT_MASTER_KEY": "secret://env/MASTER", "MASTER": KEY_BYTES.hex()}
 KEEPS = """\

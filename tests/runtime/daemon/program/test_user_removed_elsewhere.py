@@ -13,7 +13,7 @@ import asyncpg
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
-from tests.runtime.search.index.qdrant_server import Served
+from tests.runtime.search.index.qdrant.qdrant_server import Served
 from tests.stories.test_several import environ
 from tests.stories.test_shared_database import two
 

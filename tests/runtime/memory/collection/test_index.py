@@ -24,7 +24,7 @@ from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, fact
-from tests.runtime.search.index.qdrant_server import QdrantServer
+from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -27,7 +27,7 @@ from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.memory.test_open_memory import ask, texts
 from tests.runtime.memory.texts import WHEN, fact
-from tests.runtime.search.index.qdrant_server import QdrantServer, answering
+from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer, answering
 
 HASHING = Choice(name="hashing")
 

@@ -31,10 +31,10 @@ from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.stemming import spelled
 from runtime.secrets.secret import Secret
-from tests.runtime.search.index import postgres_server
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
 from tests.runtime.search.index.entries import vectors as vectors_of
 from tests.runtime.search.index.model import Plain, filters, steps
+from tests.runtime.search.index.postgres import postgres_server
 from tests.runtime.search.index.test_model import compare, take
 from tests.runtime.search.index.worker import WORDS
 

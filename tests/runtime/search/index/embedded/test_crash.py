@@ -16,7 +16,7 @@ from tests.runtime.search.index.checker import agree, key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
 from tests.runtime.search.index.worker import content
 
-HERE = Path(__file__).parents[4]
+HERE = Path(__file__).parents[5]
 COMMAND = (sys.executable, "-m", "tests.runtime.search.index.worker")
 ROUNDS = 40 if os.environ.get("SYMBIONT_ATTACKS") else 8
 

@@ -21,7 +21,7 @@ from aiohttp import web
 from pydantic_core import to_json
 from qdrant_client import AsyncQdrantClient, models
 
-from tests.runtime.search.index.qdrant_engine import WANTED, EdgeEngine
+from tests.runtime.search.index.qdrant.qdrant_engine import WANTED, EdgeEngine
 
 REAL = os.environ.get("QDRANT_URL")
 KEY = os.environ.get("QDRANT_API_KEY")

@@ -44,7 +44,7 @@ from tests.runtime.search.index.entries import (
     vectors,
 )
 from tests.runtime.search.index.model import Plain, filters, steps
-from tests.runtime.search.index.qdrant_server import QdrantServer
+from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer
 from tests.runtime.search.index.test_model import compare, take
 
 NAME = "notes_1a2b3c4d"
