@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.cli.test_memory_commands import good, refused
+from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon.running import BIN, environment, symbi
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.runtime.cli.test_memory_commands import good
+from tests.runtime.cli.memory.test_commands import good
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 
 PROGRAM = """\

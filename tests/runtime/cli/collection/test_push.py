@@ -13,7 +13,7 @@ import pytest
 
 from runtime.cli.collection.push_sources import LARGEST_TEXT, Sources, pieces
 from runtime.memory.store import LARGEST_TEXT as LARGEST_OF_A_STORE
-from tests.runtime.cli.test_memory_commands import good, refused
+from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
 from tests.runtime.daemon.terminal import terminal

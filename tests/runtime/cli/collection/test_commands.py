@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process.root import make
-from tests.runtime.cli.test_memory_commands import good, refused
+from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
 

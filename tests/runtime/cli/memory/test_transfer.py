@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.cli.test_memory_commands import PROGRAM, good, refused
+from tests.runtime.cli.memory.test_commands import PROGRAM, good, refused
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until, write_program
 from tests.runtime.daemon.terminal import terminal
