@@ -7,7 +7,7 @@ from pathlib import Path
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.identity.caller import OWNER_CALLER, Caller
-from tests.runtime.tools.test_memory_transfer import call, opened
+from tests.runtime.tools.memory.test_transfer import call, opened
 
 OLLAMA = Choice(name="ollama", options={"url": "http://127.0.0.1:1"})
 
