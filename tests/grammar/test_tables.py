@@ -12,7 +12,7 @@ import pytest
 
 from dslc.syntax.lark_parser import tokens
 from grammar import parser
-from tests.dslc.test_any_input import VALID
+from tests.dslc.syntax.test_any_input import VALID
 
 
 def test_the_tables_are_those_of_the_grammar() -> None:

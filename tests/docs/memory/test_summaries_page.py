@@ -27,7 +27,7 @@ from tests.databases import migrated
 from tests.runtime.api.house import House
 from tests.runtime.models.services import serving
 
-PAGE = (Path(__file__).parents[2] / "docs" / "summaries.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "summaries.md").read_text(encoding="utf-8")
 REQUEST, ANSWER = (json.loads(text) for text in re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 PROMPT = re.findall(r"^```text\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)[0]
 SYSTEM = " ".join(re.findall(r"^> (.*)$", PAGE, re.MULTILINE))

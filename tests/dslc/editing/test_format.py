@@ -22,11 +22,11 @@ from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Vocabulary
 from grammar.parser import load
 from tests.dslc.catalogs import CATALOG
-from tests.dslc.mistakes import slips
 from tests.dslc.programs import programs
+from tests.dslc.recovery.mistakes import slips
 from tests.grammar.programs import Writer
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 _PARSER = load()
 _VOCABULARY = Vocabulary(CATALOG)
 _SETTINGS = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from runtime.database.schema import items
 from runtime.database.sealed import Sealed
 from runtime.memory.collection.store import BATCH, LONGEST_NAME
 
-PAGE = (Path(__file__).parents[2] / "docs/collections.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/collections.md").read_text()
 SECTION = PAGE[PAGE.index("## The store") :]
 
 

@@ -15,7 +15,7 @@ from runtime.documents import ENDINGS, READERS
 from tests.runtime.daemon.running import BIN, environment, running, write_program
 from tests.runtime.documents.made import pdf
 
-PAGE = (Path(__file__).parents[2] / "docs" / "collections.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "collections.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (.*\bsymbi (?:push|collection) .*)$", PAGE, re.MULTILINE)
 NAMED = {"get", "update", "forget"}
 """Commands that need an id, which no page knows."""

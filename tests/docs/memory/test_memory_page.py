@@ -18,7 +18,7 @@ from runtime.memory.redaction.redact import redact
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 
-PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "memory.md").read_text(encoding="utf-8")
 MEMORY, LOG = re.findall(r"```markdown\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -178,7 +178,7 @@ def test_without_its_extra_the_command_says_what_to_install() -> None:
     assert done.returncode == 2
     install = f"{sys.executable} -m pip install '{PYGLS}'"
     assert done.stderr == f"dslc: the language server needs pygls: {install}\n"
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]
     assert project["optional-dependencies"]["lsp"] == [PYGLS]
     assert done.stdout == ""
 

@@ -13,7 +13,7 @@ from runtime.search.index.qdrant.index import GRACE_SECONDS
 from runtime.search.index.qdrant.options import QdrantOptions
 from runtime.search.index.qdrant.point import INDEXED
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGE = " ".join((DOCS / "indexes.md").read_text(encoding="utf-8").split())
 QDRANT = PAGE[PAGE.index("## Qdrant") : PAGE.index("## PostgreSQL")]
 POSTGRESQL = PAGE[PAGE.index("## PostgreSQL") :]

@@ -10,7 +10,7 @@ from runtime.search.embedding.local import _AT_ONCE
 from runtime.search.embedding.minilm.model import TOKENS
 from runtime.search.embedding.remote import AWAY_SECONDS, LARGEST_ANSWER, QUESTION_SECONDS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
 
 

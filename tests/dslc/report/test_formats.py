@@ -29,7 +29,7 @@ from dslc.source import Source, Span
 from tests.dslc.catalogs import CATALOG
 
 _SCHEMAS = Path(__file__).parent / "schemas"
-_CASES = Path(__file__).parent.parent / "golden" / "dslc"
+_CASES = Path(__file__).parents[2] / "golden" / "dslc"
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _URI = re.compile(r"(?:file:///)?(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+")
 

@@ -20,7 +20,7 @@ from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import BOM, write
 
 _SEEDS = range(8)
-_ANSWERS = Path(__file__).parents[1] / "golden" / "recovery.txt"
+_ANSWERS = Path(__file__).parents[2] / "golden" / "recovery.txt"
 _USUAL = '''# GitHub tells us about pull requests.
 memory "agent-memory" {
     store     records { gates [tdd_proof, review] segment 10KB }

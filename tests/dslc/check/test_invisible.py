@@ -11,7 +11,7 @@ from dslc.editing.fix import fix
 from dslc.source import Source
 from dslc.syntax.lark_parser import tokens
 from tests.dslc.catalogs import CATALOG
-from tests.dslc.mistakes import LAYOUTS, PROGRAM
+from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM
 
 _EVERY = 7  # so that a layout is done in a second or two
 _WIDTHLESS = ("\u200b", "\u00ad", "\u2060", "\ufeff")

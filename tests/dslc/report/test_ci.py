@@ -15,7 +15,7 @@ import pytest
 from dslc.cli import COMMANDS
 from tests.dslc.command import run
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _ACTION = (_ROOT / "action.yml").read_text(encoding="utf-8")
 _HOOKS = (_ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
 _PAGE = (_ROOT / "docs" / "ci.md").read_text(encoding="utf-8")

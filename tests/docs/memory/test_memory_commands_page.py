@@ -13,7 +13,7 @@ from runtime.cli.memory import memory
 from runtime.cli.memory.options import TYPES
 from tests.runtime.daemon.running import BIN, environment, running, write_program
 
-PAGE = (Path(__file__).parents[2] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)
 
 

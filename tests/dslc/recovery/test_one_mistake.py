@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dslc.compiler import Compilation, analyse
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
-from tests.dslc.mistakes import LAYOUTS, PROGRAM, Slip, slips
+from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM, Slip, slips
 
 _EVERY = 30
 

@@ -11,7 +11,7 @@ from runtime.memory.records.files.evidence import ERROR, LOCAL, REMOTE
 from runtime.memory.records.files.record import UNSIGNED, decode, name_of
 from runtime.memory.records.gates import GATES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
 
 
 def _shown() -> str:
