@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 # Without its folder on the path, where `mcp` is another module.
-HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_hello.py")))
+HELLO = (sys.executable, "-P", str(Path(__file__).with_name("mcp_minimal.py")))
 SYMBI = (str(Path(sys.executable).with_name("symbi")), "mcp", "--root")
 
 _HANDSHAKE = {
