@@ -10,23 +10,26 @@
 - A comment behind something stays behind it, after one space; a comment on its own line stays on its own line.
 - The text of a long string over several lines stands one level below its setting, and says what it said.
 - Blocks of the wider language stay as they are, and so does the line ending that most lines have.
-- A block in which a line would be broken that an `allow` comment speaks of stays as it is.
+- A block stays as it is if an `allow` comment would be about other tokens than before.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
-from dslc.editing.allow_targets import changed
 from dslc.parse import File
 from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Value, Verbatim, read
+from dslc.syntax.tokens import scan
 from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import dedented
 
 WIDEST = 100  # characters of what stays on one line
 _LONGEST_KEY = 40  # characters of a key that takes part in a run
 _INDENT = 4
-_PATIENCE = 3
+_ALLOW = re.compile(r"(?:#|//)[ \t]*dslc:[ \t]*allow\b")
+_COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # what a diagnostic may be about; commas come and go
 _Places = Sequence[tuple[int, int]]
 
 
@@ -53,16 +56,10 @@ def _foreign(file: File) -> _Places:
 
 def canonical(text: str, verbatim: _Places = ()) -> str:
     """A text that has no syntax error in canonical form. `verbatim`: where blocks of the wider language stand."""
-    end = _line_end(text, verbatim)
     rows = read(text, verbatim).root.rows
-    kept: set[int] = set()
-    for _ in range(_PATIENCE):
-        written, foreign = _print(_as_they_are(rows, kept, text), end)
-        more = changed(rows, text, read(written, foreign).root.rows, written) - kept
-        if not more:
-            return written
-        kept |= more
-    return _print(_as_they_are(rows, set(range(len(rows))), text), end)[0]
+    if _ALLOW.search(text):
+        rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
+    return _print(rows, _line_end(text, verbatim))
 
 
 def _line_end(text: str, verbatim: _Places) -> str:
@@ -72,38 +69,71 @@ def _line_end(text: str, verbatim: _Places) -> str:
     return "\r\n" if (returns * 2 > lines if lines else "\r\n" in text) else "\n"
 
 
-def _as_they_are(rows: Sequence[Row], kept: set[int], text: str) -> list[Row]:
-    """The rows, those that are `kept` as they are written; the ones that share a line as one."""
-    found: list[Row] = []
-    whole: list[Verbatim] = []
-    for at, row in enumerate(rows):
-        if at not in kept or not isinstance(row, Entry):
-            found.append(row)
-        elif whole and found[-1] is whole[-1] and "\n" not in text[whole[-1].end : row.start]:
-            whole[-1].end, whole[-1].comment = row.end, row.comment
-        else:
-            whole.append(Verbatim(row.start, row.end, "", foreign=False))
-            whole[-1].gap, whole[-1].comment = row.gap, row.comment
-            found.append(whole[-1])
-    for row in whole:
-        row.text = text[row.start : row.end].replace("\r\n", "\n")
+def _together(rows: Sequence[Row], text: str) -> list[list[Row]]:
+    """The rows of a file: those that share a line together, and comments with what is below them."""
+    found: list[list[Row]] = []
+    for row in rows:
+        above = found[-1][-1] if found else None
+        if above is None or not (isinstance(above, Comment) or "\n" not in text[above.end : row.start]):
+            found.append([])
+        found[-1].append(row)
     return found
 
 
-def _print(rows: Sequence[Row], line_end: str) -> tuple[str, _Places]:
-    """The text of a file's rows, and where in it those stand that are not ours."""
-    pieces, foreign, at = [], [], 0
+def _with_allowed(rows: list[Row], text: str) -> list[Row]:
+    """The rows; their blocks as they are written if an `allow` comment would be about other tokens than before."""
+    last = rows[-1].comment or rows[-1]
+    if _allowed(text[rows[0].start : last.end]) == _allowed(_print(rows, "\n")):
+        return rows
+    found: list[Row] = []
+    whole: Verbatim | None = None  # of entries that share a line
+    for row in rows:
+        if not isinstance(row, Entry):
+            whole = None
+            found.append(row)
+        elif whole is not None and "\n" not in text[whole.end : row.start]:
+            whole.end, whole.comment = row.end, row.comment
+        else:
+            whole = Verbatim(row.start, row.end, "", foreign=False)
+            whole.gap, whole.comment = row.gap, row.comment
+            found.append(whole)
+        if whole is not None:
+            whole.text = text[whole.start : whole.end].replace("\r\n", "\n")
+    return found
+
+
+def _allowed(text: str) -> list[tuple[int, int]]:
+    """For each `allow` comment the tokens of the line it is about, as a range of their numbers: those of its own line,
+    or of the next line with a token when it stands alone."""
+    about: list[int] = []  # lines
+    lines: list[int] = []  # of the tokens
+    line = waiting = 0
+    alone = True
+    for token in scan(text):
+        if token.lastgroup == "COMMENT":
+            if _ALLOW.match(token[0]) and alone:
+                waiting += 1
+            elif _ALLOW.match(token[0]):
+                about.append(line)
+        elif token.lastgroup == "_NL":
+            line, alone = line + 1, True
+        elif token.lastgroup != "BLANK":
+            about += [line] * waiting
+            waiting, alone = 0, False
+            if token.lastgroup in _COUNTED:
+                lines.append(line)
+            line += token[0].count("\n")
+    return [(bisect_left(lines, at), bisect_left(lines, at + 1)) for at in (*about, *[line + 1] * waiting)]
+
+
+def _print(rows: Sequence[Row], line_end: str) -> str:
+    """The text of rows of a file."""
+    printer = _Printer(line_end)
     for number, row in enumerate(rows):
         if number and (row.gap or _parts(rows[number - 1], row)):
-            pieces.append(line_end)
-            at += len(line_end)
-        printer = _Printer(line_end)
+            printer.out.append(line_end)
         printer.row(row, 0, 0)
-        pieces.append("".join(printer.out))
-        if isinstance(row, Verbatim) and row.foreign:
-            foreign.append((at, at + len(row.text)))
-        at += len(pieces[-1])
-    return "".join(pieces), foreign
+    return "".join(printer.out)
 
 
 def _parts(above: Row, below: Row) -> bool:
