@@ -31,7 +31,7 @@ from runtime.tools.webhooks.types import (
     WebhookId,
     WebhookPage,
 )
-from runtime.webhooks.audit import page
+from runtime.webhooks.audit.log import Noted, page
 from runtime.webhooks.routing.dynamic_routes import PREFIX
 from runtime.webhooks.routing.dynamic_webhooks import MadeWebhook
 
@@ -121,7 +121,7 @@ async def webhook_get_audit_log(
     if house.audit is not None:
         # What came in a moment ago is there to be seen.
         await house.audit.flush()
-    found = await page.page(house.database, webhook.user_id, webhook.id, limit + 1, before)
+    found = await page(house.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
     return AuditPage(
         entries=[_entry(each, verified=webhook.verified) for each in shown],
@@ -176,12 +176,12 @@ def _time(milliseconds: int | None) -> Any:
     return None if milliseconds is None else utc(milliseconds / 1000)
 
 
-def _entry(entry: page.Entry, *, verified: bool) -> AuditEntry:
+def _entry(entry: Noted, *, verified: bool) -> AuditEntry:
     return AuditEntry(
         id=entry.id,
         time=_time(entry.received_at),
         verdict=entry.verdict,
-        rejection_reason=entry.reason,
+        rejection_reason=None if entry.verdict == "accepted" else entry.reason,
         http_status=entry.status,
         insecure_allow_unverified=not verified,
         signature_valid=entry.verified if verified else None,

@@ -1,11 +1,12 @@
-"""What came in, accepted or not, by webhook, reason and status: the newest, or from some moment on."""
+"""What came in, accepted or not: by webhook, reason and status, or of one webhook page by page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import case, literal, null, select
+from sqlalchemy import ColumnElement, case, literal, null, select
 from sqlalchemy.sql import Select
 
 from runtime.database.connection import Database
@@ -19,7 +20,7 @@ VERIFIED: Final = "verified"
 UNVERIFIED: Final = "unverified"
 
 _SHARED = (
-    *("id", "user_id", "webhook", "received_at", "source", "event", "provider_delivery_id", "size"),
+    *("id", "webhook", "received_at", "source", "event", "provider_delivery_id", "size"),
     *("body_sha256", "headers", "verified", "secret_index"),
 )
 
@@ -41,12 +42,14 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt, or `count` alike refusals."""
 
     id: str
+    """Begins with the time it came in, so that attempts are in order of their ids."""
     webhook: str | None
     received_at: int
     """Unix milliseconds; of the newest, where several are one."""
     verdict: str
     """`accepted`, `refused`, `filtered`, `repeated`, `handshake`."""
     reason: str
+    """`verified` or `unverified` of an accepted one."""
     status: int
     source: str | None
     event: str | None
@@ -67,51 +70,41 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
     """Up to `limit` attempts, oldest first: the newest there are, or with `since` the oldest from then on."""
-    queries = [_limited(_others(asked), attempts.c.received_at, attempts.c.id, asked, limit)]
+    newest = asked.since is None
+    queries = [_ordered(_OTHERS.where(*_others(asked)), newest, attempts.c.received_at, attempts.c.id)]
     if asked.reason in {None, VERIFIED, UNVERIFIED}:
-        queries.append(_limited(_accepted(asked), deliveries.c.id, deliveries.c.id, asked, limit))
+        queries.append(_ordered(_ACCEPTED.where(*_accepted(asked)), newest, deliveries.c.id))
+    found = await _first(database, queries, limit, newest, key=lambda row: (row.received_at, row.id))
+    return found[::-1] if newest else found
+
+
+async def page(database: Database, user_id: str, webhook: str, limit: int, before: str | None = None) -> list[Noted]:
+    """Up to `limit` attempts at the user's webhook, newest first, from behind the one whose id is `before`."""
+    queries = []
+    for query, table in ((_ACCEPTED, deliveries), (_OTHERS, attempts)):
+        mine = query.where(table.c.user_id == user_id, table.c.webhook == webhook)
+        behind = mine if before is None else mine.where(table.c.id < before)
+        queries.append(_ordered(behind, True, table.c.id))
+    return await _first(database, queries, limit, True, key=lambda row: row.id)
+
+
+async def _first(
+    database: Database, queries: Iterable[Select[Any]], limit: int, newest: bool, key: Callable[[Any], Any]
+) -> list[Noted]:
+    found: list[Any] = []
     async with database.read() as connection:
-        found: list[Any] = []
         for query in queries:
-            found += (await connection.execute(query)).all()
-        found.sort(key=lambda row: (row.received_at, row.id))
-        found = found[-limit:] if asked.since is None else found[:limit]
-    return [_noted(row) for row in found]
+            found += (await connection.execute(query.limit(limit))).all()
+    return [_noted(row) for row in sorted(found, key=key, reverse=newest)[:limit]]
 
 
 def _noted(row: Any) -> Noted:
-    fields = {name: value for name, value in row._asdict().items() if name != "user_id"}
-    fields["headers"] = msgspec.json.decode(row.headers, type=Headers)
-    fields["verified"] = bool(row.verified)
-    return Noted(**fields)
+    fields = {"headers": msgspec.json.decode(row.headers, type=Headers), "verified": bool(row.verified)}
+    return Noted(**{**row._asdict(), **fields})
 
 
-def _limited(query: Select[Any], first: Any, then: Any, asked: Asked, limit: int) -> Select[Any]:
-    newest_first = asked.since is None
-    return query.order_by(*(each.desc() if newest_first else each for each in (first, then))).limit(limit)
-
-
-def _accepted(asked: Asked) -> Select[Any]:
-    query = select(
-        *(deliveries.c[name] for name in _SHARED),
-        deliveries.c.state,
-        deliveries.c.id.label("delivery_id"),
-        literal("accepted").label("verdict"),
-        _ANSWERED.label("status"),
-        deliveries.c.last_error.label("error"),
-        runs.c.id.label("run_id"),
-        runs.c.state.label("run_state"),
-        literal(1).label("count"),
-        case((deliveries.c.verified, VERIFIED), else_=UNVERIFIED).label("reason"),
-    ).select_from(deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id))
-    if asked.name is not None:
-        query = query.where(deliveries.c.webhook == asked.name)
-    if asked.reason is not None:
-        query = query.where(deliveries.c.verified == (asked.reason == VERIFIED))
-    if asked.since is not None:
-        # An id begins with the time it was made at; only ids are indexed.
-        query = query.where(deliveries.c.id >= first_id(asked.since))
-    return query if asked.status == ANY_STATUS else query.where(_ANSWERED.between(*asked.status))
+def _ordered(query: Select[Any], newest: bool, *columns: Any) -> Select[Any]:
+    return query.order_by(*(each.desc() if newest else each for each in columns))
 
 
 # A sender is answered 202 unless its row prescribes something else.
@@ -120,18 +113,41 @@ _ANSWERED = case(
     value=deliveries.c.provider,
     else_=202,
 )
+_ACCEPTED = select(
+    *(deliveries.c[name] for name in _SHARED),
+    deliveries.c.state,
+    deliveries.c.id.label("delivery_id"),
+    literal("accepted").label("verdict"),
+    case((deliveries.c.verified, VERIFIED), else_=UNVERIFIED).label("reason"),
+    _ANSWERED.label("status"),
+    deliveries.c.last_error.label("error"),
+    runs.c.id.label("run_id"),
+    runs.c.state.label("run_state"),
+    literal(1).label("count"),
+).select_from(deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id))
+_OTHERS = select(
+    *(attempts.c[name] for name in (*_SHARED, "delivery_id", "verdict", "reason", "status", "count")),
+    *(null().label(name) for name in ("state", "error", "run_id", "run_state")),
+)
 
 
-def _others(asked: Asked) -> Select[Any]:
-    query = select(
-        *(attempts.c[name] for name in _SHARED),
-        *(attempts.c[name] for name in ("delivery_id", "verdict", "reason", "status", "count")),
-        *(null().label(name) for name in ("state", "error", "run_id", "run_state")),
-    )
+def _accepted(asked: Asked) -> Iterable[ColumnElement[bool]]:
     if asked.name is not None:
-        query = query.where(attempts.c.webhook == asked.name)
+        yield deliveries.c.webhook == asked.name
     if asked.reason is not None:
-        query = query.where(attempts.c.reason == asked.reason)
+        yield deliveries.c.verified == (asked.reason == VERIFIED)
     if asked.since is not None:
-        query = query.where(attempts.c.received_at >= asked.since)
-    return query.where(attempts.c.status.between(*asked.status))
+        # An id begins with the time it was made at; only ids are indexed.
+        yield deliveries.c.id >= first_id(asked.since)
+    if asked.status != ANY_STATUS:
+        yield _ANSWERED.between(*asked.status)
+
+
+def _others(asked: Asked) -> Iterable[ColumnElement[bool]]:
+    if asked.name is not None:
+        yield attempts.c.webhook == asked.name
+    if asked.reason is not None:
+        yield attempts.c.reason == asked.reason
+    if asked.since is not None:
+        yield attempts.c.received_at >= asked.since
+    yield attempts.c.status.between(*asked.status)
