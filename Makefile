@@ -28,7 +28,7 @@ run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTE
 test: .venv/installed-dev ## run the tests, those that TESTS names or all
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
-check: .venv/installed-dev ## format, lint, types, layers, import cycles
+check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

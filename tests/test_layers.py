@@ -1,40 +1,146 @@
-"""The shape of the code: no module imports itself in a circle, not even late."""
+"""The structure of the code: folders that can be read at once, and imports that run one way."""
 
 from __future__ import annotations
 
+import ast
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
 import grimp
 
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("dslc", "runtime", "grammar")
+MOST_FILES = 15
+TABLES_OF_ROWS = frozenset({"runtime/webhooks/providers", "runtime/database/migrations/versions"})
+"""Folders that have one file for each row of a table, and grow with it."""
+COMPILER_CALLERS = ("runtime.cli", "runtime.daemon.program.reload")
+READS_SOURCES = {("runtime.daemon.program.app", "dslc.files"), ("runtime.daemon.standalone", "dslc.files")}
+"""Imports that find the files of a program and compile none of them."""
 
-def test_no_module_imports_itself_in_a_circle() -> None:
-    graph = grimp.build_graph("dslc", "runtime", "grammar", cache_dir=None)
-    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+Graph = Mapping[str, frozenset[str]]
+
+
+def test_no_folder_has_more_files_than_can_be_read_at_once() -> None:
+    counted = Counter(str(path.parent) for path in _python_files())
+    too_long = {folder: count for folder, count in counted.items() if count > MOST_FILES}
+    assert {folder: count for folder, count in too_long.items() if folder not in TABLES_OF_ROWS} == {}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    imports = _imports()
     assert len(imports) > 50
-    assert _circle(imports) is None
+    assert _cycle(imports) is None
 
 
-def _circle(imports: dict[str, set[str]]) -> list[str] | None:
-    """One circle as a list of modules, or None. Importing a package's submodule imports the package only at run time,
-    so a package and its own parts are told apart as Python's import system does: by who names whom."""
+def test_no_folder_imports_itself_through_its_neighbours() -> None:
+    """In each folder, files and subfolders are nodes, and an import between two of them is an edge."""
+    cycles = {folder: found for folder, nodes in _folders(_imports()).items() if (found := _cycle(nodes))}
+    assert cycles == {}
+
+
+def test_only_reload_and_the_commands_call_the_compiler() -> None:
+    """The rest of the runtime uses the program that comes out of it: blocks, their settings, and sources as data."""
+    allowed = ("dslc.blocks", "dslc.program", "dslc.setting", "dslc.source")
+    calls = {
+        (module, target)
+        for module, targets in _imports().items()
+        if _is_in(module, "runtime") and not any(_is_in(module, caller) for caller in COMPILER_CALLERS)
+        for target in targets
+        if _is_in(target, "dslc", "grammar") and not _is_in(target, *allowed)
+    }
+    assert calls == READS_SOURCES
+
+
+def test_a_package_hands_on_no_names_of_its_modules() -> None:
+    """An importer names the module that defines a name, so that it loads no more than it needs."""
+    handed_on = {str(path): names for path in _python_files() if path.name == "__init__.py" if (names := _unused(path))}
+    assert handed_on == {}
+
+
+def test_a_cycle_would_be_found() -> None:
+    assert _cycle(_graph({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == ["a", "b", "c", "a"]
+    assert _cycle(_graph({"a": {"b", "c"}, "b": {"c"}, "c": set()})) is None
+
+
+def test_a_cycle_of_folders_would_be_found() -> None:
+    imports = _graph({"p.a.x": {"p.b.x"}, "p.b.x": set(), "p.b.y": {"p.a.y"}, "p.a.y": set()})
+    assert _cycle(imports) is None
+    assert _cycle(_folders(imports)["p"]) == ["a", "b", "a"]
+
+
+def _is_in(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def _python_files() -> Iterator[Path]:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return (path for path in map(Path, listed.stdout.splitlines()) if (ROOT / path).exists())
+
+
+def _unused(path: Path) -> list[str]:
+    """Names that an `__init__` imports from the project and does not use itself."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    imported = [
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES
+        for alias in node.names
+    ]
+    return [name for name in imported if name not in used]
+
+
+@cache
+def _imports() -> Graph:
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    return _graph({module: graph.find_modules_directly_imported_by(module) for module in graph.modules})
+
+
+def _graph(edges: Mapping[str, Iterable[str]]) -> Graph:
+    return {node: frozenset(targets) for node, targets in edges.items()}
+
+
+def _folders(imports: Graph) -> dict[str, Graph]:
+    """By folder: which of its files and subfolders import which. A package's own `__init__` is a file of its folder."""
+    packages = {module.rpartition(".")[0] for module in imports} - {""}
+    paths = {module: f"{module}.__init__" if module in packages else module for module in imports}
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module, targets in imports.items():
+        for target in targets:
+            folder, source, destination = _parted(paths[module], paths.get(target, target))
+            if source != destination:
+                found[folder][source].add(destination)
+                found[folder][destination]
+    return {folder: _graph(edges) for folder, edges in found.items()}
+
+
+def _parted(one: str, other: str) -> tuple[str, str, str]:
+    """The folder that two modules share, and the file or subfolder of it in which each is."""
+    ones, others = one.split("."), other.split(".")
+    shared = next((i for i, pair in enumerate(zip(ones, others, strict=False)) if pair[0] != pair[1]), 0)
+    return ".".join(ones[:shared]), ones[shared], others[shared]
+
+
+def _cycle(imports: Graph) -> list[str] | None:
+    """One cycle as a list of nodes, or None. An import of a submodule is no import of its package: Python runs the
+    package's `__init__` then, and none of them imports a module that needs it."""
     done: set[str] = set()
     for start in sorted(imports):
-        path: list[str] = []
+        path = [start]
         stack = [(start, iter(sorted(imports[start])))]
-        path.append(start)
         while stack:
-            module, targets = stack[-1]
+            node, targets = stack[-1]
             target = next((name for name in targets if name not in done), None)
             if target is None:
-                done.add(module)
+                done.add(node)
                 stack.pop()
                 path.pop()
             elif target in path:
                 return [*path[path.index(target) :], target]
             else:
-                stack.append((target, iter(sorted(imports.get(target, set())))))
+                stack.append((target, iter(sorted(imports.get(target, ())))))
                 path.append(target)
     return None
-
-
-def test_a_circle_would_be_found() -> None:
-    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
-    assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is None
