@@ -3,11 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
+EFFORT ?= 10
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench catalog grammar docs editors vscode lock clean
+.PHONY: help run test test-long check bench catalog grammar docs editors vscode lock clean
 
 help: ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 .venv/installed: pyproject.toml requirements.lock setup.py grammar/binding.c grammar/src/parser.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Symbiont needs Python 3.11 or newer; name one: make run PYTHON=python3.11")'
@@ -25,8 +27,12 @@ help: ## list the commands
 run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTEN=HOST:PORT, SYMBIONT_ADMIN_LISTEN)
 	$(BIN)/symbi up examples
 
-test: .venv/installed-dev ## run the tests, those that TESTS names or all
+test: .venv/installed-dev ## run the tests but the long ones, those that TESTS names or all
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
+
+# With an effort of 1 the generated examples would be those of `make test` again.
+test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form
+	SYMBIONT_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n auto --dist worksteal -m '$(if $(filter 1,$(EFFORT)),long,long or hypothesis)' $(TESTS)
 
 check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/ruff format --check .

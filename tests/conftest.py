@@ -22,6 +22,7 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.databases import migrated
+from tests.lanes import examples
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -38,6 +39,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # itself alone; `SYMBIONT_SEARCH=1` looks for new ones.
 hypothesis.settings.register_profile(
     "patient",
+    max_examples=examples(100),
     deadline=None,
     derandomize="SYMBIONT_SEARCH" not in os.environ,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -29,6 +29,7 @@ from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
 from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
+from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -172,7 +173,7 @@ async def test_a_store_that_is_opened_again_remembers(opening: Opening) -> None:
     await second.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=items())
 async def test_any_item_comes_back_exactly_but_for_its_secrets(one: Item, opening: Opening) -> None:
     store = await opening(elsewhere=True)
@@ -604,7 +605,7 @@ async def test_compacting_puts_nothing_that_a_delivery_said_where_it_stays(openi
     await store.close()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(many=st.lists(items(), max_size=4))
 async def test_what_is_exported_as_json_and_imported_elsewhere_is_the_same(many: list[Item], opening: Opening) -> None:
     first, second = [await opening(elsewhere=True) for _ in range(2)]

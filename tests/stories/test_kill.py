@@ -14,16 +14,16 @@ from http.client import HTTPException
 from pathlib import Path
 
 from runtime.webhooks.deliveries.dispatcher import FIRST_WORKERS
+from tests.lanes import repeated
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 
-ROUNDS = 12
 
-
-def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
+@repeated("rounds", 4, 24)
+def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path, rounds: int) -> None:
     write_program(tmp_path)
     acknowledged: dict[str, str] = {}
     chance = random.Random(7)
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         with running(tmp_path, "program") as daemon:
             before = _done(tmp_path)
             workers = [threading.Thread(target=_send, args=(daemon, f"{turn}-{n}", acknowledged)) for n in range(4)]
@@ -35,7 +35,7 @@ def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
             daemon.kill()
             for worker in workers:
                 worker.join()
-    assert len(acknowledged) > ROUNDS
+    assert len(acknowledged) > rounds
     with running(tmp_path, "program") as daemon:
         if "dead" in until(lambda: _ended(daemon), 120, "every run's end"):
             assert daemon.symbi("webhook", "redeliver", "--since", "1h", "--yes").returncode == 0

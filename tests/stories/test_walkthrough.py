@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
-    env = environment(SYMBIONT_LISTEN="127.0.0.1:0", SYMBIONT_ADMIN_LISTEN="127.0.0.1:0")
+    env = environment(EMBEDDING_PROVIDER="", SYMBIONT_LISTEN="127.0.0.1:0", SYMBIONT_ADMIN_LISTEN="127.0.0.1:0")
     steps = commands()
     assert len(steps) > 8
     with (checkout / "up.log").open("wb") as log:

@@ -19,10 +19,11 @@ from dslc.syntax.reader import Atom, Comment, Entry, Group, Row, Verbatim
 from dslc.vocabulary import Vocabulary
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import programs
+from tests.lanes import examples
 
 _VOCABULARY = Vocabulary(CATALOG)
 _SETTINGS = settings(
-    max_examples=50,
+    max_examples=examples(50),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -25,11 +25,12 @@ from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import programs
 from tests.dslc.recovery.mistakes import slips
 from tests.grammar.programs import Writer
+from tests.lanes import examples
 
 ROOT = Path(__file__).parents[3]
 _PARSER = load()
 _VOCABULARY = Vocabulary(CATALOG)
-_SETTINGS = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_SETTINGS = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _COMMENT = re.compile(r"(?:#|//)[^\n]*")
 
 

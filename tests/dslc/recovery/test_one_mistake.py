@@ -10,6 +10,7 @@ from dslc.compiler import Compilation, analyse
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM, Slip, slips
+from tests.lanes import examples
 
 _EVERY = 30
 
@@ -42,7 +43,7 @@ def test_one_mistake_is_one_diagnostic_where_it_stands(layout: str) -> None:
         _check(slip)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 2**20))
 def test_any_one_mistake_is_one_diagnostic_where_it_stands(number: int) -> None:
     _check(slips()[number % len(slips())])

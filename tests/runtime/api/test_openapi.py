@@ -20,6 +20,7 @@ from runtime.tools.resources import READABLES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.databases import migrated
+from tests.lanes import EFFORT
 from tests.runtime.api.house import House, told
 
 DOCUMENT: dict[str, Any] = json.loads(describe(RESOURCES))
@@ -101,7 +102,7 @@ async def ask_anything(house: House) -> None:
     kept = await house.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
     memory_id = told(kept)["item"]["memory_id"]
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         row=st.sampled_from(RESOURCES),
         token=st.sampled_from(tokens),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from tests.lanes import examples
 from tests.runtime.attacks.wire import check_unharmed
 from tests.runtime.daemon.running import GITHUB, Daemon, running, write_program
 from tests.runtime.daemon.v1 import make_token
 
-# Few and always the same; `SYMBIONT_ATTACKS=5000` looks further, each time elsewhere.
-COUNT = int(os.environ.get("SYMBIONT_ATTACKS", "0"))
-settings.register_profile("attacks", deadline=None, derandomize=not COUNT, max_examples=COUNT or 60, database=None)
+settings.register_profile("attacks", settings.get_profile("patient"), max_examples=examples(60), database=None)
 
 STRIPE_SECRET = "whsec_of_stripe"
 TOKEN_SECRET = "a shared token of some length"

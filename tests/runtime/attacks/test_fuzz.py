@@ -1,7 +1,4 @@
-"""Requests that were valid before something happened to them: never a fault of ours, whatever they have become.
-
-`SYMBIONT_ATTACKS=5000 pytest tests/runtime/attacks/test_fuzz.py` looks further than every run does.
-"""
+"""Requests that were valid before something happened to them: never a fault of ours, whatever they have become."""
 
 from __future__ import annotations
 

@@ -183,4 +183,4 @@ def test_where_there_is_no_root_nothing_is_said_of_one(tmp_path: Path) -> None:
 
 def test_help_says_what_the_exit_code_means() -> None:
     done = symbi("readiness", "--help", root=Path.cwd())
-    assert "Exit code 0 when nothing is RED, else 1." in " ".join(done.stdout.split())
+    assert "Exit code 0 if nothing is RED, else 1." in " ".join(done.stdout.split())

@@ -51,8 +51,15 @@ def environment(**extra: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     for name in ("NOTIFY_SOCKET", "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CREDENTIALS_DIRECTORY"):
         kept.pop(name, None)
-    # Tests are refused far more often than any sender is.
-    return {**kept, "SYMBIONT_ADDRESS_PER_MINUTE": "0", "GITHUB_SECRET": SECRET, "NO_COLOR": "1", **extra}
+    own = {
+        # Tests are refused far more often than any sender is.
+        "SYMBIONT_ADDRESS_PER_MINUTE": "0",
+        # To load the model that ships takes longer than all else that a daemon does in most tests.
+        "EMBEDDING_PROVIDER": "hashing",
+        "GITHUB_SECRET": SECRET,
+        "NO_COLOR": "1",
+    }
+    return {**kept, **own, **extra}
 
 
 def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -> subprocess.CompletedProcess[str]:  # noqa: A002

@@ -7,7 +7,6 @@ the handler never sees.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 
 import h11
@@ -16,10 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.http.head import CHUNKED
+from tests.lanes import examples
 from tests.runtime.http.memory import LARGEST, exchange
-
-COUNT = int(os.environ.get("SYMBIONT_SPLITS", "0"))
-"""How many examples; few unless it is set."""
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: x\r\n"
 WHOLE = [
@@ -105,7 +102,7 @@ DAMAGE = st.sampled_from(
 ) | st.binary(min_size=1, max_size=2)
 
 
-@settings(max_examples=COUNT or 300, deadline=None, derandomize=not COUNT, database=None)
+@settings(max_examples=examples(300), database=None)
 @given(
     parts=st.lists(st.sampled_from(WHOLE), min_size=1, max_size=3),
     place=st.integers(0, 250),
@@ -147,7 +144,7 @@ BODIES = st.sampled_from(
 )
 
 
-@settings(max_examples=COUNT or 300, deadline=None, derandomize=not COUNT, database=None)
+@settings(max_examples=examples(300), database=None)
 @given(start=STARTS, lines=st.lists(st.tuples(BREAKS, LINES), max_size=6), body=BODIES)
 def test_what_is_taken_is_what_h11_reads(start: bytes, lines: list[tuple[bytes, bytes]], body: bytes) -> None:
     agree(start + b"".join(end + line for end, line in lines) + b"\r\n\r\n" + body)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.runtime.daemon.running import BIN, environment
+from tests.runtime.daemon import forked
+from tests.runtime.daemon.running import environment
 
 HANDSHAKE = {
     "protocolVersion": "2025-11-25",
@@ -22,14 +23,18 @@ class Lines:
     """A running `symbi mcp`."""
 
     def __init__(self, root: Path, *paths: str, log: Path, **extra: str) -> None:
-        self._log = log.open("ab")
-        self.process = subprocess.Popen(
-            [BIN / "symbi", "mcp", "--root", root, *paths],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment(**extra),
-        )
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
+        with os.fdopen(theirs_in, "rb") as stdin, os.fdopen(theirs_out, "wb") as stdout, log.open("ab") as stderr:
+            self.process = forked.start(
+                ["mcp", "--root", str(root), *paths],
+                cwd=Path.cwd(),
+                env=environment(**extra),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+            )
         self._number = 0
 
     def begin(self) -> Any:
@@ -55,29 +60,24 @@ class Lines:
         self.write(json.dumps(message).encode() + b"\n")
 
     def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self.stdin.write(data)
+        self.stdin.flush()
 
     def read(self) -> Any:
         """The next line, which has to be a message."""
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.stdout.readline())
 
     def end(self) -> int:
         """Close its input and wait for its end; nothing but messages stood in its output."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        for line in self.process.stdout:
+        self.stdin.close()
+        for line in self.stdout:
             assert json.loads(line)["jsonrpc"] == "2.0"
         return self.process.wait(60)
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait(60)
-        for stream in (self.process.stdin, self.process.stdout, self._log):
-            assert stream is not None
+        for stream in (self.stdin, self.stdout):
             try:
                 stream.close()
             except BrokenPipeError:

@@ -174,7 +174,7 @@ def test_what_cannot_be_explained_is_one_line_and_2(daemon: Daemon, arguments: t
 
 def test_a_header_that_would_not_be_sent_is_not_taken(daemon: Daemon) -> None:
     done = daemon.symbi("webhook", "test", "reviews", "--payload", "{}", "--header", "X-Environment: live")
-    assert (done.returncode, "--header goes with --explain" in done.stderr) == (2, True)
+    assert (done.returncode, "--header needs --explain" in done.stderr) == (2, True)
 
 
 def test_explain_needs_neither_a_daemon_nor_a_secret(tmp_path: Path) -> None:

@@ -370,7 +370,7 @@ def test_a_wrong_variable_keeps_the_daemon_from_starting_and_no_root_is_made(tmp
 
 def test_readiness_and_every_command_say_what_is_wrong_and_what_has_no_effect(tmp_path: Path) -> None:
     write_program(tmp_path, GITHUB)
-    with running(tmp_path, "program", EMBEDDING_MODEL="m") as daemon:
+    with running(tmp_path, "program", EMBEDDING_PROVIDER="", EMBEDDING_MODEL="m") as daemon:
         told = json.loads(daemon.symbi("readiness", "--json").stdout)
         (row,) = [row for row in told["checks"] if row["check"] == "environment"]
         assert row["status"] == "YELLOW"

@@ -26,6 +26,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Change, Grown, Index
 from tests.clocks import ManualClock, until
+from tests.lanes import examples
 from tests.runtime.memory.texts import fact, item, items
 
 
@@ -359,7 +360,7 @@ async def _until_counted(indexer: Indexer, wanted: int) -> None:
             await asyncio.sleep(0.01)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(items().map(lambda found: found.changed(memory_id="8f7c")), st.none() | st.integers(1, 9))
 def test_an_entry_carries_the_whole_of_its_item(found: Item, line: int | None) -> None:
     part = Part("reviewer/memory.md", found.agent_id, "1")

@@ -20,6 +20,7 @@ from runtime.memory.item import Item, Provenance, delivery_uri
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Compaction
 from tests.clocks import ManualClock
+from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, fact, item
 
 TODAY = WHEN.date()
@@ -459,7 +460,7 @@ async def test_each_log_is_read_no_more_than_it_must_be(
 lines = st.sampled_from(["[fact] a", "[fact] b", "[FACT] c", "[procedure] a", "[pattern] a", "plain", "[fact] d\n  on"])
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     days=st.dictionaries(st.integers(0, 6), st.lists(lines, max_size=4), max_size=4),
     steps=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=5),

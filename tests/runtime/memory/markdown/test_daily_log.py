@@ -10,6 +10,7 @@ from runtime.memory.item import Item
 from runtime.memory.markdown.items import log_items
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import Log, days, entry_of, header, mended
+from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, files, hard, item, items, logs, texts
 
 DAY = date(2026, 2, 14)
@@ -71,7 +72,7 @@ def said(log: Log) -> list[tuple[datetime, str, Annotation]]:
     return [(entry.at, entry.text, entry.annotation) for entry in log.entries]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(logs, texts.filter(str.strip), st.data())
 def test_an_edit_or_a_deletion_of_any_entry_hides_and_changes_no_other(
     data: bytes, new: str, choice: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.document import SECTIONS, Document
+from tests.lanes import examples
 from tests.runtime.memory.texts import documents, files, hard, tags, texts, times
 
 NAMES = [section.name for section in SECTIONS]
@@ -89,7 +90,7 @@ def said(document: Document) -> list[tuple[str, str, Annotation]]:
     return [(section.name, bullet.text, bullet.annotation) for section, bullet in document.items]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(documents, texts.filter(str.strip), st.data())
 def test_an_edit_or_a_deletion_of_any_item_hides_and_changes_no_other(
     data: bytes, new: str, choice: st.DataObject

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from runtime.memory.item import Item, Provenance
 from runtime.memory.records.files.record import Damaged, checksum_of, decode, encode, fields_of, name_of, read_name
 from runtime.memory.records.store import RecordsStore
+from tests.lanes import examples
 from tests.runtime.memory.records.pieces import events, everything, only_record, read_json, record_files
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
@@ -129,7 +130,7 @@ async def test_the_checksum_is_of_the_canonical_json_of_all_but_itself_and_the_s
     assert found["checksum"] == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(one=items())
 def test_any_item_is_a_record_that_says_all_of_it(one: Item) -> None:
     known = one.changed(memory_id=ID)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.memory.redaction.redact import PATTERNS, redact
+from tests.lanes import examples
 
 # Put together here so that no scanner takes the test for a leak.
 _PEM = (
@@ -204,7 +205,7 @@ def test_a_secret_goes_wherever_it_stands_in_a_line(end: str) -> None:
             assert not any(secret in clean for secret in (_GITHUB, _OPENAI, _JWT, "hunter2"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from([*zip(TEXTS, MARKED, strict=True), *zip(STAY, STAY, strict=True)]), max_size=6))
 def test_texts_below_one_another_are_redacted_as_each_alone(texts: list[tuple[str, str]]) -> None:
     together = redact("\n\n".join(text for text, _ in texts))
@@ -258,7 +259,7 @@ _PIECES = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(_PIECES), max_size=6).map("".join) | st.text())
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     clean = redact(text)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runtime.search.entry import Filter
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
+from tests.lanes import examples
 from tests.runtime.search.index.checker import agree
 from tests.runtime.search.index.entries import DIMENSION, everything, ids, vector, vectors
 from tests.runtime.search.index.model import WORDS, Plain, filters, steps
@@ -81,7 +82,7 @@ async def compare_neighbours(index: Index, plain: Plain) -> None:
         assert (names[before], names[after]) == plain.neighbours(entries[key])
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Step], wanted: Filter, tmp_path: Path) -> None:
     path = tmp_path / f"{uuid4()}.db"
@@ -95,7 +96,7 @@ async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Step], wa
     agree(path)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
 async def test_an_index_in_memory_does_the_same(taken: list[Step], wanted: Filter) -> None:
     index, plain = await opened(None), Plain()

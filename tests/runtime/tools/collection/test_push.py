@@ -19,6 +19,7 @@ from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
 from runtime.memory.store import LARGEST_TEXT, Upserted
+from tests.lanes import examples
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 SENTENCES = [f"Sentence number {number} says something of its own." for number in range(12)]
@@ -325,7 +326,7 @@ async def test_pushes_at_the_same_time_keep_each_chunk_once(ask: Asked) -> None:
     assert sum(each["skippedDuplicates"] for each in answered) == 7
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(st.text(max_size=300), max_size=6))
 async def test_the_counters_add_up_whatever_is_pushed(ask: Asked, texts: list[str]) -> None:
     answered = await ask("push", items=[{"text": text} for text in texts], project_id="fuzzed")

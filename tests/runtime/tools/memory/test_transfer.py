@@ -24,6 +24,7 @@ from runtime.tools.context import Context
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
+from tests.lanes import examples
 from tests.runtime.api.house import NOTES, House
 
 AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
@@ -119,7 +120,7 @@ def timed(items: list[dict[str, Any]], steps: list[int]) -> list[dict[str, Any]]
     return found
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nothing_is_lost_from_markdown_to_records_and_back(data: st.DataObject, tmp_path_factory: Any) -> None:
     import asyncio

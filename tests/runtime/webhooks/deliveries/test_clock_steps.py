@@ -17,6 +17,7 @@ from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
+from tests.lanes import examples
 from tests.runtime.webhooks.candidates import candidate
 
 TOLERANCE = 300
@@ -109,7 +110,7 @@ class Daemon:
         self.sent.append(sent)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(_actions)
 @example([Send(0), Advance(3 * DAY), Prune(), Step(-3 * DAY), Restart()])
 @example([Send(0), Step(40 * DAY), Prune(), Restart(), Prune(), Step(-40 * DAY), Send(0)])

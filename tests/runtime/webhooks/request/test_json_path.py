@@ -12,6 +12,7 @@ from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.json_path_library import compile_with_library
 from runtime.webhooks.request.json_path_limit import MOST_NODES, bounded
 from runtime.webhooks.request.refusal import Refused
+from tests.lanes import examples
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "{}", "[1]", '{"a": 1}'])
@@ -101,7 +102,7 @@ ITEMS = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(before=PATHS, selection=SELECTIONS, after=PATHS, value=ITEMS)
 def test_a_filter_selects_what_the_library_selects(before: str, selection: str, after: str, value: Any) -> None:
     path = f"{before}[?{selection}]{after[1:]}"

@@ -14,6 +14,7 @@ from runtime.search.entry import Entry, Filter
 from runtime.search.index import open_index
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT
 from runtime.search.index.embedded.schema import TOKENIZE, about
+from tests.lanes import examples
 from tests.runtime.search.index.entries import EVERYTHING, WHEN, entry
 from tests.runtime.search.index.model import WORDS
 
@@ -34,7 +35,7 @@ def by_fts5(entries: list[Entry], words: list[str]) -> dict[str, float]:
         return {entries[at].id: score for at, score in connection.execute(scores, (query,))}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     said=st.lists(texts, min_size=1, max_size=9),
     words=st.lists(

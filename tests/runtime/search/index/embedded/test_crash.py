@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import subprocess
 import sys
@@ -12,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from runtime.search.index import open_index
+from tests.lanes import repeated
 from tests.runtime.search.index.checker import agree, key_of
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
 from tests.runtime.search.index.worker import content
 
 HERE = Path(__file__).parents[5]
 COMMAND = (sys.executable, "-m", "tests.runtime.search.index.worker")
-ROUNDS = 40 if os.environ.get("SYMBIONT_ATTACKS") else 8
 
 
 async def start(*arguments: str) -> asyncio.subprocess.Process:
@@ -43,9 +42,12 @@ async def holds_what_its_revisions_say(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["memory.db", "sealed.db"])
-async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(tmp_path: Path, name: str) -> None:
+@repeated("rounds", 3, 40)
+async def test_a_process_that_is_killed_leaves_an_index_that_agrees_with_itself(
+    tmp_path: Path, name: str, rounds: int
+) -> None:
     path = tmp_path / name
-    for number in range(ROUNDS):
+    for number in range(rounds):
         worker = await start("work", str(path), "10000", "one", "two", "three")
         assert worker.stdout is not None
         for _ in range(1 + 7 * number % 31):

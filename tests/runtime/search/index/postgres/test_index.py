@@ -31,6 +31,7 @@ from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.stemming import spelled
 from runtime.secrets.secret import Secret
+from tests.lanes import examples
 from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
 from tests.runtime.search.index.entries import vectors as vectors_of
 from tests.runtime.search.index.model import Plain, filters, steps
@@ -130,7 +131,7 @@ async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedd
         await embedded.close()
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(
     options: Options, taken: list[tuple[Any, ...]], wanted: Filter

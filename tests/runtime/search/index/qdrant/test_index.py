@@ -30,6 +30,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.index.qdrant.point import INDEXED, payload_of, point_id
+from tests.lanes import examples
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -302,7 +303,7 @@ async def best_of_each(index: Index) -> tuple[list[str], list[float]]:
     return [one.id for one in entries], [float(each.scores[0]) for each in found]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps.filter(lambda step: step[0] != "open"), max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(taken: list[Any], wanted: Filter, tmp_path: Path) -> None:
     server, plain = QdrantServer(), Plain()

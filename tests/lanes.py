@@ -1,0 +1,34 @@
+"""Which tests run where: `make test` runs all but those that are marked `long`, `make test-long` the others.
+
+`SYMBIONT_EFFORT` is 1 unless it is set. It multiplies the number of generated examples; with 1, the repetitions of
+`make test-long` are few.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+EFFORT = int(os.environ.get("SYMBIONT_EFFORT", "1"))
+
+LONG = pytest.mark.long
+
+
+def examples(number: int) -> int:
+    """The number of generated examples where `make test` tries `number`."""
+    return number * EFFORT
+
+
+def repeated(name: str, few: int, many: int) -> pytest.MarkDecorator:
+    """Call the test with `name=few` in `make test`, and again with `many`, or twice `few`, in `make test-long`."""
+    more = many if EFFORT > 1 else min(many, 2 * few)
+    return pytest.mark.parametrize(name, [pytest.param(few, id="few"), pytest.param(more, id="many", marks=LONG)])
+
+
+def first_of(names: str, cases: Sequence[Any], count: int = 1) -> pytest.MarkDecorator:
+    """Call the test with each of `cases`: the first `count` in `make test`, the others in `make test-long`."""
+    rest = [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=LONG) for case in cases[count:]]
+    return pytest.mark.parametrize(names, [*cases[:count], *rest])
