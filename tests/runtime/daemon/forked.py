@@ -50,6 +50,7 @@ LOADED: Final = (
     "numpy",
     "numpy.ma",
     "runtime.api.admin",
+    "runtime.api.admin.operation_facts",
     "runtime.cli.collection",
     "runtime.cli.mcp",
     "runtime.cli.memory",
