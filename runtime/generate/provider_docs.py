@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 BEGIN, END = "<!-- the table: written by python -m runtime.generate.provider_docs -->", "<!-- the table ends -->"
 
 _HEAD = (
-    "| provider | sender | proof | in | secret | time | event | told apart by | handshake |",
+    "| provider | sender | proof | in | secret | time | event | identified by | handshake |",
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
 )
 

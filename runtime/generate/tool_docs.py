@@ -16,21 +16,21 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
 
 _HEAD: Final = """# Tools
 
-What agents, clients of the Model Context Protocol, HTTP and commands can have done: one table, the same for all. This
-page is written from it by `python -m runtime.generate.tool_docs`.
+Agents, clients of the Model Context Protocol, HTTP and commands use the same tools. This page is generated from the
+table of tools by `python -m runtime.generate.tool_docs`.
 
-- MCP: each is a tool under its name ([mcp.md](mcp.md)).
+- MCP: each is a tool with its name ([mcp.md](mcp.md)).
 - HTTP: `POST /v1/tools/NAME` with its parameters as a JSON object ([http.md](http.md)).
-- Who is asking comes from the token, or is `owner` on the machine itself; no parameter says it. With the scope `admin`
-  a caller sees everybody's, otherwise its own.
+- The caller is the user of the token, or `owner` on the machine itself; no parameter sets it. With the scope `admin` a
+  caller sees the data of all users, otherwise its own.
 
-An unknown parameter is refused, and so is a value of another type.
+An unknown parameter is refused, and so is a value of a wrong type.
 """
 
 _FAILURES: Final = """## When a call fails
 
-Every failure is one of three kinds. The message says which parameter is wrong and what would be right, and reaches the
-model as it stands, for instance `invalid_params: limit: Input should be greater than or equal to 1. For example:
+There are three kinds of failures. The message names the wrong parameter and shows a correct value. The model gets it
+unchanged, for instance `invalid_params: limit: Input should be greater than or equal to 1. For example:
 {"limit": 5}`.
 
 | kind | |
@@ -39,7 +39,8 @@ model as it stands, for instance `invalid_params: limit: Input should be greater
 
 _READABLES: Final = """## Readables
 
-What a client may look at before it calls anything: as MCP resources, and by `GET /v1/PATH`. They need the scope `read`.
+Information that a client can read before it calls a tool: as MCP resources, and by `GET /v1/PATH`. It needs the scope
+`read`.
 
 | path | addresses | |
 |---|---|---|
@@ -47,7 +48,7 @@ What a client may look at before it calls anything: as MCP resources, and by `GE
 
 
 def render() -> str:
-    """The page."""
+    """Return the page."""
     return "\n".join((_HEAD, _summary(), *map(_section, TOOLS.values()), _readables(), _failures()))
 
 
@@ -64,7 +65,7 @@ def _does(tool: Tool) -> str:
         return "nothing"
     words = ["deletes or overwrites" if told.destructive else "adds"]
     if told.idempotent:
-        words.append("twice is as once")
+        words.append("idempotent")
     return ", ".join(words)
 
 
@@ -78,7 +79,7 @@ def _section(tool: Tool) -> str:
         lines += ["| parameter | | |", "|---|---|---|", *_parameters(tool), ""]
     lines += ["For example:", "", "```json", json.dumps(tool.example or {}, indent=2, ensure_ascii=False), "```", ""]
     answers = ", ".join(f"`{name}`" for name in tool.result_schema.get("properties", {}))
-    lines += [f"Answers {answers}.", ""]
+    lines += [f"Returns {answers}.", ""]
     return "\n".join(lines)
 
 

@@ -50,7 +50,7 @@ def providers(name: str | None, as_json: bool) -> None:
 def _hint(name: str, known: Mapping[str, str]) -> str:
     """What to do instead. `known`: what is said of each provider."""
     if name.lower() in _LEFT_OUT:
-        return f"{name.lower()} hands its secret to whoever asks first, so it is left out; take `custom`"
+        return f"{name.lower()} sends its secret in an unsigned request, so it is not supported; use `custom`"
     told = [each for each, text in known.items() if len(name) > 2 and name.lower() in text.lower()]
     near = get_close_matches(name.lower(), known, n=1) or told
     return (
@@ -69,9 +69,9 @@ def _show(said: dict[str, object]) -> None:
         ("proof", said["proof"]),
         ("in", _listed(said["places"]) or "the body"),
         ("secret", said["secret"] or "none: the sender's keys are fetched"),
-        ("time", "not signed" if tolerance is None else f"signed; good for {tolerance:g} s, either way"),
-        ("event", said["event"] or "not said"),
-        ("told apart by", said["told_apart_by"] or "nothing: every request is another delivery"),
+        ("time", "not signed" if tolerance is None else f"signed; valid for {tolerance:g} s before and after"),
+        ("event", said["event"] or "none"),
+        ("identified by", said["told_apart_by"] or "nothing: every request is a new delivery"),
         ("handshake", said["handshake"] or "none"),
         ("options", _listed(said["options"]) or "none"),
         ("see", said["doc_url"] or "docs/providers.md"),
