@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runtime.webhooks.verification.signing import sign
+from runtime.webhooks.verification.signing import sign_request
 
 SECRET = "bench-secret"
 
@@ -31,7 +31,7 @@ def github_request(path: str, body: bytes) -> Callable[[str], bytes]:
         ("User-Agent", "GitHub-Hookshot/bench"),
         ("Accept", "*/*"),
         ("Content-Length", str(len(body))),
-        *sign("github", SECRET, body, now=time.time(), delivery_id="@", event="push"),
+        *sign_request("github", SECRET, body, now=time.time(), delivery_id="@", event="push")[0],
     ]
     head = "".join(f"{name}: {value}\r\n" for name, value in headers)
     before, _, after = f"POST {path} HTTP/1.1\r\n{head}\r\n".partition("@")

@@ -15,7 +15,7 @@ from runtime.tools import TOOLS
 from runtime.tools.resources import READABLES
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.routing.dynamic_webhooks import make_secret
-from runtime.webhooks.verification.verifier import verify
+from tests.signatures import verify
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 

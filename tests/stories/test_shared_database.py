@@ -19,8 +19,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.running import SECRET, Answer, Daemon, running, until, write_program
+from tests.signatures import sign
 from tests.stories.test_several import COUNT, Sender, environ, rows
 
 KEEPS = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
+from runtime.webhooks.keys.public_key import canonical_base64, read_pem
 from runtime.webhooks.request.refusal import Refused
 
 _CHAIN = 8
@@ -51,6 +53,28 @@ def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def read_signature(text: object) -> bytes:
+    """A signature in padded base64, as it is written in no other way. Raises `Refused` `malformed_signature`."""
+    raw = canonical_base64(text) if isinstance(text, str) else None
+    if not raw:
+        raise Refused("malformed_signature")
+    return raw
+
+
+def write_signature(key: rsa.RSAPrivateKey, message: bytes) -> str:
+    """The signature that `holds`, in base64."""
+    return base64.b64encode(key.sign(message, padding.PKCS1v15(), hashes.SHA256())).decode()
+
+
+def private_key(secret: bytes) -> rsa.RSAPrivateKey | None:
+    """The RSA key to sign with, given as PEM; None for anything else."""
+    try:
+        _, key = read_pem(secret)
+    except ValueError:
+        return None
+    return key if isinstance(key, rsa.RSAPrivateKey) else None
 
 
 @lru_cache(maxsize=64)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 from jwt.exceptions import InvalidKeyError
 
+from runtime.webhooks.keys.public_key import read_pem
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
@@ -85,9 +85,8 @@ def _hmac_key(secret: bytes, algorithms: Sequence[str]) -> JwtKey:
 
 def _pem_keys(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
     try:
-        if b"PRIVATE KEY" in text.partition(b"\n")[0]:
-            return _fitting([(serialization.load_pem_private_key(text, None), None, None)], algorithms)
-        return _fitting([(serialization.load_pem_public_key(text), None, None)], algorithms)
+        public, private = read_pem(text)
+        return _fitting([(private or public, None, None)], algorithms)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return ()
 

@@ -51,7 +51,7 @@ def ed25519_key(secret: bytes) -> Key:
     to sign as well, a private one as PEM or `whsk_…` (Standard Webhooks)."""
     text = secret.strip()
     if text.startswith(b"-----BEGIN"):
-        public, private = _pem(text)
+        public, private = read_pem(text)
     elif text.startswith(b"whsk_"):
         public, private = None, _seed(_base64(text[5:], _ED25519_HINT))
     else:
@@ -71,7 +71,7 @@ def p256_key(secret: bytes) -> Key:
     """An ECDSA key on P-256 for SHA-256, whose signatures are DER (RFC 3279 section 2.2.3): PEM, or the base64 of a
     SubjectPublicKeyInfo; a private PEM signs as well."""
     text = secret.strip()
-    public, private = _pem(text) if text.startswith(b"-----BEGIN") else (_spki(_base64(text, _P256_HINT)), None)
+    public, private = read_pem(text) if text.startswith(b"-----BEGIN") else (_spki(_base64(text, _P256_HINT)), None)
     if private is not None:
         public = private.public_key()
     if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP256R1):
@@ -98,8 +98,8 @@ def _verifies(verify: Callable[[bytes, bytes], None]) -> Callable[[bytes, bytes]
     return holds
 
 
-def _pem(text: bytes) -> tuple[PublicKeyTypes | None, PrivateKeyTypes | None]:
-    """The public or the private key of a PEM text."""
+def read_pem(text: bytes) -> tuple[PublicKeyTypes | None, PrivateKeyTypes | None]:
+    """The public or the private key of a PEM text. Raises ValueError, in one line."""
     try:
         if b"PRIVATE KEY" in text.partition(b"\n")[0]:
             return None, serialization.load_pem_private_key(text, None)
@@ -135,3 +135,12 @@ def _base64(text: bytes, hint: str) -> bytes:
         return base64.b64decode(b"".join(text.split()), validate=True)
     except binascii.Error:
         raise ValueError(f"the secret is no such key: {hint}") from None
+
+
+def canonical_base64(text: str) -> bytes | None:
+    """The bytes of padded base64; None for what is none, or could be written otherwise too (RFC 4648 section 3.5)."""
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        return None
+    return raw if base64.b64encode(raw).decode() == text else None

@@ -15,35 +15,22 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 
 _SIGNING = Signing("sha256", "base64")
 _ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedItems:
+class SignedItems(Scheme):
     """HMAC-SHA256 over eight fields of each notification, joined by colons; it stands in the item's `additionalData`.
 
     Every item must verify, with one and the same secret. Only the merchant's own reference may hold a colon: else the
     borders between the fields could be moved. All other fields of an item are not signed.
     """
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("id",)
-
-    @property
-    def tolerance(self) -> None:
-        return None
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def words(self) -> str:
-        return "HMAC-SHA256, base64, of eight fields of each item, in the body; the other fields are not signed"
+    signed = ("id",)
+    words = "HMAC-SHA256, base64, of eight fields of each item, in the body; the other fields are not signed"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(hex_key(secret) for secret in secrets)
@@ -64,9 +51,6 @@ class SignedItems:
             return Match(macs[0] if len(macs) == 1 else hashlib.sha256(b"".join(macs)).digest(), None, used.pop())
 
         return verify
-
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        return []
 
     def embed(self, secret: bytes, draft: Draft) -> bytes:
         """The draft's body with each item signed. Raises ValueError for a body without items."""

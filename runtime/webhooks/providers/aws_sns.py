@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -12,21 +10,20 @@ from typing import Annotated, Any
 
 import msgspec
 import structlog
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes.handshake import Greeting
-from runtime.webhooks.keys.certificate import holds, signing_key
+from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.jwt import listed
 from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 log = structlog.get_logger("symbiont.webhooks")
@@ -73,7 +70,7 @@ def canonical(message: Mapping[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnsSignature:
+class SnsSignature(Scheme):
     """An RSA signature over some members of the body, by the certificate at the URL in it.
 
     `topics`: whose messages are taken. Everybody with an account there can have messages of a topic of his own signed,
@@ -88,17 +85,8 @@ class SnsSignature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hosts", {topic: _host(topic) for topic in self.topics})
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("id", "timestamp", "body")
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def words(self) -> str:
-        return "RSA with Amazon's certificate, of the message's fields"
+    signed = ("id", "timestamp", "body")
+    words = "RSA with Amazon's certificate, of the message's fields"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         def verify(request: Request, now: float) -> Match:
@@ -111,7 +99,7 @@ class SnsSignature:
             host = self._hosts.get(message["TopicArn"])
             if host is None:
                 raise Refused("unwanted_sender")
-            signature, url = _signature(message["Signature"]), _certificate_url(message.get("SigningCertURL"), host)
+            signature, url = read_signature(message["Signature"]), _certificate_url(message.get("SigningCertURL"), host)
             document = request.keys(url)
             if document is None:
                 raise KeyNeeded(url, named=True)
@@ -139,18 +127,7 @@ class SnsSignature:
             "SignatureVersion": "2",
             "SigningCertURL": f"https://{_host(topic)}/SimpleNotificationService-{'0' * 32}.pem",
         }
-        raw = key.sign(canonical(message), padding.PKCS1v15(), hashes.SHA256())
-        return msgspec.json.encode({**message, "Signature": base64.b64encode(raw).decode()})
-
-
-def _signature(text: object) -> bytes:
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True) if isinstance(text, str) else b""
-    except (binascii.Error, UnicodeEncodeError):
-        raw = b""
-    if not raw or base64.b64encode(raw).decode() != text:
-        raise Refused("malformed_signature")
-    return raw
+        return msgspec.json.encode({**message, "Signature": write_signature(key, canonical(message))})
 
 
 def _certificate_url(text: object, host: str) -> str:
@@ -162,11 +139,8 @@ def _certificate_url(text: object, host: str) -> str:
 
 
 def _private_key(secret: bytes) -> rsa.RSAPrivateKey:
-    try:
-        key = serialization.load_pem_private_key(secret, None)
-    except (ValueError, TypeError):
-        key = None
-    if not isinstance(key, rsa.RSAPrivateKey):
+    key = private_key(secret)
+    if key is None:
         raise CannotSign("only Amazon SNS can sign: it keeps the private key of its certificate; publish to the topic")
     return key
 

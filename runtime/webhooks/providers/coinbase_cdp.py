@@ -11,8 +11,8 @@ from runtime.webhooks.providers.provider import Fact, Provider
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.hmac import Signing, required
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.hmac import Signing
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _HEADER = "X-Hook0-Signature"
@@ -23,7 +23,7 @@ _NAMES = re.compile(r"[a-z0-9-]{1,64}(?: [a-z0-9-]{1,64}){0,15}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignedHeaders:
+class SignedHeaders(Scheme):
     """HMAC-SHA256 over time, names of headers, their values and the body, all joined by dots:
     `t=…,h=content-type x-event-id,v1=…`.
 
@@ -31,27 +31,16 @@ class SignedHeaders:
     those signed, since deliveries are told apart by it, and may hold no dot, or values could change places.
     """
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("timestamp", f"header:{_ID}", "body")
-
-    @property
-    def tolerance(self) -> float:
-        return _TOLERANCE
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return (_HEADER,)
-
-    @property
-    def words(self) -> str:
-        return "HMAC-SHA256, hex, of `{timestamp}.{names}.{values}.{body}`, with the headers that it names itself"
+    signed = ("timestamp", f"header:{_ID}", "body")
+    tolerance = _TOLERANCE
+    headers = (_HEADER,)
+    words = "HMAC-SHA256, hex, of `{timestamp}.{names}.{values}.{body}`, with the headers that it names itself"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(map(text_key, secrets))
 
         def verify(request: Request, now: float) -> Match:
-            value = required(request.headers, _HEADER.lower(), "missing_signature")
+            value = request.headers.required(_HEADER.lower(), "missing_signature")
             timestamp, names, signature = _fields(value)
             time = read_time(timestamp, "s")
             message = _message(timestamp, names, request.headers, request.body)
@@ -86,7 +75,7 @@ def _fields(value: str) -> tuple[str, str, str]:
 
 
 def _message(timestamp: str, names: str, headers: Headers, body: bytes) -> bytes:
-    values = [required(headers, name, "missing_id") for name in names.split(" ")]
+    values = [headers.required(name, "missing_id") for name in names.split(" ")]
     if "." in values[names.split(" ").index(_ID)]:
         raise Refused("malformed_id")
     return ".".join((timestamp, names, *values, "")).encode("utf-8", "surrogatepass") + body

@@ -57,7 +57,7 @@ def portrait(row: Provider) -> Portrait:
         doc=row.doc,
         doc_url=row.doc_url,
         proof=_proof(row.scheme),
-        places=_places(row.scheme),
+        places=row.scheme.headers,
         secret=_secret(row),
         tolerance=row.scheme.tolerance,
         event=_event(row),
@@ -84,22 +84,8 @@ def _proof(scheme: Scheme) -> str:
         case Basic():
             return "name and password; nothing is signed"
         case BySecret():
-            return "; or ".join(dict.fromkeys(map(_proof, _ways(scheme))))
-    return str(getattr(scheme, "words", f"{', '.join(f'`{part}`' for part in scheme.signed)}, by the sender's key"))
-
-
-def _places(scheme: Scheme) -> tuple[str, ...]:
-    if isinstance(scheme, BySecret):
-        return tuple(dict.fromkeys(name for each in _ways(scheme) for name in _places(each)))
-    if isinstance(scheme, Basic):
-        return ("Authorization",)
-    named: tuple[str, ...] = getattr(scheme, "headers", ())
-    fields = ("header", "timestamp_header", "id_header")
-    return named or tuple(name for each in fields if (name := getattr(scheme, each, None)))
-
-
-def _ways(scheme: BySecret) -> tuple[Scheme, ...]:
-    return (*(each for _, each in scheme.choices), scheme.otherwise)
+            return "; or ".join(dict.fromkeys(map(_proof, scheme.ways)))
+    return scheme.words or ""
 
 
 def _secret(row: Provider) -> str | None:

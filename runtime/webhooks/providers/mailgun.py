@@ -14,7 +14,7 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.hmac import Signing
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time
 
 _SIGNING = Signing("sha256", "hex")
@@ -22,7 +22,7 @@ _TOLERANCE = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenInBody:
+class TokenInBody(Scheme):
     """HMAC-SHA256 over `timestamp` and `token`, both beside the `signature` in the JSON body's own `signature`.
 
     It proves that Mailgun made the token, and nothing about the rest of the body: whoever gets hold of one request
@@ -30,21 +30,9 @@ class TokenInBody:
     between timestamp and token, but with a digit more or less the timestamp is years away.
     """
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("timestamp", "id")
-
-    @property
-    def tolerance(self) -> float:
-        return _TOLERANCE
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def words(self) -> str:
-        return "HMAC-SHA256, hex, of timestamp and token, all three in the body; the rest of it is not signed"
+    signed = ("timestamp", "id")
+    tolerance = _TOLERANCE
+    words = "HMAC-SHA256, hex, of timestamp and token, all three in the body; the rest of it is not signed"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         keys = tuple(map(text_key, secrets))
@@ -59,9 +47,6 @@ class TokenInBody:
             return Match(mac, int(time), index)
 
         return verify
-
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        return []
 
     def embed(self, secret: bytes, draft: Draft) -> bytes:
         """The draft's body, a JSON object, with the signature in it. Raises ValueError for another body."""

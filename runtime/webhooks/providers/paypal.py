@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 import zlib
@@ -11,18 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form
-from runtime.webhooks.keys.certificate import holds, signing_key
+from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.provider import Fact, Provider
-from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -32,7 +27,7 @@ _DAYS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PayPalSignature:
+class PayPalSignature(Scheme):
     """An RSA signature over transmission id, time, webhook id and the body's CRC-32.
 
     A CRC keeps nobody from writing another body: so the body is not among what is signed, and whoever has seen one
@@ -44,27 +39,20 @@ class PayPalSignature:
     sandbox: bool = False
     tolerance: float = _DAYS * 86400
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("id", "timestamp")
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return ("PAYPAL-TRANSMISSION-SIG", "PAYPAL-TRANSMISSION-TIME", "PAYPAL-TRANSMISSION-ID", "PAYPAL-CERT-URL")
-
-    @property
-    def words(self) -> str:
-        return "RSA with PayPal's certificate, of id, time, webhook id and the body's CRC-32"
+    signed = ("id", "timestamp")
+    headers = ("PAYPAL-TRANSMISSION-SIG", "PAYPAL-TRANSMISSION-TIME", "PAYPAL-TRANSMISSION-ID", "PAYPAL-CERT-URL")
+    words = "RSA with PayPal's certificate, of id, time, webhook id and the body's CRC-32"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         def verify(request: Request, now: float) -> Match:
             headers = request.headers
-            signature = _signature(_one(headers, "paypal-transmission-sig", "missing_signature"))
-            identity, time = _one(headers, "paypal-transmission-id"), _one(headers, "paypal-transmission-time")
-            url = _URL.fullmatch(_one(headers, "paypal-cert-url"))
+            signature = read_signature(headers.required("paypal-transmission-sig", "missing_signature"))
+            identity = headers.required("paypal-transmission-id", "malformed_signature")
+            time = headers.required("paypal-transmission-time", "malformed_signature")
+            url = _URL.fullmatch(headers.required("paypal-cert-url", "malformed_signature"))
             if not _ID.fullmatch(identity) or url is None or bool(url[1]) != self.sandbox:
                 raise Refused("malformed_signature")
-            if _one(headers, "paypal-auth-algo") != "SHA256withRSA":
+            if headers.required("paypal-auth-algo", "malformed_signature") != "SHA256withRSA":
                 raise Refused("outdated_signature")
             sent = read_time(time, "rfc3339")
             document = request.keys(url[0])
@@ -79,42 +67,21 @@ class PayPalSignature:
         return verify
 
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        try:
-            key = serialization.load_pem_private_key(secret, None)
-        except (ValueError, TypeError):
-            key = None
-        if not isinstance(key, rsa.RSAPrivateKey):
+        key = private_key(secret)
+        if key is None:
             raise CannotSign("only PayPal can sign: it keeps the private key; send from its webhooks simulator")
         identity, time = draft.delivery_id, write_time(draft.now, "rfc3339")
-        raw = key.sign(self._text(identity, time, draft.body), padding.PKCS1v15(), hashes.SHA256())
         host = "api.sandbox.paypal.com" if self.sandbox else "api.paypal.com"
         return [
             ("PAYPAL-TRANSMISSION-ID", identity),
             ("PAYPAL-TRANSMISSION-TIME", time),
             ("PAYPAL-CERT-URL", f"https://{host}/v1/notifications/certs/CERT-0"),
             ("PAYPAL-AUTH-ALGO", "SHA256withRSA"),
-            ("PAYPAL-TRANSMISSION-SIG", base64.b64encode(raw).decode()),
+            ("PAYPAL-TRANSMISSION-SIG", write_signature(key, self._text(identity, time, draft.body))),
         ]
 
     def _text(self, identity: str, time: str, body: bytes) -> bytes:
         return f"{identity}|{time}|{self.webhook_id}|{zlib.crc32(body)}".encode()
-
-
-def _one(headers: Headers, name: str, missing: str = "malformed_signature") -> str:
-    value = headers.one(name, repeated="ambiguous_signature")
-    if not value:
-        raise Refused(missing)
-    return value
-
-
-def _signature(text: str) -> bytes:
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise Refused("malformed_signature") from None
-    if base64.b64encode(raw).decode() != text:
-        raise Refused("malformed_signature")
-    return raw
 
 
 class PayPalOptions(Options):

@@ -18,8 +18,8 @@ from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
-from runtime.webhooks.schemes.hmac import Signing, required
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.hmac import Signing
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 
 _HEADER = "X-Twilio-Signature"
 _HASH = "bodySHA256"
@@ -27,7 +27,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormUrl:
+class FormUrl(Scheme):
     """HMAC over the URL followed by the form's fields, sorted by name, each name and value without anything between.
 
     A body that is no form is signed by its SHA-256, which Twilio puts into the query as `bodySHA256` and signs with the
@@ -39,17 +39,8 @@ class FormUrl:
 
     algorithm: Literal["sha1", "sha256"] = "sha1"
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ("url", "body")
-
-    @property
-    def tolerance(self) -> None:
-        return None
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return (_HEADER,)
+    signed = ("url", "body")
+    headers = (_HEADER,)
 
     @property
     def words(self) -> str:
@@ -60,7 +51,7 @@ class FormUrl:
         signing = Signing(self.algorithm, "base64")
 
         def verify(request: Request, now: float) -> Match:
-            signature = required(request.headers, _HEADER.lower(), "missing_signature")
+            signature = request.headers.required(_HEADER.lower(), "missing_signature")
             url, fields = _parts(request)
             messages = [(each + fields).encode("utf-8", "surrogatepass") for each in _ports(url)]
             mac, index = signing.match(keys, messages, [signature])

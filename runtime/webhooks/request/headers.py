@@ -52,3 +52,11 @@ class Headers:
         if name in self._repeated:
             raise Refused(repeated)
         return self._values.get(name)
+
+    def required(self, name: str, missing: str) -> str:
+        """The only value of `name` (in lower case), for what proves a request. Raises `Refused`: `missing` when there
+        is none or it is empty, `ambiguous_signature` when it was sent more than once."""
+        value = self.one(name, repeated="ambiguous_signature")
+        if not value:
+            raise Refused(missing)
+        return value

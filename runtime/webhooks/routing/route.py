@@ -214,8 +214,7 @@ def _credentials(scheme: Scheme) -> tuple[str, ...]:
         case Token() | Jwt(body_claim=None):
             return (scheme.header.lower(),)
         case BySecret():
-            ways = (*(way for _, way in scheme.choices), scheme.otherwise)
-            return tuple(name for way in ways for name in _credentials(way))
+            return tuple(name for way in scheme.ways for name in _credentials(way))
     return ()
 
 

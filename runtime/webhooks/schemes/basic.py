@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 
 _SCHEME = "basic "
 
@@ -32,24 +32,16 @@ def credentials(secret: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Basic:
+class Basic(Scheme):
     """`Authorization: Basic …`, compared as bytes after decoding, in constant time."""
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def tolerance(self) -> float | None:
-        return None
+    headers = ("Authorization",)
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         known = tuple(map(credentials, secrets))
 
         def verify(request: Request, now: float) -> Match:
-            value = request.headers.one("authorization", repeated="ambiguous_signature")
-            if not value:
-                raise Refused("missing_signature")
+            value = request.headers.required("authorization", "missing_signature")
             sent = _decoded(value)
             held = [hmac.compare_digest(each, sent) for each in known]
             if True not in held:

@@ -19,7 +19,7 @@ from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
 from runtime.webhooks.schemes.timestamp import Unit, check_fresh, read_time, write_time
@@ -65,7 +65,7 @@ class Signing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hmac:
+class Hmac(Scheme):
     """HMAC (RFC 2104). Raises ValueError when its parameters contradict each other.
 
     `header` holds the signature in the form `form`; `more_headers` are others that may, for senders with several
@@ -178,18 +178,9 @@ class Hmac:
         """The template's values. Raises `Refused` when a header they come from is missing or repeated."""
         headers = request.headers
         if self.timestamp_header is not None:
-            timestamp = required(headers, self.timestamp_header.lower(), "missing_timestamp")
-        identity = required(headers, self.id_header.lower(), "missing_id") if self.id_header is not None else ""
+            timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
+        identity = headers.required(self.id_header.lower(), "missing_id") if self.id_header is not None else ""
         return Signed(request.body, timestamp, identity, request.url or "", request.method)
-
-
-def required(headers: Headers, name: str, missing: str) -> str:
-    """The only value of header `name` (in lower case). Raises `Refused(missing)` when there is none or it is empty,
-    `ambiguous_signature` when it was sent twice."""
-    value = headers.one(name, repeated="ambiguous_signature")
-    if not value:
-        raise Refused(missing)
-    return value
 
 
 def _read(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tuple[list[str], str]:

@@ -17,7 +17,7 @@ from runtime.webhooks.keys.jwt_key import JwtKey, check_family, encode, keys_of_
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, KeyNeeded, Match, Scheme
 from runtime.webhooks.schemes.timestamp import check_fresh
 
 _TOKEN = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -36,7 +36,7 @@ _jws = jwt.PyJWS()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jwt:
+class Jwt(Scheme):
     """A token in `header`, behind `Bearer ` in `Authorization` and bare elsewhere.
 
     Keys are the secrets', or those of the JWK set at `jwks_url`, `configured` when a webhook's owner wrote that URL.
@@ -79,9 +79,7 @@ class Jwt:
         header, bearer = self.header.lower(), self.header.lower() == "authorization"
 
         def verify(request: Request, now: float) -> Match:
-            value = request.headers.one(header, repeated="ambiguous_signature")
-            if not value:
-                raise Refused("missing_signature")
+            value = request.headers.required(header, "missing_signature")
             token = _bearer(value) if bearer else value
             algorithm, kid = self._header(token)
             index, claims = _verified(token, algorithm, keys(request, kid))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.webhooks.keys.public_key import Load
+from runtime.webhooks.keys.public_key import Load, canonical_base64
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, Match
+from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, Match, Scheme
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
 from runtime.webhooks.schemes.template import Signed, Template
 from runtime.webhooks.schemes.timestamp import check_fresh, read_timestamp
@@ -22,7 +21,7 @@ _HEX = re.compile(r"(?:[0-9a-f]{2})+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicKey:
+class PublicKey(Scheme):
     """A signature over `payload`, verified by the key that `key` makes of a secret.
 
     The secret is the sender's public key. A private one verifies too, and signs: that is how deliveries are made up
@@ -56,9 +55,7 @@ class PublicKey:
         header, form, fill = self.header.lower(), self.form, Template(self.payload).compile()
 
         def verify(request: Request, now: float) -> Match:
-            value = request.headers.one(header, repeated="ambiguous_signature")
-            if not value:
-                raise Refused("missing_signature")
+            value = request.headers.required(header, "missing_signature")
             signatures = [raw for text in form.read(value)[0] if (raw := _decoded(text, self.encoding))]
             signed = self._signed(request)
             # Timestamp and body may stand side by side, so digits alone keep the border between them in its place.
@@ -89,14 +86,8 @@ class PublicKey:
 
     def _signed(self, request: Request) -> Signed:
         headers = request.headers
-        timestamp = headers.one(self.timestamp_header.lower(), repeated="ambiguous_signature")
-        if not timestamp:
-            raise Refused("missing_timestamp")
-        identity = ""
-        if self.id_header is not None:
-            identity = headers.one(self.id_header.lower(), repeated="ambiguous_signature") or ""
-            if not identity:
-                raise Refused("missing_id")
+        timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
+        identity = headers.required(self.id_header.lower(), "missing_id") if self.id_header is not None else ""
         return Signed(request.body, timestamp, identity, request.url or "", request.method)
 
 
@@ -104,8 +95,4 @@ def _decoded(text: str, encoding: str) -> bytes | None:
     """The bytes of a signature; None unless it is written as this scheme writes it."""
     if encoding == "hex":
         return bytes.fromhex(text) if _HEX.fullmatch(text) else None
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        return None
-    return raw if base64.b64encode(raw).decode() == text else None
+    return canonical_base64(text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from runtime.webhooks.request.request import Request
 
@@ -63,18 +64,33 @@ class Draft:
     url: str | None = None
 
 
-class Scheme(Protocol):
+class Scheme(ABC):
     """One way to sign, with its parameters: a frozen value, good for any number of webhooks."""
+
+    __slots__ = ()
 
     @property
     def signed(self) -> tuple[str, ...]:
         """The parts of a request that the signature covers: `body`, `timestamp`, `id`, `url`, `method`, or
         `header:NAME`. Only these may decide anything."""
+        return ()
 
     @property
     def tolerance(self) -> float | None:
         """How far a signed timestamp may be from now, in seconds; None when the scheme has no timestamp."""
+        return None
 
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The names of the headers that hold proof, time and id; none where they are in the body."""
+        return tuple(name for each in _HEADERS if (name := getattr(self, each, None)))
+
+    @property
+    def words(self) -> str | None:
+        """How a request is proved, in words for people, for a scheme that one sender has alone."""
+        return None
+
+    @abstractmethod
     def check(self, secrets: Sequence[bytes]) -> Check:
         """Bind the secrets: at least one and none blank, or none at all for a row without secrets. Raises ValueError,
         without the secret, when one of them can't be a key. The check compares every secret, in constant time, and
@@ -83,12 +99,12 @@ class Scheme(Protocol):
     def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
         """The headers that make `draft` pass the check: its inverse. Raises `CannotSign` for a secret that only
         verifies."""
-
-
-@runtime_checkable
-class Embeds(Protocol):
-    """What a scheme also has when its proof stands in the body instead of a header."""
+        return []
 
     def embed(self, secret: bytes, draft: Draft) -> bytes:
-        """The body of `draft` with the proof in it, as its sender would write it. Raises ValueError for a body that
-        cannot hold one."""
+        """The body of `draft` as its sender would write it, with the proof or the time in it where it keeps them there.
+        Raises ValueError for a body that has no place for them."""
+        return draft.body
+
+
+_HEADERS = ("header", "timestamp_header", "id_header")

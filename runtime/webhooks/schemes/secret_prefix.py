@@ -11,7 +11,7 @@ from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 
 
 @dataclass(frozen=True, slots=True)
-class BySecret:
+class BySecret(Scheme):
     """The scheme of the first of `choices` whose prefix the secret has, else `otherwise`.
 
     The secret decides, never the request: a sender with a signing key is not believed when it shows something
@@ -30,6 +30,15 @@ class BySecret:
     @property
     def tolerance(self) -> float | None:
         return self.otherwise.tolerance
+
+    @property
+    def ways(self) -> tuple[Scheme, ...]:
+        """All of the schemes."""
+        return (*(scheme for _, scheme in self.choices), self.otherwise)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for each in self.ways for name in each.headers))
 
     def narrowed(self, secrets: Sequence[bytes]) -> Scheme:
         """The one scheme that all `secrets` are of; this choice itself when they differ."""

@@ -19,7 +19,7 @@ from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Decoder, decode_json
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.schemes.scheme import Check, Draft, Match
+from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
 
 # More notifications than any sender puts into one delivery.
 _ITEMS = 10_000
@@ -37,27 +37,17 @@ def token_key(secret: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(Scheme):
     """The token in `header`, behind `prefix`."""
 
     header: str
     prefix: str = ""
 
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def tolerance(self) -> float | None:
-        return None
-
     def check(self, secrets: Sequence[bytes]) -> Check:
         header, found = self.header.lower(), _found(secrets, self.prefix.encode())
 
         def verify(request: Request, now: float) -> Match:
-            value = request.headers.one(header, repeated="ambiguous_signature")
-            if not value:
-                raise Refused("missing_signature")
+            value = request.headers.required(header, "missing_signature")
             index = found(value.encode("utf-8", "surrogatepass"))
             if index is None:
                 raise Refused("signature_mismatch")
@@ -70,7 +60,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BodyToken:
+class BodyToken(Scheme):
     """The token as the text `field` of every object that the JSONPath `items` finds in the body: one at least, and
     every one with a right token, or the whole request is refused."""
 
@@ -78,14 +68,6 @@ class BodyToken:
     items: str = "$"
     wrap: Callable[[dict[str, Any]], object] | None = None
     """Makes the body that a delivery would have of one object, for bodies without any."""
-
-    @property
-    def signed(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def tolerance(self) -> float | None:
-        return None
 
     def check(self, secrets: Sequence[bytes]) -> Check:
         find, found, field = compile_path(self.items), _found(secrets), self.field
@@ -104,9 +86,6 @@ class BodyToken:
             return Match(hashlib.sha256(request.body).digest(), None, index)
 
         return verify
-
-    def sign(self, secret: bytes, draft: Draft) -> list[tuple[str, str]]:
-        return []
 
     def embed(self, secret: bytes, draft: Draft) -> bytes:
         """Raises ValueError for a body that is no JSON object."""

@@ -12,30 +12,7 @@ from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import header_name
-from runtime.webhooks.schemes.scheme import Draft, Embeds
-
-
-def sign(
-    provider: str | Provider,
-    secret: str | bytes | Secret,
-    body: bytes,
-    *,
-    now: float,
-    delivery_id: str,
-    event: str | None = None,
-    method: str = "POST",
-    url: str | None = None,
-    options: Mapping[str, object] | BaseModel | None = None,
-) -> list[tuple[str, str]]:
-    """The headers with which `provider` would send `body` at `now` (Unix seconds): content type, event, delivery id
-    and signature. Where event and id stand in the body, they are the caller's to write. `url`: the webhook's public
-    URL, for providers that sign it.
-
-    Raises ValueError as `prepare` does, and `CannotSign` for a secret that only verifies. A sender that proves itself
-    in the body needs `sign_request`.
-    """
-    row = find_provider(provider).configured(options)
-    return _headers(row, secret_bytes(secret), Draft(body, now, delivery_id, method, url), event)
+from runtime.webhooks.schemes.scheme import Draft
 
 
 def sign_request(
@@ -50,19 +27,25 @@ def sign_request(
     url: str | None = None,
     options: Mapping[str, object] | BaseModel | None = None,
 ) -> tuple[list[tuple[str, str]], bytes]:
-    """The same headers, and the body as `provider` would send it: with the proof in it, or the time, where it keeps
-    them there. Raises ValueError for a body that has no place for them, too."""
+    """The headers with which `provider` would send `body` at `now` (Unix seconds): content type, event, delivery id
+    and signature; and the body as it would, with the proof in it, or the time, where it keeps them there. Where event
+    and id stand in the body, they are the caller's to write. `url`: the webhook's public URL, for providers that sign
+    it.
+
+    Raises ValueError as `prepare` does and for a body that has no place for the proof, and `CannotSign` for a secret
+    that only verifies.
+    """
     row, key = find_provider(provider).configured(options), secret_bytes(secret)
     draft = Draft(body, now, delivery_id, method, url)
-    if isinstance(row.scheme, Embeds):
-        try:
-            draft = replace(draft, body=row.scheme.embed(key, draft))
-        except RecursionError:
-            raise ValueError("the body is nested too deeply to write the proof into it") from None
-    return _headers(row, key, draft, event), draft.body
+    try:
+        draft = replace(draft, body=row.scheme.embed(key, draft))
+    except RecursionError:
+        raise ValueError("the body is nested too deeply to write the proof into it") from None
+    return signed_headers(row, key, draft, event), draft.body
 
 
-def _headers(row: Provider, key: bytes, draft: Draft, event: str | None) -> list[tuple[str, str]]:
+def signed_headers(row: Provider, key: bytes, draft: Draft, event: str | None) -> list[tuple[str, str]]:
+    """The headers of `draft` as its sender would write it."""
     headers = {"content-type": ("Content-Type", row.content_type)}
     for sources, value in ((row.event, event), (row.delivery_id, draft.delivery_id)):
         name = next((name for source in sources if (name := header_name(source))), None)

@@ -14,9 +14,8 @@ from runtime.webhooks.keys.shared_secret import all_secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import Read, compile_sources
-from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import Keys, Request, no_keys
+from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import Check, Match
 from runtime.webhooks.schemes.secret_prefix import BySecret
@@ -130,34 +129,6 @@ def prepare_unverified(provider: str | Provider, options: Options = None) -> Ver
     """
     row = find_provider(provider).configured(options)
     return _verifier(row, lambda request, now: Match(b"", None, -1), ())
-
-
-def verify(
-    provider: str | Provider,
-    secrets: Sequence[str | bytes | Secret],
-    headers: Sequence[tuple[str, str]],
-    body: bytes,
-    *,
-    now: float,
-    method: str = "POST",
-    url: str | None = None,
-    options: Options = None,
-    query: str = "",
-    keys: Keys = no_keys,
-) -> Verified:
-    """Verify one request, all of it in one call.
-
-    `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
-    webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried
-    in order, all of them.
-
-    Raises `Refused` for the request, `KeyNeeded` for a document that is not there, ValueError for the provider,
-    options or secrets (see `prepare`).
-    """
-    verifier = prepare(provider, secrets, options)
-    request = Request(Headers(headers), body, method, url, query, keys)
-    match = verifier.check(request, now)
-    return verifier.identify(match, request, verifier.payload(request))
 
 
 def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: Sequence[int] = ()) -> Verifier:

@@ -16,9 +16,9 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.forked import Forked
+from tests.signatures import sign
 
 BIN = Path(sys.executable).parent
 START_SECONDS = 120

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.running import Answer, Daemon
+from tests.signatures import sign
 
 
 def make_token(daemon: Daemon, *arguments: str, **extra: str) -> str:

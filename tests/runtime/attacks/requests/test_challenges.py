@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.attacks.conftest import STRIPE_SECRET, TOKEN_SECRET
 from tests.runtime.attacks.wire import exchange, request
 from tests.runtime.daemon.running import Daemon
+from tests.signatures import sign
 
 GOOD = "kVb3-_x9"
 PAGES = (

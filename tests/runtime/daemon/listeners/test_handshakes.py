@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
+from tests.signatures import sign
 
 SECRET = "an app's secret"
 TOKEN = "a verify token"

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from runtime.clock import SYSTEM
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.running import GITHUB, SECRET, Answer, Daemon, running, until, write_program
+from tests.signatures import sign
 
 LIMITED = GITHUB.replace("provider github\n", "provider github\n    limits { per_minute 5 }\n")
 FORWARDED = "X-Forwarded-For"

@@ -13,11 +13,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from runtime.webhooks.verification.signing import sign
 from tests.conftest import KEY_BYTES
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
+from tests.signatures import sign
 
 PROGRAM = (
     GITHUB

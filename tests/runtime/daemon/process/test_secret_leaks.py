@@ -16,10 +16,10 @@ from urllib.parse import quote
 
 import pytest
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until
 from tests.runtime.secrets.vault_server import Answer, scripted
+from tests.signatures import sign
 
 PROGRAM = """\
 webhook env {{ path "/env" provider github secret ["secret://env/MISSING", "secret://env/MARKED"] }}

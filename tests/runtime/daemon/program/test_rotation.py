@@ -19,10 +19,10 @@ from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.secrets import generated
 from runtime.secrets.backend import Context
-from runtime.webhooks.verification.signing import sign
 from tests.conftest import KEY, KEY_BYTES
 from tests.runtime.daemon.running import GITHUB, Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import make_token, make_webhook
+from tests.signatures import sign
 
 PATH = "/hooks/github"
 

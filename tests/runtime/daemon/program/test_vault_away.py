@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from runtime.webhooks.verification.signing import sign
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
+from tests.signatures import sign
 
 
 def put(server: OpenBao, value: str) -> None:

@@ -14,8 +14,8 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.request.static_response import Answer
-from runtime.webhooks.verification.signing import sign
 from runtime.webhooks.verification.verifier import Verifier, prepare
+from tests.signatures import sign
 
 NOW = 1_700_000_000
 

@@ -17,8 +17,9 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
 from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import Verified, prepare, verify
+from runtime.webhooks.verification.verifier import Verified, prepare
 from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
+from tests.signatures import verify
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:MyTopic"
 URL = "https://sns.us-west-2.amazonaws.com/SimpleNotificationService-f3ecfb7224c7233fe7bb5f59f96de52f.pem"

@@ -9,9 +9,9 @@ import pytest
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.verification.signing import sign
 from runtime.webhooks.verification.verifier import prepare
 from tests.clocks import START
+from tests.signatures import sign
 
 SECRET = "0123456789abcdef"
 

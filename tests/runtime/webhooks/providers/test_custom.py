@@ -7,8 +7,8 @@ import pytest
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.custom import CustomOptions
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import Verified, prepare, verify
+from runtime.webhooks.verification.verifier import Verified, prepare
 from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
+from tests.signatures import sign, verify
 
 WEBHOOK = "8PT597110X687430LKGECATA"
 URL = "https://api.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594-1d93a270"

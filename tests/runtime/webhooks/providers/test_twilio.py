@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import Verified, verify
+from runtime.webhooks.verification.verifier import Verified
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/sms?from=there"

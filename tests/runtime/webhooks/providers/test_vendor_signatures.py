@@ -11,8 +11,7 @@ import stripe
 from slack_sdk.signature import SignatureVerifier
 
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import verify
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 SECRET = "whsec_of_the_tests"

@@ -21,9 +21,9 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.routing.dynamic_routes import MadeRoutes
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER, MadeWebhooks, delete_all
-from runtime.webhooks.verification.signing import sign
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
+from tests.signatures import sign
 
 BODY = b'{"a":1}'
 

@@ -19,8 +19,8 @@ from runtime.webhooks.providers.jwt import JwtOptions
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"n": 1}'

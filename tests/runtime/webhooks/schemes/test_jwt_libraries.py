@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.verifier import verify
 from tests.contracts.provider_cases import certificate
+from tests.signatures import verify
 
 google = pytest.importorskip("google.oauth2.id_token", reason="`.[vendors]` has google-auth")
 joserfc = pytest.importorskip("joserfc", reason="`.[vendors]` has joserfc")

@@ -13,8 +13,8 @@ from runtime.webhooks.keys.public_key import ed25519_key, p256_key
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.scheme import CannotSign
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"type":2,"id":"1"}'

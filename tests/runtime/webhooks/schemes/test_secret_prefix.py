@@ -7,8 +7,8 @@ from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.secret_prefix import BySecret
 from runtime.webhooks.schemes.token import Token
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"object_kind":"push"}'

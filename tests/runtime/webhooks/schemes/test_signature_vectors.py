@@ -14,10 +14,10 @@ from runtime.database.connection import Database
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.verifier import verify
 from tests.clocks import ManualClock
 from tests.runtime.http.memory import play
 from tests.runtime.webhooks.candidates import candidate
+from tests.signatures import verify
 
 DATA = os.environ.get("SYMBIONT_DATA")
 

@@ -14,8 +14,9 @@ from runtime.webhooks.providers.hubspot import signed_url
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.verification.signing import sign, sign_request
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 HEX = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"

@@ -13,8 +13,9 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.token import without
-from runtime.webhooks.verification.signing import sign, sign_request
-from runtime.webhooks.verification.verifier import prepare, verify
+from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 

@@ -11,8 +11,8 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.verification.secret_rotation import placed
-from runtime.webhooks.verification.signing import sign
 from runtime.webhooks.verification.verifier import prepare
+from tests.signatures import sign
 
 MOMENTS = st.one_of(st.none(), st.integers(1, 6).map(float))
 

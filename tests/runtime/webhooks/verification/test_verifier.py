@@ -14,9 +14,9 @@ from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
-from runtime.webhooks.verification.signing import sign
-from runtime.webhooks.verification.verifier import prepare, prepare_unverified, verify
+from runtime.webhooks.verification.verifier import prepare, prepare_unverified
 from tests.contracts.provider_cases import CASES, URL, Case
+from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
 NAMES = (
