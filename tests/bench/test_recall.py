@@ -15,6 +15,7 @@ from bench.harness.dialogues import ORIGIN, Query, read, score
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding
 from runtime.search.engine import CANDIDATES
+from tests.lanes import LONG
 
 DATA = os.environ.get("SYMBIONT_DATA")
 here = pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the dialogues are not here")
@@ -203,6 +204,7 @@ def test_by_keyword_alone_three_of_four_come_back(beginning: Path, capsys: pytes
     assert scores["adversarial"]["recall_10"] >= 0.85
 
 
+@LONG
 @here
 @pytest.mark.skipif(default_embedding() is None, reason="the embedding local is not installed")
 def test_with_meaning_more_comes_back(beginning: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ _TEMPLATES = (
     "{body}.{timestamp}{id}", "{timestamp}", "{nope}.{body}", "{url}{body}", "{method}{body}", "{body", "{}{body}",
 )  # fmt: skip
 _DURATIONS = ("0s", "1ms", "999ms", "1s", "5m", "5m1s", "10m", "1d", "1d1s", "2d", "90d")
-_BESIDE = 12  # values of an option that are tried beside every other option
+BESIDE = 12  # values of an option that are tried beside every other option
 _FEW = 3  # values of a setting of a group that are tried beside those of all others
 _URLS = (
     URL,
@@ -96,8 +96,11 @@ def example(option: Setting) -> Given:
     return Given(option.name, f"{option.name} [{' '.join(map(quoted, given))}]", tuple(given))
 
 
-def option_sets(row: Row) -> Iterator[list[Given]]:
-    """None; each value alone, with what it needs and without; two together; one that is required left out."""
+def option_sets(row: Row, beside: int = BESIDE) -> Iterator[list[Given]]:
+    """None; each value alone, with what it needs and without; two together; one that is required left out.
+
+    `beside`: how many values of an option are tried beside every other option.
+    """
     always = [option for option in row.options if option.required]
     yield []
     yield [example(option) for option in always]
@@ -109,9 +112,9 @@ def option_sets(row: Row) -> Iterator[list[Given]]:
             yield [*map(example, partners), value]
             yield [*(example(each) for each in always if each.name != option.name), value]
         for other in others:
-            for value in list(values(other))[:_BESIDE]:
-                beside = [each for each in needed(row.options, [option, other]) if each.name != other.name]
-                yield [*map(example, beside), value]
+            for value in list(values(other))[:beside]:
+                with_it = [each for each in needed(row.options, [option, other]) if each.name != other.name]
+                yield [*map(example, with_it), value]
 
 
 def settings(of: Iterable[Setting], depth: int = 0) -> Iterator[Given]:

@@ -26,9 +26,10 @@ from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.secrets.backend import Context
-from tests.contracts.options import Given, option_sets, settings
+from tests.contracts.options import BESIDE, Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 from tests.databases import migrated
+from tests.lanes import repeated
 
 # A key, an address and a database: whichever a secret has to be, none of them is asked while a memory is opened.
 _SECRETS = ("a-key", "https://records.example.org/v1", "postgresql://user:password@127.0.0.1:1/search")
@@ -98,10 +99,11 @@ async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
 
 
 @pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
+@repeated("beside", 2, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
-    family: str, row: Row, opening: Opening
+    family: str, row: Row, beside: int, opening: Opening
 ) -> None:
-    programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row))}
+    programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row, beside))}
     programs |= {each.text: each for each in [_written(family, f"{row.name}x", [])]}
     programs |= {each.text: each for each in [_written(family, row.name, [Given("nonsense", "nonsense 1", 1)])]}
     verdicts = {text: (green(text), await _opened(each.block, opening)) for text, each in programs.items()}

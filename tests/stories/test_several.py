@@ -15,9 +15,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import KEY_BYTES
+from tests.lanes import first_of
 from tests.runtime.daemon import sharing
 from tests.runtime.daemon.proxy import proxied
 from tests.runtime.daemon.running import Answer, Daemon, running, until, write_program
@@ -122,7 +121,7 @@ def all_is_well(url: str, sender: Sender, *daemons: Daemon) -> None:
         assert f"- number: {name}\n" in text
 
 
-@pytest.mark.parametrize("seconds", [0.3, 1.0])
+@first_of("seconds", [1.0, 0.3])
 def test_one_that_is_killed_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:
@@ -155,7 +154,7 @@ def test_one_that_stood_still_past_its_leases_goes_on_and_writes_nothing_late(
         assert other.readyz().status == 200
 
 
-@pytest.mark.parametrize("seconds", [0.2, 1.0])
+@first_of("seconds", [1.0, 0.2])
 def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:

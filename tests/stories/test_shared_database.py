@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import pytest
 
+from tests.lanes import first_of
 from tests.runtime.daemon.running import SECRET, Answer, Daemon, running, until, write_program
 from tests.signatures import sign
 from tests.stories.test_several import COUNT, Sender, environ, rows
@@ -100,7 +100,7 @@ def test_both_receive_and_know_what_the_other_took(tmp_path: Path, postgres_url:
         assert (repeat.status, "ratelimit" in repeat.headers) == (202, False)
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.8])
+@first_of("seconds", [0.8, 0.2])
 def test_one_that_is_killed_under_load_loses_nothing_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, seconds: float
 ) -> None:

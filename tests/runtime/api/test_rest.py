@@ -27,6 +27,12 @@ MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 
 
 @pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
+
+
+@pytest.fixture
 def house(database: Database, clock: ManualClock) -> House:
     """On either database."""
     return House(database, clock)

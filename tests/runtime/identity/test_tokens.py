@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
@@ -14,6 +16,13 @@ from runtime.identity.caller import Caller, Forbidden, Scope
 from runtime.identity.token import make_token
 from runtime.identity.tokens import TokenRefused, Tokens
 from tests.clocks import ManualClock
+from tests.databases import migrated
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
 async def new(tokens: Tokens, user: str = "owner", *scopes: Scope, lifetime_ms: int | None = None) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.tools import TOOLS
+from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, environment
 
 PACKAGE = "@modelcontextprotocol/inspector@0.15.0"
@@ -49,6 +50,7 @@ def inspect(tmp_path_factory: pytest.TempPathFactory) -> Inspect:
     return run
 
 
+@LONG
 def test_another_implementation_lists_and_calls_the_tools_and_hears_of_errors(inspect: Inspect) -> None:
     assert {tool["name"] for tool in inspect("--method", "tools/list")["tools"]} == TOOLS.keys()
     kept = inspect(

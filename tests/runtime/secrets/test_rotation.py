@@ -16,9 +16,16 @@ from runtime.secrets import generated, resolve
 from runtime.secrets.backend import Context, Unresolved
 from runtime.secrets.secret import Secret
 from tests.clocks import START, ManualClock
+from tests.databases import migrated
 
 HOOK = "secret://generated/hook"
 HOUR = 3_600_000
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
 @pytest.fixture

@@ -15,8 +15,15 @@ from runtime.extension_table import by_name
 from runtime.secrets import BACKENDS, resolve
 from runtime.secrets.backend import Context, Unresolved
 from runtime.secrets.secret import Secret
+from tests.databases import migrated
 
 KEY = MasterKey(bytes(range(32)))
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
 @pytest.fixture

@@ -88,6 +88,7 @@ class Machine:
             **settings,
             **{f"{name}_DIRECTORY": str(folder) for name, folder in folders.items()},
             "CREDENTIALS_DIRECTORY": str(self.credentials),
+            "EMBEDDING_PROVIDER": "hashing",
             "NOTIFY_SOCKET": str(self.folder / "notify"),
         }
         log = self.folder / "log"

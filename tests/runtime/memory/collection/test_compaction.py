@@ -24,6 +24,7 @@ from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
 from runtime.search.entry import Filter
 from tests.clocks import until
+from tests.lanes import first_of
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import WHEN, item
 
@@ -75,7 +76,7 @@ async def all_done(store: CollectionStore) -> None:
     assert found == {"semantic": ENTRIES, "procedural": FACTS}
 
 
-@pytest.mark.parametrize("reached", ["facts are put", "entries are deleted"])
+@first_of("reached", ["facts are put", "entries are deleted"])
 async def test_a_compaction_that_is_killed_loses_nothing_and_is_finished_by_the_next(
     database_url: str, master_key: MasterKey, reached: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
@@ -23,9 +24,16 @@ from runtime.webhooks.routing.dynamic_routes import MadeRoutes
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER, MadeWebhooks, delete_all
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
+from tests.databases import migrated
 from tests.signatures import sign
 
 BODY = b'{"a":1}'
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """SQLite alone: how PostgreSQL differs is tested with what is below this."""
+    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
 
 
 class Table:
