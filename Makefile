@@ -39,7 +39,7 @@ check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py
+	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py tests/docs/test_architecture.py
 
 bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP and indexes beside what is bare
 	$(BIN)/python -m bench.compile
