@@ -183,7 +183,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     from runtime.daemon.process.root import Root, own
     from runtime.daemon.process.settings import Settings
     from runtime.daemon.process.supervisor import Supervisor
-    from runtime.daemon.program.app import House
+    from runtime.daemon.program.app import App
     from runtime.search.entry import Filter
 
     log_setup.configure("text", "error")
@@ -191,10 +191,10 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     gc.set_threshold(50_000, 20, 50)
     tasks, wanted = Supervisor(), Filter(agent="notes")
     with own(Root(root)):
-        async with House.open(Root(root), Settings.read({})) as house:
-            await house.load_last_program()
-            await house.attend(tasks.start)
-            memory = house.memories["notes"]
+        async with App.open(Root(root), Settings.read({})) as app:
+            await app.load_last_program()
+            await app.attend(tasks.start)
+            memory = app.memories["notes"]
             yield lambda query: memory.search(memory.question(query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
             await tasks.cancel()
 

@@ -26,7 +26,7 @@ from bench.harness.receiver_parts import Ratio
 from bench.search import Texts
 from runtime.daemon.process.root import DATABASE_FILE, INDEXES, make
 from runtime.daemon.process.settings import Settings
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.database.schema import OWNER
 from runtime.identity.caller import Caller
 from runtime.memory.collection.store import BATCH
@@ -74,10 +74,10 @@ def generated(chunks: int, seed: int = 1) -> Iterator[str]:
 async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | None]:
     """Push the texts into a new root in this folder; how long that took, and the key of its index's file."""
     (folder / "p.symbiont").write_text(_PROGRAM)
-    async with House.open(make(folder, os.environ, folder), Settings.read({})) as house:
-        await house.load([folder / "p.symbiont"])
-        context = Context(Caller(OWNER, frozenset({"admin"})), house)
-        await house.attend(lambda name, work: asyncio.create_task(work, name=name))
+    async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
+        await app.load([folder / "p.symbiont"])
+        context = Context(Caller(OWNER, frozenset({"admin"})), app)
+        await app.attend(lambda name, work: asyncio.create_task(work, name=name))
         begin, before = time.perf_counter(), time.process_time()
         for first in range(0, len(texts), _CALL):
             some = range(first, min(first + _CALL, len(texts)))
@@ -85,7 +85,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
             done = await push(context, items=items)
             assert done.inserted == len(items)
         pushed = time.perf_counter()
-        memory = house.memories["notes"]
+        memory = app.memories["notes"]
         await _indexed(memory, len(texts))
         times = Times(pushed - begin, time.perf_counter() - begin, time.process_time() - before)
         await memory.indexer.rest()

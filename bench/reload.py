@@ -30,7 +30,7 @@ from bench.harness.load import SECRET
 from bench.harness.receiver_parts import Ratio
 from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import Settings
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.daemon.server import LOOKS_FOR_CYCLES
 
 WEBHOOKS = (100, 10_000)
@@ -94,7 +94,7 @@ class Turns:
 
 
 @asynccontextmanager
-async def running(folder: Path, webhooks: int) -> AsyncIterator[House]:
+async def running(folder: Path, webhooks: int) -> AsyncIterator[App]:
     """A root with so many webhooks, as a daemon runs it."""
     program = folder / "program"
     program.mkdir()
@@ -104,10 +104,10 @@ async def running(folder: Path, webhooks: int) -> AsyncIterator[House]:
     secrets = {f"BENCH_SECRET_{number}": f"{SECRET}-{number}" for number in range(webhooks)}
     os.environ.update(secrets)
     try:
-        async with House.open(make(folder, os.environ, folder), Settings.read({})) as house:
-            await house.start([program])
-            await house.attend(lambda name, work: asyncio.create_task(work, name=name))
-            yield house
+        async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
+            await app.start([program])
+            await app.attend(lambda name, work: asyncio.create_task(work, name=name))
+            yield app
     finally:
         for name in secrets:
             del os.environ[name]
@@ -122,7 +122,7 @@ def _file(first: int, end: int, event: str = "push") -> str:
 async def measure(webhooks: int, reloads: int = RELOADS) -> dict[str, Any]:
     """The longest stops of so many reloads, and of the loop while nothing reloads."""
     with tempfile.TemporaryDirectory() as folder:
-        async with running(Path(folder), webhooks) as house:
+        async with running(Path(folder), webhooks) as app:
             # As the daemon does it.
             gc.collect()
             gc.freeze()
@@ -132,13 +132,13 @@ async def measure(webhooks: int, reloads: int = RELOADS) -> dict[str, Any]:
                 changed.write_text(_file(0, min(A_FILE, webhooks), f"event-{number}"))
                 began = time.perf_counter()
                 async with Turns() as turns:
-                    assert await house.reload()
+                    assert await app.reload()
                 seconds.append(time.perf_counter() - began)
                 during.append(turns.longest)
                 async with Turns() as turns:
                     await asyncio.sleep(seconds[-1])
                 beside.append(turns.longest)
-            assert len(house.table) == webhooks
+            assert len(app.table) == webhooks
     return {
         "webhooks": webhooks,
         "reload_ms": _median(during)._asdict(),

@@ -21,7 +21,7 @@ from runtime.daemon.process.root import ROOT_HEADER, Owned, Root, locate, named,
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
-    from runtime.daemon.program.app import House
+    from runtime.daemon.program.app import App
     from runtime.memory.indexing.progress import Progress
 
 Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
@@ -255,16 +255,16 @@ def _owning(root: Root, name: str) -> Iterator[Answering]:
     with own(root), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            house = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
-            yield lambda *asked: runner.run(_answer(house, *asked))
+            app = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
+            yield lambda *asked: runner.run(_answer(app, *asked))
         finally:
             runner.run(stack.aclose())
 
 
-async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
+async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
     from runtime.daemon.process import log_setup
     from runtime.daemon.process.settings import Settings
-    from runtime.daemon.program.app import House, refuse_another_database
+    from runtime.daemon.program.app import App, refuse_another_database
 
     # A command answers what it was asked; what the daemon would log of the same program is not its business.
     log_setup.configure("text", "error")
@@ -272,14 +272,14 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> House:
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = Settings.read({})
     refuse_another_database(root, settings)
-    house = await stack.enter_async_context(House.open(root, settings))
-    if house.database.upgraded:
-        click.echo(f"symbi: {house.database.upgraded}", err=True)
-    await house.load_last_program(searching=searching)
-    return house
+    app = await stack.enter_async_context(App.open(root, settings))
+    if app.database.upgraded:
+        click.echo(f"symbi: {app.database.upgraded}", err=True)
+    await app.load_last_program(searching=searching)
+    return app
 
 
-async def _answer(house: House, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     from runtime.api.admin import OPERATIONS
     from runtime.api.admin.tools import ToolOperation
     from runtime.tools import TOOLS
@@ -288,8 +288,8 @@ async def _answer(house: House, name: str, parameters: Mapping[str, Any], progre
     operation = OPERATIONS[name]
     try:
         if isinstance(operation, ToolOperation) and progress is not None:
-            return await operation(house, parameters, progress)
-        return await operation(house, parameters)
+            return await operation(app, parameters, progress)
+        return await operation(app, parameters)
     except SymbiontError as error:
         failure = failure_of(error, TOOLS.get(name)).json()
         told = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}

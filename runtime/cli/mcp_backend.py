@@ -21,7 +21,7 @@ from runtime.mcp.side_thread import Aside
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from runtime.daemon.program.app import House
+    from runtime.daemon.program.app import App
     from runtime.identity.caller import Scope
 
 T = TypeVar("T")
@@ -146,18 +146,18 @@ class Either:
         try:
             # Loading all of it takes longer than a client's first question may take, and is not waited for at the end.
             kept = await Aside("loading").call(_keeping, self._root, self._paths, self._on_failure)
-            house = await self._stack.enter_async_context(kept)
+            app = await self._stack.enter_async_context(kept)
         except Owned:
             return False
         # Loaded by now: on this thread that would hold up whoever asks meanwhile.
         from runtime.identity.caller import OWNER_CALLER
-        from runtime.mcp.local_backend import Household
+        from runtime.mcp.local_backend import LocalBackend
 
-        self._own = Household(house, OWNER_CALLER)
+        self._own = LocalBackend(app, OWNER_CALLER)
         return True
 
 
-def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[House]:
+def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[App]:
     import runtime.mcp.local_backend  # noqa: F401
     from runtime.daemon.standalone import keep
 

@@ -18,7 +18,7 @@ from runtime.identity import users
 
 if TYPE_CHECKING:
     from runtime.daemon.process.settings import Settings
-    from runtime.daemon.program.app import House
+    from runtime.daemon.program.app import App
     from runtime.daemon.program.reload import Compiled
 
 
@@ -126,23 +126,23 @@ def _refuse_useless(settings: Settings, folder: Path) -> None:
         locate(settings.database)
 
 
-def _announce(house: House, known: Mapping[str, str]) -> None:
+def _announce(app: App, known: Mapping[str, str]) -> None:
     """Say where it listens, every route, and where each secret is from; in one line where lines are JSON."""
-    if house.settings.log_format == "json":
+    if app.settings.log_format == "json":
         import structlog
 
         structlog.get_logger("symbiont.daemon").info(
             "listening",
             version=metadata.version("symbiont"),
-            root=str(house.root.folder),
-            database=house.database.shown,
-            **house.addresses,
-            webhooks=[{"webhook": entry.title or entry.name, "path": entry.path} for entry in house.mounts.values()],
+            root=str(app.root.folder),
+            database=app.database.shown,
+            **app.addresses,
+            webhooks=[{"webhook": entry.title or entry.name, "path": entry.path} for entry in app.mounts.values()],
         )
         return
-    click.echo(f"symbiont {metadata.version('symbiont')}, root {house.root.folder}, database {house.database.shown}")
-    click.echo(f"senders post to  http://{house.addresses['public']}")
-    click.echo(f"operators ask    http://{house.addresses['admin']}/readyz")
+    click.echo(f"symbiont {metadata.version('symbiont')}, root {app.root.folder}, database {app.database.shown}")
+    click.echo(f"senders post to  http://{app.addresses['public']}")
+    click.echo(f"operators ask    http://{app.addresses['admin']}/readyz")
     click.echo()
     rows = [
         (
@@ -153,7 +153,7 @@ def _announce(house: House, known: Mapping[str, str]) -> None:
             "mounted" if entry.route else "not mounted",
             entry.problem or entry.secret_from,
         )
-        for _, entry in sorted(house.mounts.items())
+        for _, entry in sorted(app.mounts.items())
     ]
     print_table(WEBHOOKS, rows, empty="There are no webhooks.")
     sys.stdout.flush()

@@ -36,7 +36,7 @@ from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.daemon.program.file_watch import changes
 from runtime.daemon.program.reload import Compiled, compile_paths
 from runtime.daemon.program.user_removal import Removal
@@ -65,7 +65,7 @@ from runtime.webhooks.schemes.scheme import KeyNeeded
 
 log = structlog.get_logger("symbiont.daemon")
 
-Announce = Callable[[House, Mapping[str, str]], None]
+Announce = Callable[[App, Mapping[str, str]], None]
 
 LOOKS_FOR_CYCLES = (2_500, 4, 5_000)
 """gc.set_threshold: after how many more objects the interpreter looks for cycles among those, after how many such looks
@@ -120,16 +120,16 @@ async def serve(
                 refuse(compiled)
                 return False
             root = _owned(find, stack)
-        async with House.open(root, settings) as house:
-            compiled = await house.start(paths)
-            if house.generation is None:
+        async with App.open(root, settings) as app:
+            compiled = await app.start(paths)
+            if app.generation is None:
                 refuse(compiled)
                 return False
-            house.remember_program()
+            app.remember_program()
             # A program may be tens of thousands of objects that live until the next one: no collection visits them.
             gc.collect()
             gc.freeze()
-            stopped_well = await Daemon(house, Notifier(os.environ)).run(public, private, announce)
+            stopped_well = await Daemon(app, Notifier(os.environ)).run(public, private, announce)
     log.info("stopped")
     return stopped_well
 
@@ -149,22 +149,22 @@ def _room(connections: int) -> int:
 
 
 class Daemon:
-    """The parts that serve a house, wired together."""
+    """The parts that serve an app, wired together."""
 
-    def __init__(self, house: House, notifier: Notifier) -> None:
-        self._house = house
+    def __init__(self, app: App, notifier: Notifier) -> None:
+        self._app = app
         self._notifier = notifier
         self._serving = False
         # Not of a process that its terminal's end is not to reach (nohup(1)).
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
         self._tasks = Supervisor()
-        settings, database, clock = house.settings, house.database, house.clock
+        settings, database, clock = app.settings, app.database, app.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
         database.outage.on_change = self._note_storage
-        house.on_fatal = self._tasks.fail
-        database.commits.on_commit = house.metrics.committed
-        self._audit = house.audit = Audit(database, clock)
+        app.on_fatal = self._tasks.fail
+        database.commits.on_commit = app.metrics.committed
+        self._audit = app.audit = Audit(database, clock)
         self._wakeup = Wakeup(database)
         self._dispatcher = Dispatcher(
             database,
@@ -174,9 +174,9 @@ class Daemon:
             concurrency=self._concurrency,
             on_full=lambda: self._wakeup.tell(INBOX),
             stand_back=self._has_no_agent,
-            metrics=house.metrics,
+            metrics=app.metrics,
         )
-        house.on_queued = self._dispatcher.wake
+        app.on_queued = self._dispatcher.wake
         self._wakeup.listen(INBOX, self._dispatcher.heard)
         self._wakeup.listen(WEBHOOKS, self._look_at_made)
         space = Space(settings.keep_mb * 1024 * 1024)
@@ -187,13 +187,13 @@ class Daemon:
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._keys = KeyStore(clock)
         self._compactor = Compactor(
-            house,
+            app,
             clock,
-            read=lambda: house.root.read(COMPACTED_FILE),
-            write=lambda moments: house.root.write(COMPACTED_FILE, moments),
+            read=lambda: app.root.read(COMPACTED_FILE),
+            write=lambda moments: app.root.write(COMPACTED_FILE, moments),
         )
         self._receiver = Receiver(
-            lambda: house.table,
+            lambda: app.table,
             self._admission,
             self._audit,
             clock,
@@ -201,21 +201,21 @@ class Daemon:
             fetch=self._fetch_keys,
             prove=self._keys.prove,
             addresses=addresses,
-            metrics=house.metrics,
+            metrics=app.metrics,
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Announce) -> bool:
         """Serve on the bound sockets until asked to stop; False when something failed."""
-        house, tasks = self._house, self._tasks
-        drain = house.settings.drain_seconds
-        known = await users.names(house.database)
-        limits = Limits(connections=_room(house.settings.connections))
-        house.metrics.refusals.also(PROBLEMS)
-        behind_proxies = house.settings.trusted_proxies > 0
+        app, tasks = self._app, self._tasks
+        drain = app.settings.drain_seconds
+        known = await users.names(app.database)
+        limits = Limits(connections=_room(app.settings.connections))
+        app.metrics.refusals.also(PROBLEMS)
+        behind_proxies = app.settings.trusted_proxies > 0
         hooks = Server(self._receiver.handle, limits, refuse=self._receiver.refuse, behind_proxies=behind_proxies)
-        house.metrics.connections.ask = lambda: len(hooks.connections)
-        for_operators = operators(house, self._is_serving, local=is_loopback(private))
-        for_commands = admin(house, self._is_serving)
+        app.metrics.connections.ask = lambda: len(hooks.connections)
+        for_operators = operators(app, self._is_serving, local=is_loopback(private))
+        for_commands = admin(app, self._is_serving)
         async with AsyncExitStack() as stack:
             # Entered first, left last: no more deliveries come in when it is called.
             stack.push_async_callback(self._stop)
@@ -223,31 +223,31 @@ class Daemon:
             runner = Runner(for_operators, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
-            path = await stack.enter_async_context(admin_socket_path(house.root, os.environ))
+            path = await stack.enter_async_context(admin_socket_path(app.root, os.environ))
             commands = web.AppRunner(for_commands, **_COMMANDS)
             await stack.enter_async_context(listen_unix(commands, path))
-            remove_stale_socket(house.root)
-            house.addresses = {"public": shown(public), "admin": shown(private)}
-            house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **house.addresses})
+            remove_stale_socket(app.root)
+            app.addresses = {"public": shown(public), "admin": shown(private)}
+            app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **app.addresses})
             tasks.start("audit", self._audit.run())
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", self._watch())
             tasks.start("guard", self._guard())
             tasks.start("wake-ups", self._wakeup.run())
             tasks.start("retention", self._retention.run())
-            tasks.start("made webhooks", house.made_routes.run())
-            tasks.start("tokens", house.tokens.run())
-            await house.attend(tasks.start)
+            tasks.start("made webhooks", app.made_routes.run())
+            tasks.start("tokens", app.tokens.run())
+            await app.attend(tasks.start)
             tasks.start("compaction", self._compactor.run())
-            tasks.start("removed users", Removal(house).run())
+            tasks.start("removed users", Removal(app).run())
             for name, backend in BACKENDS.items():
                 if backend.keep is not None:
-                    tasks.start(f"secrets of {name}", backend.keep(house.secrets))
+                    tasks.start(f"secrets of {name}", backend.keep(app.secrets))
             tasks.start("watchdog", self._notifier.watch())
             self._on_signals()
             try:
                 self._serving = True
-                announce(house, known)
+                announce(app, known)
                 self._notifier.ready(self._status())
                 await tasks.wait()
             finally:
@@ -263,22 +263,22 @@ class Daemon:
 
     async def _stop(self) -> None:
         """What is left to do when no more deliveries come in; what was accepted is on disk."""
-        (self._house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+        (self._app.root.state / DAEMON_FILE).unlink(missing_ok=True)
         await self._keys.close()
         await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
         await self._tasks.cancel()
         await self._admission.close()
         await self._audit.close()
-        await self._house.tokens.flush()
+        await self._app.tokens.flush()
 
     def _concurrency(self) -> Mapping[str, int]:
-        generation = self._house.generation
+        generation = self._app.generation
         return generation.concurrency if generation else {}
 
     def _has_no_agent(self) -> bool:
         """Whether nothing in this program could run what waits while another daemon's may: memories that are files keep
         agents to one of those that share a database, and this one is not to bury what waits for that."""
-        return self._house.database.kind == "postgresql" and not self._house.agents
+        return self._app.database.kind == "postgresql" and not self._app.agents
 
     def _is_serving(self) -> bool:
         return self._serving
@@ -291,7 +291,7 @@ class Daemon:
 
     async def _run_agent(self, work: Work, run_log: RunLog) -> None:
         """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
-        generation = self._house.generation
+        generation = self._app.generation
         assert generation is not None
         async with generation.pinned():
             agent = generation.agent(work.agent)
@@ -306,33 +306,33 @@ class Daemon:
                 raise
 
     async def _watch(self) -> None:
-        house = self._house
+        app = self._app
 
         def ignored() -> list[Path]:
-            return [house.root.state, *(house.generation.folders if house.generation else ())]
+            return [app.root.state, *(app.generation.folders if app.generation else ())]
 
-        async for _ in changes(house.paths, ignored):
-            await house.reload()
+        async for _ in changes(app.paths, ignored):
+            await app.reload()
 
     async def _guard(self) -> None:
         """Stop when the database is not ours any more, try a reload again that something outside prevented, and keep
         the service manager's status line true."""
-        house = self._house
-        mounts, problem = house.mounts, house.problem
+        app = self._app
+        mounts, problem = app.mounts, app.problem
         while True:
-            await house.clock.sleep(GUARD_SECONDS)
-            if not house.database.intact():
-                self._tasks.fail(f"the database {house.database.shown} was removed or replaced while it was in use")
+            await app.clock.sleep(GUARD_SECONDS)
+            if not app.database.intact():
+                self._tasks.fail(f"the database {app.database.shown} was removed or replaced while it was in use")
             # While PostgreSQL is away nobody else gets it either.
             with contextlib.suppress(Unavailable):
-                if not await house.database.keep_claim():
-                    self._tasks.fail(f"another daemon took the database {house.database.shown}")
-                if house.database.kind == "postgresql":
-                    await house.follow_secrets()
-            if house.problem is not None and house.problem.file is None:
-                await house.reload()
-            if house.mounts is not mounts or house.problem is not problem:
-                mounts, problem = house.mounts, house.problem
+                if not await app.database.keep_claim():
+                    self._tasks.fail(f"another daemon took the database {app.database.shown}")
+                if app.database.kind == "postgresql":
+                    await app.follow_secrets()
+            if app.problem is not None and app.problem.file is None:
+                await app.reload()
+            if app.mounts is not mounts or app.problem is not problem:
+                mounts, problem = app.mounts, app.problem
                 self._notifier.status(self._status())
 
     def _on_signals(self) -> None:
@@ -349,20 +349,20 @@ class Daemon:
             self._tasks.start("reload", self._reload())
 
     def _look_at_made(self) -> None:
-        self._tasks.start("made webhooks", self._house.made_routes.look())
+        self._tasks.start("made webhooks", self._app.made_routes.look())
 
     async def _reload(self) -> None:
         self._notifier.reloading()
-        await self._house.reload(force=True)
+        await self._app.reload(force=True)
         self._notifier.ready(self._status())
 
     def _status(self) -> str:
-        house = self._house
-        status = f"{len(house.table)} webhooks on {house.addresses['public']}"
-        if missing := not_mounted(house):
+        app = self._app
+        status = f"{len(app.table)} webhooks on {app.addresses['public']}"
+        if missing := not_mounted(app):
             status += f"; {len(missing)} not mounted"
-        if house.problem is not None:
-            status += f"; the last program was refused: {house.problem.text()}"
+        if app.problem is not None:
+            status += f"; the last program was refused: {app.problem.text()}"
         # One line is one message to the service manager.
         return " ".join(status.split())
 

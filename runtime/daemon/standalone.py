@@ -20,7 +20,7 @@ from runtime.daemon.process import log_setup as logs
 from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, PROGRAM_FILE, Root, own
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.process.supervisor import Supervisor
-from runtime.daemon.program.app import House, refuse_another_database
+from runtime.daemon.program.app import App, refuse_another_database
 from runtime.daemon.program.file_watch import changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
@@ -37,7 +37,7 @@ OnEnd = Callable[[], None]
 
 
 @asynccontextmanager
-async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: OnEnd) -> AsyncIterator[House]:
+async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: OnEnd) -> AsyncIterator[App]:
     """Own `root` while inside, with the programs under `paths`, else its last one, else none.
 
     `command` is what others are told of who owns it. `on_failure` is called when it cannot be kept any longer. Raises
@@ -48,62 +48,62 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     logs.configure(settings.log_format, least)
     refuse_another_database(root, settings)
     with own(root, seconds=0):
-        async with House.open(root, settings) as house:
+        async with App.open(root, settings) as app:
             tasks = Supervisor()
-            house.database.on_fatal = lambda error: tasks.fail(str(error))
-            house.on_fatal = tasks.fail
-            await _load(house, paths)
+            app.database.on_fatal = lambda error: tasks.fail(str(error))
+            app.on_fatal = tasks.fail
+            await _load(app, paths)
             try:
-                async with _served(house, command):
-                    await _attend(house, tasks)
+                async with _served(app, command):
+                    await _attend(app, tasks)
                     tasks.start("end", _ended(tasks, on_failure))
-                    yield house
+                    yield app
             finally:
                 await tasks.cancel()
 
 
-async def _load(house: House, paths: Sequence[Path]) -> None:
+async def _load(app: App, paths: Sequence[Path]) -> None:
     if paths:
-        (await house.load(paths)).must_be_right()
-    elif house.root.read(PROGRAM_FILE).get("paths") or files.find([house.root.folder]):
-        await house.load_last_program()
+        (await app.load(paths)).must_be_right()
+    elif app.root.read(PROGRAM_FILE).get("paths") or files.find([app.root.folder]):
+        await app.load_last_program()
     else:
-        await house.load_nothing()
-    house.remember_program()
+        await app.load_nothing()
+    app.remember_program()
 
 
 @asynccontextmanager
-async def _served(house: House, command: str) -> AsyncIterator[None]:
+async def _served(app: App, command: str) -> AsyncIterator[None]:
     """Answer others on the admin socket while inside, and say in the root where it is."""
     runner = web.AppRunner(
-        admin(house, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
+        admin(app, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
     )
-    async with admin_socket_path(house.root, os.environ) as path, listen_unix(runner, path):
-        remove_stale_socket(house.root)
-        house.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), "command": command})
+    async with admin_socket_path(app.root, os.environ) as path, listen_unix(runner, path):
+        remove_stale_socket(app.root)
+        app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), "command": command})
         try:
             yield
         finally:
-            (house.root.state / DAEMON_FILE).unlink(missing_ok=True)
+            (app.root.state / DAEMON_FILE).unlink(missing_ok=True)
 
 
-async def _attend(house: House, tasks: Supervisor) -> None:
+async def _attend(app: App, tasks: Supervisor) -> None:
     """What a daemon does of itself for memories and secrets."""
-    await house.attend(tasks.start)
+    await app.attend(tasks.start)
     compactor = Compactor(
-        house,
-        house.clock,
-        read=lambda: house.root.read(COMPACTED_FILE),
-        write=lambda moments: house.root.write(COMPACTED_FILE, moments),
+        app,
+        app.clock,
+        read=lambda: app.root.read(COMPACTED_FILE),
+        write=lambda moments: app.root.write(COMPACTED_FILE, moments),
     )
     tasks.start("compaction", compactor.run())
-    tasks.start("removed users", Removal(house).run())
-    tasks.start("guard", _guard(house, tasks))
-    if house.paths:
-        tasks.start("watch", _watch(house))
+    tasks.start("removed users", Removal(app).run())
+    tasks.start("guard", _guard(app, tasks))
+    if app.paths:
+        tasks.start("watch", _watch(app))
     for name, backend in BACKENDS.items():
         if backend.keep is not None:
-            tasks.start(f"secrets of {name}", backend.keep(house.secrets))
+            tasks.start(f"secrets of {name}", backend.keep(app.secrets))
 
 
 async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
@@ -111,21 +111,21 @@ async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
     on_failure()
 
 
-async def _watch(house: House) -> None:
+async def _watch(app: App) -> None:
     def ignored() -> list[Path]:
-        return [house.root.state, *(house.generation.folders if house.generation else ())]
+        return [app.root.state, *(app.generation.folders if app.generation else ())]
 
-    async for _ in changes(house.paths, ignored):
-        await house.reload()
+    async for _ in changes(app.paths, ignored):
+        await app.reload()
 
 
-async def _guard(house: House, tasks: Supervisor) -> None:
+async def _guard(app: App, tasks: Supervisor) -> None:
     """Fail when the database is not ours any more."""
     while True:
         await asyncio.sleep(GUARD_SECONDS)
-        if not house.database.intact():
-            tasks.fail(f"the database {house.database.shown} was removed or replaced while it was in use")
+        if not app.database.intact():
+            tasks.fail(f"the database {app.database.shown} was removed or replaced while it was in use")
         # While PostgreSQL is away nobody else gets it either.
         with suppress(Unavailable):
-            if not await house.database.keep_claim():
-                tasks.fail(f"another daemon took the database {house.database.shown}")
+            if not await app.database.keep_claim():
+                tasks.fail(f"another daemon took the database {app.database.shown}")

@@ -13,25 +13,25 @@ from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import Answer, Failed, Progress
 from runtime.tools import TOOLS, resources
+from runtime.tools.context import App as ToolsApp
 from runtime.tools.context import Context, untold
-from runtime.tools.context import House as ToolsHouse
 from runtime.tools.failure import failure_of
 
 log = structlog.get_logger("symbiont.mcp")
 
 
-class House(ToolsHouse, Protocol):
+class App(ToolsApp, Protocol):
     """An opened root whose generation can be kept."""
 
     def pinned(self) -> AbstractAsyncContextManager[None]:
         """Keep what the running generation has open while inside."""
 
 
-class Household:
-    """`Backend` over a house in this process."""
+class LocalBackend:
+    """`Backend` over an app in this process."""
 
-    def __init__(self, house: House, caller: Caller) -> None:
-        self._house = house
+    def __init__(self, app: App, caller: Caller) -> None:
+        self._app = app
         self._caller = caller
 
     def may(self, scope: Scope) -> bool:
@@ -42,8 +42,8 @@ class Household:
         """See `Backend`."""
         tool = TOOLS[name]
         try:
-            async with self._house.pinned():
-                context = Context(self._caller, self._house, progress or untold)
+            async with self._app.pinned():
+                context = Context(self._caller, self._app, progress or untold)
                 text = (await tool.call(context, arguments)).model_dump_json()
         except SymbiontError as error:
             raise Failed(failure_of(error, tool, self._caller).json()) from None
@@ -54,8 +54,8 @@ class Household:
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
         try:
-            async with self._house.pinned():
-                found = await resources.read(Context(self._caller, self._house), resources.path_in(uri))
+            async with self._app.pinned():
+                found = await resources.read(Context(self._caller, self._app), resources.path_in(uri))
                 text = found.model_dump_json()
         except SymbiontError as error:
             raise Failed(failure_of(error, None, self._caller).json()) from None

@@ -23,7 +23,7 @@ SPREAD: Final = 3600
 TICK_SECONDS: Final = 60.0
 
 
-class House(Protocol):
+class App(Protocol):
     """What the compactor acts on."""
 
     @property
@@ -39,14 +39,14 @@ class Compactor:
 
     def __init__(
         self,
-        house: House,
+        app: App,
         clock: Clock,
         *,
         read: Callable[[], Mapping[str, Any]],
         write: Callable[[dict[str, float]], None],
     ) -> None:
         """`read` and `write`: when each store was compacted last (Unix seconds, by identity), kept over restarts."""
-        self._house = house
+        self._app = app
         self._clock = clock
         self._write = write
         self._last = {key: float(at) for key, at in read().items() if isinstance(at, int | float)}
@@ -54,8 +54,8 @@ class Compactor:
     async def run(self) -> None:
         """For ever. Raises FsyncFailed."""
         while True:
-            async with self._house.pinned():
-                for memory in tuple(self._house.memories.values()):
+            async with self._app.pinned():
+                for memory in tuple(self._app.memories.values()):
                     if self._is_due(memory):
                         await self._compact(memory)
             await self._clock.sleep(TICK_SECONDS)

@@ -16,7 +16,7 @@ from runtime.webhooks.routing.dynamic_routes import MadeRoutes
 from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
 
 
-class House(Protocol):
+class App(Protocol):
     """The part of an opened root that tools use."""
 
     clock: Clock
@@ -53,6 +53,6 @@ class Context:
     """The first parameter of every tool, and no part of its schema."""
 
     caller: Caller
-    house: House
+    app: App
     progress: Progress = untold
     """What to tell of work that takes a while."""

@@ -27,28 +27,28 @@ from runtime.tools.tool import Tool, WrongParameters
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House
+from tests.runtime.api.app import App
 
 ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[House]:
-    """A house with a database and one memory below `folder`."""
+async def opened(folder: Path) -> AsyncIterator[App]:
+    """An app with a database and one memory below `folder`."""
     database = await Database.open(migrated(folder / "symbiont.db"), KEY)
-    async with House(database, ManualClock()).remembering(folder) as house:
-        yield house
+    async with App(database, ManualClock()).remembering(folder) as app:
+        yield app
     await database.close()
 
 
 SHARED = pytest.mark.asyncio(loop_scope="module")
-"""For what uses the `house` of all."""
+"""For what uses the `app` of all."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
     """One for all calls that are refused, or never reach it."""
-    async with opened(tmp_path_factory.mktemp("house")) as one:
+    async with opened(tmp_path_factory.mktemp("app")) as one:
         yield one
 
 
@@ -103,9 +103,9 @@ async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, tmp_path: Pa
     assert tool.example is not None
     Draft202012Validator(tool.schema).validate(dict(tool.example))
     failed: SymbiontError | None = None
-    async with opened(tmp_path) as house:
+    async with opened(tmp_path) as app:
         try:
-            await tool.call(Context(Caller("ada", frozenset({"admin"})), house), tool.example)
+            await tool.call(Context(Caller("ada", frozenset({"admin"})), app), tool.example)
         except SymbiontError as error:
             failed = error
     # What it names is not there; nothing else may be wrong with it.
@@ -126,8 +126,8 @@ def test_its_annotations_follow_from_its_row(tool: Tool) -> None:
 
 @ROWS
 @SHARED
-async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(tool: Tool, house: House) -> None:
-    context = Context(Caller("ada", frozenset({"admin"})), house)
+async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(tool: Tool, app: App) -> None:
+    context = Context(Caller("ada", frozenset({"admin"})), app)
     for name in (*tool.parameters.model_fields, *tool.aliases):
         with pytest.raises(WrongParameters) as wrong:
             # No parameter of any tool is an object with this in it.
@@ -144,7 +144,7 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
 
 @ROWS
 @SHARED
-async def test_null_stands_for_what_is_not_given(tool: Tool, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_null_stands_for_what_is_not_given(tool: Tool, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[dict[str, Any]] = []
 
     async def noting(_context: Context, **given: Any) -> None:
@@ -155,7 +155,7 @@ async def test_null_stands_for_what_is_not_given(tool: Tool, house: House, monke
     fields = tool.parameters.model_fields.items()
     nothing = {name: None for name, field in fields if not field.is_required()}
     nothing |= {alias: None for alias, name in tool.aliases.items() if name in nothing}
-    context = Context(Caller("ada", frozenset({"admin"})), house)
+    context = Context(Caller("ada", frozenset({"admin"})), app)
     # Language models say null of what they leave out.
     await tool.call(context, {**nothing, **(tool.example or {})})
     await tool.call(context, tool.example or {})
@@ -169,8 +169,8 @@ def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 @ROWS
 @SHARED
-async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: Tool, house: House) -> None:
-    context = Context(Caller("ada", frozenset({"admin"})), house)
+async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: Tool, app: App) -> None:
+    context = Context(Caller("ada", frozenset({"admin"})), app)
     for name in tool.parameters.model_fields:
         if len(name) < 5:
             continue
@@ -182,9 +182,9 @@ async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: 
 
 
 @SHARED
-async def test_calls_and_failures_are_counted(house: House) -> None:
+async def test_calls_and_failures_are_counted(app: App) -> None:
     tool = TOOLS["webhook_list"]
-    context = Context(Caller("ada", frozenset({"admin"})), house)
+    context = Context(Caller("ada", frozenset({"admin"})), app)
     before = replace(COUNTS["ada"][tool.name])
     with pytest.raises(WrongParameters):
         await tool.call(context, {"nonsense": 1})
@@ -207,21 +207,21 @@ def test_it_needs_a_scope_that_there_is(tool: Tool) -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @SHARED
-async def test_a_caller_without_the_scope_is_refused_before_anything_is_read(scope: Scope, house: House) -> None:
+async def test_a_caller_without_the_scope_is_refused_before_anything_is_read(scope: Scope, app: App) -> None:
     tool = next(tool for tool in TOOLS.values() if tool.scope == scope)
     smaller: frozenset[Scope] = frozenset(SCOPES[: SCOPES.index(tool.scope)])
     with pytest.raises(Forbidden) as refused:
-        await tool.call(Context(Caller("ada", smaller), house), {"nonsense": object})
+        await tool.call(Context(Caller("ada", smaller), app), {"nonsense": object})
     assert refused.value.scope == tool.scope
 
 
 @ROWS
 @SHARED
-async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, house: House) -> None:
+async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App) -> None:
     caller = Caller("ada", frozenset({"admin"}))
     for name in ("nonsense", "context", "caller", "user_id"):
         with pytest.raises(WrongParameters) as wrong:
-            await tool.call(Context(caller, house), {name: "whsec_marked"})
+            await tool.call(Context(caller, app), {name: "whsec_marked"})
         assert (name,) in [path for path, _ in wrong.value.problems]
         # What was given may be a secret in the wrong place.
         assert "whsec_marked" not in str(wrong.value)

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.daemon.process.root import Root, make
 from runtime.daemon.process.settings import Settings
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.errors import UsageError
 from runtime.memory.indexing.indexer import Start
 from runtime.memory.open_memory import OpenMemory
@@ -26,9 +26,9 @@ def root(tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-async def house(root: Root, tmp_path: Path) -> AsyncIterator[House]:
+async def app(root: Root, tmp_path: Path) -> AsyncIterator[App]:
     program(tmp_path, RECORDER)
-    async with House.open(root, Settings.read({})) as opened:
+    async with App.open(root, Settings.read({})) as opened:
         await opened.load([tmp_path / "p.symbiont"])
         yield opened
 
@@ -37,17 +37,17 @@ def program(folder: Path, text: str) -> None:
     (folder / "p.symbiont").write_text(text)
 
 
-async def test_a_program_without_a_collection_has_none_until_it_is_asked_for(house: House) -> None:
-    assert set(house.memories) == {"default"}
-    memory = await house.collection_memory()
+async def test_a_program_without_a_collection_has_none_until_it_is_asked_for(app: App) -> None:
+    assert set(app.memories) == {"default"}
+    memory = await app.collection_memory()
     assert memory.name == "collection"
-    assert set(house.memories) == {"default", "collection"}
-    assert house.memory_of("reviewer") == "default"
-    assert await house.collection_memory() is memory
+    assert set(app.memories) == {"default", "collection"}
+    assert app.memory_of("reviewer") == "default"
+    assert await app.collection_memory() is memory
 
 
 async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, activate = asyncio.Event(), OpenMemory.activate
 
@@ -56,11 +56,11 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(OpenMemory, "activate", held_up)
-    asking = asyncio.create_task(house.collection_memory())
+    asking = asyncio.create_task(app.collection_memory())
     await begun.wait()
     asking.cancel()
     await asyncio.wait({asking})
-    assert set(house.memories) == {"default"}
+    assert set(app.memories) == {"default"}
     activated: list[str] = []
 
     async def noted(memory: OpenMemory, start: Start | None = None) -> None:
@@ -68,42 +68,42 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
         activated.append(memory.name)
 
     monkeypatch.setattr(OpenMemory, "activate", noted)
-    assert (await house.collection_memory()).name == "collection"
+    assert (await app.collection_memory()).name == "collection"
     assert activated == ["collection"]
 
 
-async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(house: House, tmp_path: Path) -> None:
-    store = (await house.collection_memory()).store
+async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(app: App, tmp_path: Path) -> None:
+    store = (await app.collection_memory()).store
     program(tmp_path, RECORDER + "memory default {}\n")
-    assert await house.reload()
-    assert house.memories["collection"].store is store
-    assert len(house.pools.stores) == 2
+    assert await app.reload()
+    assert app.memories["collection"].store is store
+    assert len(app.pools.stores) == 2
     program(tmp_path, RECORDER + "memory collection {\n    store collection\n}\nmemory default {}\n")
-    assert await house.reload()
-    assert (await house.collection_memory()).store is store
+    assert await app.reload()
+    assert (await app.collection_memory()).store is store
 
 
 async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, tmp_path: Path) -> None:
     program(tmp_path, RECORDER)
     for memories in ({"default"}, {"default", "collection"}):
-        async with House.open(root, Settings.read({})) as house:
-            await house.load([tmp_path / "p.symbiont"])
-            assert set(house.memories) == memories
-            assert house.memory_of("reviewer") == "default"
-            await (await house.collection_memory()).upsert([fact(agent_id="collection")])
-        assert len(house.pools.stores) == 0
+        async with App.open(root, Settings.read({})) as app:
+            await app.load([tmp_path / "p.symbiont"])
+            assert set(app.memories) == memories
+            assert app.memory_of("reviewer") == "default"
+            await (await app.collection_memory()).upsert([fact(agent_id="collection")])
+        assert len(app.pools.stores) == 0
 
 
-async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(house: House, tmp_path: Path) -> None:
+async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(app: App, tmp_path: Path) -> None:
     program(tmp_path, RECORDER + "memory collection {}\n")
-    assert await house.reload()
+    assert await app.reload()
     with pytest.raises(UsageError, match="no collection"):
-        await house.collection_memory()
+        await app.collection_memory()
 
 
-async def test_a_collection_that_is_the_only_memory_is_the_agents_own(house: House, tmp_path: Path) -> None:
+async def test_a_collection_that_is_the_only_memory_is_the_agents_own(app: App, tmp_path: Path) -> None:
     program(tmp_path, RECORDER + "memory notes {\n    store collection\n}\n")
-    assert await house.reload()
-    assert house.memory_of("reviewer") == "notes"
-    assert house.generation is not None
-    assert house.generation.folders == ()
+    assert await app.reload()
+    assert app.memory_of("reviewer") == "notes"
+    assert app.generation is not None
+    assert app.generation.folders == ()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.admin.parameters import integer, optional_text, text, unicode
-from runtime.api.admin.state import House
+from runtime.api.admin.state import App
 from runtime.api.admin.time_input import moment, told
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -23,39 +23,39 @@ REPLAYED = 500
 """Maximum number of deliveries in one call of `replay`."""
 
 
-async def list_deliveries(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_deliveries(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The newest `limit` deliveries (of the webhook `name`, of one `status`, received `since` and `until`), newest
     first; `more` says whether there are others."""
-    wanted = _wanted(house, parameters)
+    wanted = _wanted(app, parameters)
     limit = integer(parameters, "limit", 20, 1, 10_000)
-    rows = await queries.newest(house.database, wanted, limit + 1)
+    rows = await queries.newest(app.database, wanted, limit + 1)
     if not rows:
-        await _refuse_unknown(house, wanted)
-    known = await users.names(house.database)
+        await _refuse_unknown(app, wanted)
+    known = await users.names(app.database)
     return {"deliveries": [_row(row, known) for row in rows[:limit]], "more": len(rows) > limit}
 
 
-async def select(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def select(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ids of the deliveries to redeliver in this range, oldest first, starting after the id `after`; by
     default the deliveries that did not reach their agents."""
-    wanted = _wanted(house, parameters, default=("dead", "agent_gone"))
+    wanted = _wanted(app, parameters, default=("dead", "agent_gone"))
     if any(state not in ENDED for state in wanted.states):
         raise UsageError(
             "only deliveries that have ended can be redelivered",
             hint="--status takes dead, agent_gone, kept or done; the others are still queued or running",
         )
     after = optional_text(parameters, "after") or ""
-    ids = await queries.oldest_ids(house.database, wanted, SELECTED + 1, after)
+    ids = await queries.oldest_ids(app.database, wanted, SELECTED + 1, after)
     if not ids and not after:
-        await _refuse_unknown(house, wanted)
+        await _refuse_unknown(app, wanted)
     return {"ids": ids[:SELECTED], "states": list(wanted.states), "more": len(ids) > SELECTED}
 
 
-async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def show(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
-    found = await queries.show(house.database, await queries.resolve(house.database, text(parameters, "id")))
+    found = await queries.show(app.database, await queries.resolve(app.database, text(parameters, "id")))
     return {
-        **_row(found.row, await users.names(house.database)),
+        **_row(found.row, await users.names(app.database)),
         "headers": [list(pair) for pair in found.headers],
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
         "body_missing": found.why,
@@ -74,7 +74,7 @@ async def show(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def replay(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def replay(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Queue the deliveries `ids` again, each an id or its beginning, and say of each whether it is queued or why not.
 
     `states`: those in another state by now are left alone. `fresh`: begin a new run also where one could go on.
@@ -86,41 +86,41 @@ async def replay(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
     given = _texts(parameters, "ids")
     if not 0 < len(given) <= REPLAYED:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
-    ids = [await queries.resolve(house.database, each) if len(each) != ID_LENGTH else each for each in given]
+    ids = [await queries.resolve(app.database, each) if len(each) != ID_LENGTH else each for each in given]
     sent = await send_all_again(
-        house.database,
-        house.clock,
+        app.database,
+        app.clock,
         ids,
         fresh=fresh,
         states=states,
-        agents=house.agents,
-        wakes=lambda name: house.mounts[name].agent if name in house.mounts else None,
+        agents=app.agents,
+        wakes=lambda name: app.mounts[name].agent if name in app.mounts else None,
     )
     if any(each.reason is None for each in sent):
-        house.on_queued()
+        app.on_queued()
     return {
         "deliveries": [{"id": each.delivery_id, "queued": each.reason is None, "reason": each.reason} for each in sent]
     }
 
 
-def _wanted(house: House, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
+def _wanted(app: App, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
     status = optional_text(parameters, "status")
     if status is not None and status not in STATES:
         raise unknown("status", status, STATES)
     return Wanted(
         name=optional_text(parameters, "name"),
         states=default if status is None else (status,),
-        since=moment(parameters, "since", house.clock),
-        until=moment(parameters, "until", house.clock),
+        since=moment(parameters, "since", app.clock),
+        until=moment(parameters, "until", app.clock),
     )
 
 
-async def _refuse_unknown(house: House, wanted: Wanted) -> None:
+async def _refuse_unknown(app: App, wanted: Wanted) -> None:
     """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
-    if wanted.name is None or wanted.name in house.mounts:
+    if wanted.name is None or wanted.name in app.mounts:
         return
-    if not await queries.newest(house.database, Wanted(name=wanted.name), 1):
-        raise unknown("webhook", wanted.name, house.mounts)
+    if not await queries.newest(app.database, Wanted(name=wanted.name), 1):
+        raise unknown("webhook", wanted.name, app.mounts)
 
 
 def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:

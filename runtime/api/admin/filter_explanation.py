@@ -8,30 +8,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.admin.parameters import optional_text, text
-from runtime.api.admin.state import House
+from runtime.api.admin.state import App
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown
 from runtime.webhooks.filters.explanation import Line, explain, sent_headers
 
 
-async def explain_delivery(house: House, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def explain_delivery(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What each filter of the declared webhook `name` finds in `body` (base64), and its verdict.
 
     `event`: what the sender's header says it is; `headers`: pairs that are sent beside the sender's own. Nothing is
     signed, sent or stored, and the webhook need not be mounted.
     """
     name = text(parameters, "name")
-    entry = house.mounts.get(name)
+    entry = app.mounts.get(name)
     if entry is None:
-        raise unknown("webhook", name, house.mounts)
+        raise unknown("webhook", name, app.mounts)
     if entry.declared is None:
         raise UsageError(f"the webhook {name} was made at run time, and has no filters")
     try:
         body = base64.b64decode(parameters.get("body") or "", validate=True)
     except (binascii.Error, TypeError, ValueError):
         raise UsageError("the parameter body is not base64") from None
-    sent = sent_headers(entry.declared, optional_text(parameters, "event"), uuid7(house.clock))
+    sent = sent_headers(entry.declared, optional_text(parameters, "event"), uuid7(app.clock))
     found = explain(entry.declared, [*sent, *_pairs(parameters.get("headers"))], body)
     return {
         "webhook": name,

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from runtime.identity.tokens import Tokens
 from runtime.secrets.backend import Context
-from runtime.tools.context import House as ToolsHouse
+from runtime.tools.context import App as ToolsApp
 from runtime.webhooks.routing.route import Mount
 
 
-class House(ToolsHouse, Protocol):
+class App(ToolsApp, Protocol):
     """An opened root with a running program."""
 
     secrets: Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.api.admin.state import House
+from runtime.api.admin.state import App
 from runtime.identity.caller import OWNER_CALLER
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
@@ -19,11 +19,9 @@ class ToolOperation:
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
 
-    async def __call__(
-        self, house: House, parameters: Mapping[str, Any], progress: Progress = untold
-    ) -> dict[str, Any]:
+    async def __call__(self, app: App, parameters: Mapping[str, Any], progress: Progress = untold) -> dict[str, Any]:
         """The tool's result as JSON. Raises SymbiontError."""
-        return (await self.tool.call(Context(OWNER_CALLER, house, progress), parameters)).model_dump(mode="json")
+        return (await self.tool.call(Context(OWNER_CALLER, app, progress), parameters)).model_dump(mode="json")
 
 
 TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in TOOLS.items()}

@@ -16,8 +16,8 @@ from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 from runtime.tools import resources
+from runtime.tools.context import App as ToolsApp
 from runtime.tools.context import Context
-from runtime.tools.context import House as ToolsHouse
 from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.api")
@@ -28,7 +28,7 @@ DESCRIPTION = "/v1/openapi.json"
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
-class House(ToolsHouse, Protocol):
+class App(ToolsApp, Protocol):
     """An opened root whose generation can be kept."""
 
     def pinned(self) -> AbstractAsyncContextManager[None]:
@@ -60,8 +60,8 @@ class Reply(NamedTuple):
 class Rest:
     """Serves `/v1` to whoever has a token, and to nobody else."""
 
-    def __init__(self, house: House, bearer: Bearer) -> None:
-        self._house = house
+    def __init__(self, app: App, bearer: Bearer) -> None:
+        self._app = app
         self._bearer = bearer
 
     async def answer(self, call: Call) -> Reply:
@@ -97,15 +97,15 @@ class Rest:
         if call.query:
             raise Problem("malformed", "this resource takes no query")
         try:
-            async with self._house.pinned():
-                result = await resources.read(Context(caller, self._house), path)
+            async with self._app.pinned():
+                result = await resources.read(Context(caller, self._app), path)
         except SymbiontError as error:
             raise _told(error, call, None, caller) from error
         return Reply(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
-        async with self._house.pinned():
-            result = await resource.tool.call(Context(caller, self._house), given)
+        async with self._app.pinned():
+            result = await resource.tool.call(Context(caller, self._app), given)
         if resource.status == 204:
             return Reply(204, None, b"", _HEADERS)
         location: tuple[tuple[str, str], ...] = ()

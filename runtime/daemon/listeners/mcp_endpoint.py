@@ -15,7 +15,7 @@ from aiohttp import web
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.asgi_bridge import bridged
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 
@@ -46,9 +46,9 @@ _CALLER: Final = "symbiont.caller"
 _SESSION: Final = "mcp-session-id"
 
 
-def add_mcp(application: web.Application, house: House, bearer: Bearer) -> None:
-    """Serve `/mcp` of `application` from `house`."""
-    over_http = OverHttp(house, bearer)
+def add_mcp(application: web.Application, app: App, bearer: Bearer) -> None:
+    """Serve `/mcp` of `application` from `app`."""
+    over_http = OverHttp(app, bearer)
     application.router.add_route("*", PATH, over_http)
     application.on_cleanup.append(over_http.close)
 
@@ -56,8 +56,8 @@ def add_mcp(application: web.Application, house: House, bearer: Bearer) -> None:
 class OverHttp:
     """The handler. Nothing of the SDK is loaded before the first request that may be answered."""
 
-    def __init__(self, house: House, bearer: Bearer) -> None:
-        self._house = house
+    def __init__(self, app: App, bearer: Bearer) -> None:
+        self._app = app
         self._bearer = bearer
         self._under_way: Counter[str] = Counter()
         self._starting: asyncio.Future[StreamableHTTPSessionManager] | None = None
@@ -150,7 +150,7 @@ class OverHttp:
         """Keep the sessions until `close`: they belong to the task that made their group."""
         try:
             # It takes more than a second to load, in which deliveries are answered.
-            manager = await asyncio.to_thread(_make_manager, self._house)
+            manager = await asyncio.to_thread(_make_manager, self._app)
             async with manager.run():
                 started.set_result(manager)
                 await self._stop.wait()
@@ -167,15 +167,15 @@ class OverHttp:
             await asyncio.gather(self._running, return_exceptions=True)
 
 
-def _make_manager(house: House) -> StreamableHTTPSessionManager:
+def _make_manager(app: App) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from runtime.mcp.local_backend import Household
+    from runtime.mcp.local_backend import LocalBackend
     from runtime.mcp.server import Request, make_server
 
-    def backend_of(request: Request) -> Household:
+    def backend_of(request: Request) -> LocalBackend:
         assert request.request is not None
-        return Household(house, request.request.scope[_CALLER])
+        return LocalBackend(app, request.request.scope[_CALLER])
 
     class Manager(StreamableHTTPSessionManager):
         """The SDK's, but for a bound on the sessions of each token."""

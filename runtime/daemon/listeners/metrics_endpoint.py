@@ -9,7 +9,7 @@ from aiohttp import web
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.origin_check import problem_response
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.metrics.exposition import Exposition
 from runtime.webhooks.deliveries.backlog import BacklogReader
@@ -26,15 +26,15 @@ class Scrape:
     """The handler of `/metrics`. `open`: everybody who reaches the listener may, unless through a proxy; else it takes
     a bearer token with the scope `read`. `public`: everybody may, always."""
 
-    def __init__(self, house: House, bearer: Bearer, *, open: bool, public: bool) -> None:  # noqa: A002
-        self._house = house
+    def __init__(self, app: App, bearer: Bearer, *, open: bool, public: bool) -> None:  # noqa: A002
+        self._app = app
         self._bearer = bearer
         self._open = open
         self._public = public
-        self._exposition = Exposition(house.metrics)
-        self._backlog = BacklogReader(house.database, house.clock)
+        self._exposition = Exposition(app.metrics)
+        self._backlog = BacklogReader(app.database, app.clock)
         self._looking: asyncio.Task[None] | None = None
-        _connect(house, self._backlog)
+        _connect(app, self._backlog)
 
     async def __call__(self, request: web.Request) -> web.Response:
         try:
@@ -79,18 +79,18 @@ class Scrape:
         caller.need("read")
 
 
-def _connect(house: House, backlog: BacklogReader) -> None:
-    """Let the gauges ask `house` and `backlog`."""
-    metrics = house.metrics
+def _connect(app: App, backlog: BacklogReader) -> None:
+    """Let the gauges ask `app` and `backlog`."""
+    metrics = app.metrics
     metrics.inbox_depth.ask = lambda: (known := backlog.last) and known.states
     metrics.inbox_oldest.ask = lambda: (known := backlog.last) and known.oldest_seconds
     metrics.dead_letters.ask = lambda: (known := backlog.last) and known.dead
-    metrics.generation.ask = lambda: house.generation.number if house.generation else 0
-    metrics.webhooks.ask = lambda: _webhooks(house)
-    metrics.reload_successful.ask = lambda: float(house.problem is None)
-    metrics.storage_up.ask = lambda: float(house.storage_problem is None)
+    metrics.generation.ask = lambda: app.generation.number if app.generation else 0
+    metrics.webhooks.ask = lambda: _webhooks(app)
+    metrics.reload_successful.ask = lambda: float(app.problem is None)
+    metrics.storage_up.ask = lambda: float(app.storage_problem is None)
 
 
-def _webhooks(house: House) -> dict[str, float]:
-    missing = sum(1 for entry in house.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF)
-    return {"mounted": len(house.table), "not_mounted": missing}
+def _webhooks(app: App) -> dict[str, float]:
+    missing = sum(1 for entry in app.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF)
+    return {"mounted": len(app.table), "not_mounted": missing}

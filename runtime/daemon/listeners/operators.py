@@ -24,7 +24,7 @@ from runtime.daemon.listeners.origin_check import SameSite, problem_response
 from runtime.daemon.listeners.progress_stream import LINES, streamed, told
 from runtime.daemon.listeners.rest_endpoint import v1
 from runtime.daemon.process.root import ROOT_HEADER
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory.indexing.progress import Progress
@@ -38,28 +38,28 @@ TOKEN_SECONDS = 2
 """How long readiness waits for the database to say whose a token is."""
 
 
-def operators(house: House, serving: Callable[[], bool], *, local: bool) -> web.Application:
+def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Application:
     """The operators' listener: whether the daemon is ready, to everybody; `/v1`, `/mcp` and the paths that have no
     version to whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
-    settings = house.settings
-    bearer = Bearer(house.tokens, house.clock)
-    application, handler = _health(house, serving, bearer), v1(house, bearer)
+    settings = app.settings
+    bearer = Bearer(app.tokens, app.clock)
+    application, handler = _health(app, serving, bearer), v1(app, bearer)
     application.middlewares.append(
         SameSite(settings.admin_listen, settings.public_url, settings.served_names).middleware
     )
-    scrape = Scrape(house, bearer, open=local, public=settings.metrics_public)
+    scrape = Scrape(app, bearer, open=local, public=settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
-    add_mcp(application, house, bearer)
+    add_mcp(application, app, bearer)
     for path in ("/v1", "/v1/{rest:.*}", *UNVERSIONED):
         application.router.add_route("*", path, handler)
     return application
 
 
-def admin(house: House, serving: Callable[[], bool]) -> web.Application:
+def admin(app: App, serving: Callable[[], bool]) -> web.Application:
     """The admin socket: only the root's user can open it, so it asks for nothing but which root is meant."""
-    application = _health(house, serving, None, largest=LARGEST_REQUEST)
-    identity = house.root.identity
+    application = _health(app, serving, None, largest=LARGEST_REQUEST)
+    identity = app.root.identity
 
     @web.middleware
     async def for_this_root(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -73,18 +73,18 @@ def admin(house: House, serving: Callable[[], bool]) -> web.Application:
 
     application.middlewares.append(for_this_root)
     application.on_response_prepare.append(name_root)
-    application.router.add_post("/v1/{operation}", _operation(house))
+    application.router.add_post("/v1/{operation}", _operation(app))
     return application
 
 
 def _health(
-    house: House, serving: Callable[[], bool], bearer: Bearer | None, *, largest: int = 1024 * 1024
+    app: App, serving: Callable[[], bool], bearer: Bearer | None, *, largest: int = 1024 * 1024
 ) -> web.Application:
     """`bearer`: knows who may read what is wrong, where that is not everybody. `largest`: bytes of a request."""
     application = web.Application(client_max_size=largest)
     application.on_response_prepare.append(_unnamed)
     application.router.add_get("/healthz", _healthz)
-    application.router.add_get("/readyz", _readyz(house, serving, bearer))
+    application.router.add_get("/readyz", _readyz(app, serving, bearer))
     return application
 
 
@@ -97,13 +97,13 @@ async def _healthz(_request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _readyz(house: House, serving: Callable[[], bool], bearer: Bearer | None) -> Callable[[web.Request], Any]:
+def _readyz(app: App, serving: Callable[[], bool], bearer: Bearer | None) -> Callable[[web.Request], Any]:
     async def readyz(request: web.Request) -> web.Response:
         try:
             told = bearer is None or await _may_read(request, bearer)
         except Problem as problem:
             return problem_response(problem)
-        state = readiness(house, serving())
+        state = readiness(app, serving())
         # Names of webhooks, paths, and where secrets are, are nobody's who has no token.
         shown = state if told else {"ready": state["ready"]}
         return web.json_response(shown, status=200 if state["ready"] else 503)
@@ -122,19 +122,19 @@ async def _may_read(request: web.Request, bearer: Bearer) -> bool:
         return False
 
 
-def readiness(house: House, serving: bool) -> dict[str, Any]:
+def readiness(app: App, serving: bool) -> dict[str, Any]:
     """The generation that runs, what of it is not mounted and why, and why the last reload changed nothing."""
-    problem = house.problem
+    problem = app.problem
     return {
-        "ready": serving and house.generation is not None and house.storage_problem is None,
-        "generation": house.generation.number if house.generation else 0,
-        "webhooks": len(house.table),
+        "ready": serving and app.generation is not None and app.storage_problem is None,
+        "generation": app.generation.number if app.generation else 0,
+        "webhooks": len(app.table),
         "not_mounted": [
-            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin} for entry in not_mounted(house)
+            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin} for entry in not_mounted(app)
         ],
-        "storage": house.storage_problem or "ok",
-        "removed": list(house.removed),
-        "warnings": list(house.generation.warnings) if house.generation else [],
+        "storage": app.storage_problem or "ok",
+        "removed": list(app.removed),
+        "warnings": list(app.generation.warnings) if app.generation else [],
         "last_error": None
         if problem is None
         else {
@@ -147,7 +147,7 @@ def readiness(house: House, serving: bool) -> dict[str, Any]:
     }
 
 
-def _operation(house: House) -> Callable[[web.Request], Any]:
+def _operation(app: App) -> Callable[[web.Request], Any]:
     async def operate(request: web.Request) -> web.StreamResponse:
         name = request.match_info["operation"]
         operation = OPERATIONS.get(name)
@@ -164,9 +164,9 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
             if not isinstance(parameters, dict):
                 raise UsageError("the parameters are not a JSON object")
             if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
-                return await streamed(request, partial(_told, house, operation, parameters), operation.tool)
-            async with house.pinned():
-                return web.json_response(await operation(house, parameters))
+                return await streamed(request, partial(_told, app, operation, parameters), operation.tool)
+            async with app.pinned():
+                return web.json_response(await operation(app, parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -180,6 +180,6 @@ def _operation(house: House) -> Callable[[web.Request], Any]:
     return operate
 
 
-async def _told(house: House, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
-    async with house.pinned():
-        return await operation(house, parameters, progress)
+async def _told(app: App, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
+    async with app.pinned():
+        return await operation(app, parameters, progress)

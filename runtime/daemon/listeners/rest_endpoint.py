@@ -11,15 +11,15 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.handler import Call, Rest
 from runtime.api.rest.problem import Problem
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 
 READ_SECONDS = 30
 """How long a body may take to arrive."""
 
 
-def v1(house: House, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def v1(app: App, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The handler of everything below `/v1`."""
-    rest = Rest(house, bearer)
+    rest = Rest(app, bearer)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(

@@ -53,7 +53,7 @@ MOST_LINES = 20
 """How many lines of one kind a reload logs; the rest are counted."""
 
 
-class House:
+class App:
     """What operations act on. The caller holds the root's lock for as long as this is open."""
 
     def __init__(self, root: Root, settings: Settings, database: Database, key: MasterKey, clock: Clock) -> None:
@@ -97,7 +97,7 @@ class House:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[House]:
+    async def open(cls, root: Root, settings: Settings, clock: Clock = SYSTEM) -> AsyncIterator[App]:
         """Open the state of `root`. Raises UsageError in one line for a database or key that cannot be used."""
         key = master_key.load(root, settings.master_key, os.environ)
         async with AsyncExitStack() as stack:
@@ -105,10 +105,10 @@ class House:
             stack.push_async_callback(database.close)
             if database.upgraded:
                 log.warning(database.upgraded)
-            house = cls(root, settings, database, key, clock)
-            stack.callback(house.secrets.close)
-            stack.push_async_callback(house._retire)
-            yield house
+            app = cls(root, settings, database, key, clock)
+            stack.callback(app.secrets.close)
+            stack.push_async_callback(app._retire)
+            yield app
 
     async def _retire(self) -> None:
         if self.generation is not None:

@@ -8,7 +8,7 @@ import structlog
 
 from runtime.api.admin.user_removal import erase
 from runtime.clock import milliseconds
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.identity import users
 
@@ -22,8 +22,8 @@ SETTLED_MS: Final = 600_000
 class Removal:
     """Finishes what `users.remove` began. `run` is one background task of the process that owns the root."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, app: App) -> None:
+        self._app = app
         self._tried: set[str] = set()
 
     async def run(self) -> None:
@@ -33,19 +33,19 @@ class Removal:
                 await self.finish()
             except SymbiontError as error:
                 log.warning("what removed users left cannot be deleted now", reason=error.line())
-            await self._house.clock.sleep(LOOK_SECONDS)
+            await self._app.clock.sleep(LOOK_SECONDS)
 
     async def finish(self) -> None:
         """Delete what removed users left, at once and again when nothing more can come; then forget that they were."""
-        house = self._house
-        for user_id, removed_at in (await users.removed(house.database)).items():
-            settled = milliseconds(house.clock) - removed_at >= SETTLED_MS
+        app = self._app
+        for user_id, removed_at in (await users.removed(app.database)).items():
+            settled = milliseconds(app.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
                 continue
-            async with house.pinned():
-                done = await erase(house, user_id)
+            async with app.pinned():
+                done = await erase(app, user_id)
             for problem in done.problems:
                 log.warning("something of a removed user could not be deleted", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
-                await users.forget_removed(house.database, user_id)
+                await users.forget_removed(app.database, user_id)

@@ -47,15 +47,15 @@ async def webhook_create(
     HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is answered here and never
     again. A webhook takes 60 deliveries a minute, all of a user's together 300, and bodies up to 256 KiB.
     """
-    house, user = context.house, context.caller.user_id
-    if agent is not None and agent not in house.agents:
-        near = difflib.get_close_matches(agent, house.agents, n=3, cutoff=0.5)
+    app, user = context.app, context.caller.user_id
+    if agent is not None and agent not in app.agents:
+        near = difflib.get_close_matches(agent, app.agents, n=3, cutoff=0.5)
         known = f"did you mean {' or '.join(near)}?" if near else "the program that runs declares them, or names none"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
-    made, secret = await house.made.create(user, title, agent, verified=not insecure_allow_unverified)
+    made, secret = await app.made.create(user, title, agent, verified=not insecure_allow_unverified)
     await _changed(context, "made", made.id)
     # Only a daemon takes note of what it did not accept.
-    listens = house.audit is not None
+    listens = app.audit is not None
     notes = [] if listens else ["no daemon runs here, so nobody listens at the URL: `symbi up` starts one"]
     return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
 
@@ -64,7 +64,7 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
     """List your webhooks, oldest first; everybody's with the scope `admin`."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
     # One more than asked for tells whether there is another page.
-    found = await context.house.made.page(user_filter(context, None), limit + 1, after)
+    found = await context.app.made.page(user_filter(context, None), limit + 1, after)
     shown = found[:limit]
     more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
     return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
@@ -85,7 +85,7 @@ async def webhook_update(
     if title is None and is_active is None:
         raise UsageError("there is nothing to change", hint="give title or is_active")
     whose = user_filter(context, None)
-    changed = await context.house.made.change(whose, webhook_id, title=title, is_active=is_active)
+    changed = await context.app.made.change(whose, webhook_id, title=title, is_active=is_active)
     done = "renamed" if is_active is None else "switched on" if is_active else "switched off"
     await _changed(context, done, webhook_id, there=changed is not None)
     assert changed is not None
@@ -94,7 +94,7 @@ async def webhook_update(
 
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
     """Delete a webhook. What it has accepted is run all the same."""
-    deleted = await context.house.made.delete(user_filter(context, None), webhook_id)
+    deleted = await context.app.made.delete(user_filter(context, None), webhook_id)
     await _changed(context, "deleted", webhook_id, there=deleted)
     return DeletedWebhook(webhook_id=webhook_id)
 
@@ -105,7 +105,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
     The secret before stays good for the overlap, so that senders can change over; one from before that ends at once.
     """
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
-    rotated = await context.house.made.rotate(user_filter(context, None), webhook_id, wanted)
+    rotated = await context.app.made.rotate(user_filter(context, None), webhook_id, wanted)
     await _changed(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
@@ -116,12 +116,12 @@ async def webhook_get_audit_log(
     context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditPage:
     """Show what came in for a webhook, accepted or not, newest first."""
-    webhook, house = await _mine(context, webhook_id), context.house
+    webhook, app = await _mine(context, webhook_id), context.app
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
-    if house.audit is not None:
+    if app.audit is not None:
         # What came in a moment ago is there to be seen.
-        await house.audit.flush()
-    found = await page(house.database, webhook.user_id, webhook.id, limit + 1, before)
+        await app.audit.flush()
+    found = await page(app.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
     return AuditPage(
         entries=[_entry(each, verified=webhook.verified) for each in shown],
@@ -132,7 +132,7 @@ async def webhook_get_audit_log(
 async def _mine(context: Context, webhook_id: str) -> MadeWebhook:
     """The caller's webhook, or with the scope `admin` anybody's. Raises NotFound, for another user's as for one that is
     not there."""
-    found = await context.house.made.get(user_filter(context, None), webhook_id)
+    found = await context.app.made.get(user_filter(context, None), webhook_id)
     if found is None:
         raise _not_found(webhook_id)
     return found
@@ -149,21 +149,21 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
     caller = context.caller
     log.info("a webhook was changed", change=done, webhook=webhook_id, user_id=caller.user_id, token=caller.token_id)
     try:
-        await context.house.made_routes.refresh()
+        await context.app.made_routes.refresh()
     except Unavailable as error:
         # It is stored; the routes follow as soon as the database answers again.
         log.warning("a change does not count yet", webhook=webhook_id, reason=str(error))
 
 
 def _fields(webhook: MadeWebhook, context: Context) -> dict[str, Any]:
-    now = context.house.clock.now() * 1000
+    now = context.app.clock.now() * 1000
     until = webhook.previous_until
     return {
         "webhook_id": webhook.id,
         "title": webhook.title,
         "agent": webhook.agent,
         "user_id": webhook.user_id,
-        "url": context.house.public_url(f"{PREFIX}{webhook.id}"),
+        "url": context.app.public_url(f"{PREFIX}{webhook.id}"),
         "is_active": webhook.is_active,
         "insecure_allow_unverified": not webhook.verified,
         "previous_secret_until": _time(until if until is not None and until > now else None),

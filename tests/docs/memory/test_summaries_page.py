@@ -24,7 +24,7 @@ from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House
+from tests.runtime.api.app import App
 from tests.runtime.models.services import serving
 
 PAGE = (Path(__file__).parents[3] / "docs" / "summaries.md").read_text(encoding="utf-8")
@@ -42,8 +42,8 @@ async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
     async with serving("ollama") as service:
         choice = Choice(name="ollama", options={"url": service.url}) if by_model else Choice(name="none")
         block = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=choice))
-        async with House(database, clock).remembering(tmp_path, block) as house:
-            context = Context(Caller("owner", frozenset({"read", "write", "admin"})), house)
+        async with App(database, clock).remembering(tmp_path, block) as app:
+            context = Context(Caller("owner", frozenset({"read", "write", "admin"})), app)
             for note in NOTES:
                 pushed = {"text": note, "memory_type": "episodic", "tags": ["daily"]}
                 await TOOLS["push"].call(context, pushed)

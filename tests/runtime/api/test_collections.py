@@ -21,24 +21,24 @@ from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House, told
+from tests.runtime.api.app import App, told
 
 
 @pytest.fixture
-async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    async with House(database, clock).remembering(tmp_path) as opened:
+    async with App(database, clock).remembering(tmp_path) as opened:
         yield opened
     await database.close()
 
 
 @pytest.fixture
-async def token(house: House) -> str:
-    return await house.token("ada", "write")
+async def token(app: App) -> str:
+    return await app.token("ada", "write")
 
 
-async def post(house: House, token: str, path: str, **body: Any) -> Any:
-    reply = await house.ask(token, "POST", path, body)
+async def post(app: App, token: str, path: str, **body: Any) -> Any:
+    reply = await app.ask(token, "POST", path, body)
     assert reply.status == 200, reply
     return told(reply)
 
@@ -58,74 +58,74 @@ def test_every_tool_has_a_path_of_its_name() -> None:
     }
 
 
-async def test_the_designs_own_example_is_indexed_and_found(house: House, token: str) -> None:
-    answered = await post(house, token, "/index", text="My sample document about Axum and Qdrant")
+async def test_the_designs_own_example_is_indexed_and_found(app: App, token: str) -> None:
+    answered = await post(app, token, "/index", text="My sample document about Axum and Qdrant")
     assert {name: answered[name] for name in ("inserted", "updated", "skippedDuplicates", "chunksIndexed")} == {
         "inserted": 1,
         "updated": 0,
         "skippedDuplicates": 0,
         "chunksIndexed": 1,
     }
-    found = await post(house, token, "/search", query_text="axum")
+    found = await post(app, token, "/search", query_text="axum")
     assert found["hits"][0]["memory_id"] == answered["memory_ids"][0]
 
 
-async def test_a_mirror_answers_what_the_tool_answers(house: House, token: str) -> None:
-    first = await post(house, token, "/v1/tools/push", text="The walnut", tags="a")
+async def test_a_mirror_answers_what_the_tool_answers(app: App, token: str) -> None:
+    first = await post(app, token, "/v1/tools/push", text="The walnut", tags="a")
     asked = {"query_text": "walnut", "type": "semantic"}
-    assert await post(house, token, "/search", **asked) == await post(house, token, "/v1/tools/search", **asked)
+    assert await post(app, token, "/search", **asked) == await post(app, token, "/v1/tools/search", **asked)
     path = f"/v1/collections/items/{first['memory_ids'][0]}"
-    shown = told(await house.ask(token, "GET", path))
-    assert shown == await post(house, token, "/v1/tools/get", memory_id=first["memory_ids"][0])
-    changed = await house.ask(token, "PATCH", path, {"text": "The almond", "tags": []})
+    shown = told(await app.ask(token, "GET", path))
+    assert shown == await post(app, token, "/v1/tools/get", memory_id=first["memory_ids"][0])
+    changed = await app.ask(token, "PATCH", path, {"text": "The almond", "tags": []})
     assert (changed.status, told(changed)) == (200, shown | told(changed))
     assert (told(changed)["text"], told(changed)["tags"]) == ("The almond", [])
-    assert (await house.ask(token, "DELETE", path)).status == 200
-    assert (await house.ask(token, "GET", path)).status == 404
+    assert (await app.ask(token, "DELETE", path)).status == 200
+    assert (await app.ask(token, "GET", path)).status == 404
 
 
-async def test_collections_are_made_listed_and_counted(house: House, token: str) -> None:
-    assert (await post(house, token, "/v1/collections", name="research"))["created"] is True
-    await post(house, token, "/index", text="One", collection="research")
-    listed = told(await house.ask(token, "GET", "/v1/collections"))["collections"]
+async def test_collections_are_made_listed_and_counted(app: App, token: str) -> None:
+    assert (await post(app, token, "/v1/collections", name="research"))["created"] is True
+    await post(app, token, "/index", text="One", collection="research")
+    listed = told(await app.ask(token, "GET", "/v1/collections"))["collections"]
     assert [(each["name"], each["items"]) for each in listed] == [("collection", 0), ("research", 1)]
-    counted = told(await house.ask(token, "GET", "/v1/collections/metrics", query="collection=research"))
+    counted = told(await app.ask(token, "GET", "/v1/collections/metrics", query="collection=research"))
     assert [each["items"] for each in counted["collections"]] == [1]
 
 
-async def test_readables_are_read_by_get_alone(house: House, token: str) -> None:
-    await post(house, token, "/index", text="One", project_id="web shop", tags=["a"])
+async def test_readables_are_read_by_get_alone(app: App, token: str) -> None:
+    await post(app, token, "/index", text="One", project_id="web shop", tags=["a"])
     for path, expected in (
         ("/v1/memory-types", ["episodic", "semantic", "procedural"]),
         ("/v1/projects", ["web shop"]),
         ("/v1/projects/web%20shop/tags", ["a"]),
     ):
-        reply = await house.ask(token, "GET", path)
+        reply = await app.ask(token, "GET", path)
         assert (reply.status, told(reply)) == (200, expected)
         assert dict(reply.headers)["Cache-Control"] == "no-store"
-        assert (await house.ask(token, "POST", path, {})).status == 405
-        assert (await house.ask(token, "GET", path, query="x=1")).status == 400
-        assert (await house.ask(None, "GET", path)).status == 401
-    assert told(await house.ask(token, "GET", "/v1/health"))["status"] == "ok"
-    assert told(await house.ask(token, "GET", "/v1/settings"))["memories"]
-    assert (await house.ask(token, "GET", "/v1/projects/%ff/tags")).status == 404
+        assert (await app.ask(token, "POST", path, {})).status == 405
+        assert (await app.ask(token, "GET", path, query="x=1")).status == 400
+        assert (await app.ask(None, "GET", path)).status == 401
+    assert told(await app.ask(token, "GET", "/v1/health"))["status"] == "ok"
+    assert told(await app.ask(token, "GET", "/v1/settings"))["memories"]
+    assert (await app.ask(token, "GET", "/v1/projects/%ff/tags")).status == 404
 
 
 @pytest.mark.parametrize("path", ["/index", "/search", "/v1/tools/push", "/v1/collections", "/v1/health"])
-async def test_without_a_good_token_nothing_is_answered(house: House, path: str) -> None:
+async def test_without_a_good_token_nothing_is_answered(app: App, path: str) -> None:
     for token in (None, "symbi_wrong"):
-        assert (await house.ask(token, "POST", path, {})).status == 401
+        assert (await app.ask(token, "POST", path, {})).status == 401
 
 
-async def test_scopes_are_those_of_the_tools(house: House) -> None:
-    reader = await house.token("ada", "read")
+async def test_scopes_are_those_of_the_tools(app: App) -> None:
+    reader = await app.token("ada", "read")
     for path, body in (("/index", {"text": "x"}), ("/v1/tools/forget", {"memory_id": str(uuid4())})):
-        reply = await house.ask(reader, "POST", path, body)
+        reply = await app.ask(reader, "POST", path, body)
         assert reply.status == 403
         assert told(reply)["code"] == "invalid_params"
         assert 'scope="write"' in dict(reply.headers)["WWW-Authenticate"]
-    assert (await house.ask(reader, "POST", "/search", {"query_text": "x"})).status == 200
-    assert (await house.ask(reader, "POST", "/v1/tools/memory_purge", {"agent": "reviewer"})).status == 403
+    assert (await app.ask(reader, "POST", "/search", {"query_text": "x"})).status == 200
+    assert (await app.ask(reader, "POST", "/v1/tools/memory_purge", {"agent": "reviewer"})).status == 403
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ async def test_scopes_are_those_of_the_tools(house: House) -> None:
     ],
 )
 async def test_a_wrong_parameter_is_pointed_at_with_an_example(
-    house: House, token: str, path: str, body: dict[str, Any], status: int, pointer: str, example: Any
+    app: App, token: str, path: str, body: dict[str, Any], status: int, pointer: str, example: Any
 ) -> None:
-    reply = await house.ask(token, "POST", path, body)
+    reply = await app.ask(token, "POST", path, body)
     assert reply.status == status
     problem = told(reply)
     assert problem["code"] == "invalid_params"
@@ -163,57 +163,57 @@ async def test_a_wrong_parameter_is_pointed_at_with_an_example(
     ],
 )
 async def test_a_failure_of_what_is_needed_has_its_status_and_code_and_names_no_host(
-    house: House, token: str, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, kind: str, code: str
+    app: App, token: str, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, kind: str, code: str
 ) -> None:
-    await post(house, token, "/index", text="x")
+    await post(app, token, "/index", text="x")
 
     async def failing(*_: object, **__: object) -> Any:
         raise error
 
-    monkeypatch.setattr(house.memories["collection"], "upsert", failing)
-    reply = await house.ask(token, "POST", "/index", {"text": "y"})
+    monkeypatch.setattr(app.memories["collection"], "upsert", failing)
+    reply = await app.ask(token, "POST", "/index", {"text": "y"})
     problem = told(reply)
     assert (reply.status, problem["type"].rpartition(":")[2], problem["code"]) == (status, kind, code)
     assert not any(said in json.dumps(problem) for said in ("10.0.0.7", "/srv"))
     assert ("Retry-After" in dict(reply.headers)) == (status == 503)
 
 
-async def test_a_search_whose_index_is_away_is_a_503(house: House, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    await post(house, token, "/index", text="x")
+async def test_a_search_whose_index_is_away_is_a_503(app: App, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await post(app, token, "/index", text="x")
 
     async def away(*_: object) -> Any:
         raise IndexFailed("qdrant at 10.0.0.7 is away")
 
-    monkeypatch.setattr(house.memories["collection"].indexer.index, "authors", away)
-    reply = await house.ask(token, "POST", "/search", {"query_text": "x"})
+    monkeypatch.setattr(app.memories["collection"].indexer.index, "authors", away)
+    reply = await app.ask(token, "POST", "/search", {"query_text": "x"})
     assert (reply.status, told(reply)["code"]) == (503, "provider_unavailable")
     assert "10.0.0.7" not in json.dumps(told(reply))
-    admin = await house.token("root", "admin")
-    assert "10.0.0.7" in told(await house.ask(admin, "POST", "/search", {"query_text": "x"}))["detail"]
+    admin = await app.token("root", "admin")
+    assert "10.0.0.7" in told(await app.ask(admin, "POST", "/search", {"query_text": "x"}))["detail"]
 
 
-async def test_a_body_is_bounded_and_read_without_a_guess(house: House, token: str) -> None:
-    assert (await house.ask(token, "POST", "/index", raw=b"x" * (LARGEST_ITEMS + 1))).status == 413
-    assert (await house.ask(token, "POST", "/search", raw=b"{" + b" " * 65_536 + b"}")).status == 413
-    assert (await house.ask(token, "POST", "/index", raw=b'{"text": "a", "text": "b"}')).status == 400
-    assert (await house.ask(token, "POST", "/index", raw=b"{")).status == 400
-    assert (await house.ask(token, "POST", "/index", raw=b"{}", content_type="text/plain")).status == 415
-    assert (await house.ask(token, "POST", "/index", {"text": "x"}, query="a=b")).status == 400
-    assert (await house.ask(token, "GET", "/index")).status == 405
+async def test_a_body_is_bounded_and_read_without_a_guess(app: App, token: str) -> None:
+    assert (await app.ask(token, "POST", "/index", raw=b"x" * (LARGEST_ITEMS + 1))).status == 413
+    assert (await app.ask(token, "POST", "/search", raw=b"{" + b" " * 65_536 + b"}")).status == 413
+    assert (await app.ask(token, "POST", "/index", raw=b'{"text": "a", "text": "b"}')).status == 400
+    assert (await app.ask(token, "POST", "/index", raw=b"{")).status == 400
+    assert (await app.ask(token, "POST", "/index", raw=b"{}", content_type="text/plain")).status == 415
+    assert (await app.ask(token, "POST", "/index", {"text": "x"}, query="a=b")).status == 400
+    assert (await app.ask(token, "GET", "/index")).status == 405
 
 
-async def test_half_a_character_that_was_cut_is_mended_wherever_a_text_is_taken(house: House, token: str) -> None:
+async def test_half_a_character_that_was_cut_is_mended_wherever_a_text_is_taken(app: App, token: str) -> None:
     half = b'{"text": "cut \\ud83d", "tags": ["\\udc00"], "source_uri": "a:\\ud800"}'
-    kept = told(await house.ask(token, "POST", "/index", raw=half))["memory_ids"][0]
-    item = told(await house.ask(token, "GET", f"/v1/collections/items/{kept}"))
+    kept = told(await app.ask(token, "POST", "/index", raw=half))["memory_ids"][0]
+    item = told(await app.ask(token, "GET", f"/v1/collections/items/{kept}"))
     assert (item["text"], item["tags"], item["source_uri"]) == ("cut \ufffd", ["\ufffd"], "a:\ufffd")
-    found = told(await house.ask(token, "POST", "/search", raw=b'{"query_text": "cut \\ud800", "tags": ["\\ud800"]}'))
+    found = told(await app.ask(token, "POST", "/search", raw=b'{"query_text": "cut \\ud800", "tags": ["\\ud800"]}'))
     assert [hit["memory_id"] for hit in found["hits"]] == [kept]
 
 
-async def test_no_user_reaches_what_is_anothers_by_any_path(house: House, token: str) -> None:
-    kept = await post(house, token, "/index", text="The launch is codenamed Bluebird", tags=["bird"])
-    bob = await house.token("bob", "write")
+async def test_no_user_reaches_what_is_anothers_by_any_path(app: App, token: str) -> None:
+    kept = await post(app, token, "/index", text="The launch is codenamed Bluebird", tags=["bird"])
+    bob = await app.token("bob", "write")
     memory_id = kept["memory_ids"][0]
     for method, path, body in (
         ("POST", "/search", {"query_text": "launch codenamed Bluebird"}),
@@ -226,11 +226,11 @@ async def test_no_user_reaches_what_is_anothers_by_any_path(house: House, token:
         ("GET", "/v1/projects/default/tags", None),
         ("GET", "/v1/health", None),
     ):
-        said = (await house.ask(bob, method, path, body)).body.decode()
+        said = (await app.ask(bob, method, path, body)).body.decode()
         assert "Bluebird" not in said.replace('"query_text":"launch codenamed Bluebird"', "")
         assert "bird" not in said
         assert '"ada"' not in said
-    assert (await house.ask(token, "GET", f"/v1/collections/items/{memory_id}")).status == 200
+    assert (await app.ask(token, "GET", f"/v1/collections/items/{memory_id}")).status == 200
 
 
 def test_the_schema_of_a_problem_has_every_kind_and_code() -> None:

@@ -19,28 +19,28 @@ from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House, told
+from tests.runtime.api.app import App, told
 
 SECRETIVE = "Ada's launch is codenamed Bluebird"
 
 
 @pytest.fixture
-async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    async with House(database, clock).remembering(tmp_path) as opened:
+    async with App(database, clock).remembering(tmp_path) as opened:
         yield opened
     await database.close()
 
 
-async def get(house: House, token: str, path: str, **query: Any) -> Any:
+async def get(app: App, token: str, path: str, **query: Any) -> Any:
     """The JSON that is answered. Fails unless it is 200."""
-    reply = await house.ask(token, "GET", f"/v1/memory{path}", query=urlencode(query, doseq=True))
+    reply = await app.ask(token, "GET", f"/v1/memory{path}", query=urlencode(query, doseq=True))
     assert reply.status == 200, reply
     return told(reply)
 
 
-async def remember(house: House, token: str, text: str, agent: str = "reviewer", **body: Any) -> Any:
-    reply = await house.ask(token, "POST", f"/v1/memory/{agent}/items", {"text": text, **body})
+async def remember(app: App, token: str, text: str, agent: str = "reviewer", **body: Any) -> Any:
+    reply = await app.ask(token, "POST", f"/v1/memory/{agent}/items", {"text": text, **body})
     assert reply.status == 200, reply
     return told(reply)
 
@@ -53,35 +53,35 @@ def refused(reply: Reply, status: int, *said: str) -> Any:
     return problem
 
 
-async def test_what_is_written_is_searched_listed_shown_and_counted(house: House) -> None:
-    token = await house.token("ada", "write")
-    written = await remember(house, token, "The API takes 100 requests a minute", tags=["api"], author="grace")
+async def test_what_is_written_is_searched_listed_shown_and_counted(app: App) -> None:
+    token = await app.token("ada", "write")
+    written = await remember(app, token, "The API takes 100 requests a minute", tags=["api"], author="grace")
     item = written["item"]
     assert (written["outcome"], written["memory"]) == ("stored", "notes")
-    assert (item["user_id"], item["agent_id"], item["memory_type"]) == (await house.user("ada"), "reviewer", "semantic")
-    found = await get(house, token, "/reviewer/search", query="how many requests a minute")
+    assert (item["user_id"], item["agent_id"], item["memory_type"]) == (await app.user("ada"), "reviewer", "semantic")
+    found = await get(app, token, "/reviewer/search", query="how many requests a minute")
     assert found["hits"][0]["item"] == item
     assert found["hits"][0]["file"] == "reviewer/memory.md"
     assert found["hits"][0]["line"] == 5
     assert abs(sum(found["hits"][0]["parts"].values()) - found["hits"][0]["score"]) < 1e-6
-    assert (await get(house, token, "/items"))["items"] == [item]
-    assert (await get(house, token, "/reviewer/items"))["items"] == [item]
-    assert (await get(house, token, f"/items/{item['memory_id']}"))["item"] == item
-    (row,) = (await get(house, token, "/reviewer/stats"))["agents"]
+    assert (await get(app, token, "/items"))["items"] == [item]
+    assert (await get(app, token, "/reviewer/items"))["items"] == [item]
+    assert (await get(app, token, f"/items/{item['memory_id']}"))["item"] == item
+    (row,) = (await get(app, token, "/reviewer/stats"))["agents"]
     assert (row["items"], row["files"]) == (1, None)
 
 
-async def test_the_same_fact_is_there_already_the_second_time(house: House) -> None:
-    token = await house.token("ada", "write")
-    await remember(house, token, "Deploys are on Tuesdays")
-    assert (await remember(house, token, "Deploys  are on\nTuesdays"))["outcome"] == "there"
+async def test_the_same_fact_is_there_already_the_second_time(app: App) -> None:
+    token = await app.token("ada", "write")
+    await remember(app, token, "Deploys are on Tuesdays")
+    assert (await remember(app, token, "Deploys  are on\nTuesdays"))["outcome"] == "there"
 
 
-async def test_no_user_sees_what_is_anothers(house: House) -> None:
-    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
-    kept = await remember(house, ada, SECRETIVE, tags=["launch"])
-    await remember(house, ada, "Only the planner knows of Bluebird", agent="planner")
-    mine = await remember(house, bob, "Bob likes his launch at noon")
+async def test_no_user_sees_what_is_anothers(app: App) -> None:
+    ada, bob = await app.token("ada", "write"), await app.token("bob", "write")
+    kept = await remember(app, ada, SECRETIVE, tags=["launch"])
+    await remember(app, ada, "Only the planner knows of Bluebird", agent="planner")
+    mine = await remember(app, bob, "Bob likes his launch at noon")
     for path, query in (
         ("/reviewer/search", {"query": "launch codenamed Bluebird"}),
         ("/reviewer/items", {}),
@@ -89,31 +89,31 @@ async def test_no_user_sees_what_is_anothers(house: House) -> None:
         ("/export", {}),
         ("/export", {"agent": "reviewer"}),
     ):
-        answer = await get(house, bob, path, **query)
+        answer = await get(app, bob, path, **query)
         assert "Bluebird" not in json.dumps(answer), path
         assert "Bob" in json.dumps(answer), path
-    reply = await house.ask(bob, "GET", f"/v1/memory/items/{kept['item']['memory_id']}")
-    missing = await house.ask(bob, "GET", f"/v1/memory/items/{uuid4()}")
+    reply = await app.ask(bob, "GET", f"/v1/memory/items/{kept['item']['memory_id']}")
+    missing = await app.ask(bob, "GET", f"/v1/memory/items/{uuid4()}")
     assert refused(reply, 404)["title"] == refused(missing, 404)["title"]
-    stats = await get(house, bob, "")
+    stats = await get(app, bob, "")
     assert [(row["agent"], row["items"], row["files"], row["bytes"]) for row in stats["agents"]] == [
         ("reviewer", 1, None, None)
     ]
     assert stats["memories"] == []
-    assert (await get(house, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == await house.user("bob")
+    assert (await get(app, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == await app.user("bob")
 
 
-async def test_one_item_is_edited_and_then_forgotten(house: House) -> None:
-    token = await house.token("ada", "write")
-    kept = (await remember(house, token, "The walnut plan"))["item"]
-    await remember(house, token, "The oak plan")
-    edited = told(await house.ask(token, "PATCH", f"/v1/memory/items/{kept['memory_id']}", {"text": "The hazel plan"}))
+async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
+    token = await app.token("ada", "write")
+    kept = (await remember(app, token, "The walnut plan"))["item"]
+    await remember(app, token, "The oak plan")
+    edited = told(await app.ask(token, "PATCH", f"/v1/memory/items/{kept['memory_id']}", {"text": "The hazel plan"}))
     assert (edited["previous_id"], edited["item"]["text"]) == (kept["memory_id"], "The hazel plan")
     path = f"/v1/memory/items/{edited['item']['memory_id']}"
-    assert told(await house.ask(token, "DELETE", path))["memory_id"] == edited["item"]["memory_id"]
-    assert [item["text"] for item in (await get(house, token, "/items"))["items"]] == ["The oak plan"]
+    assert told(await app.ask(token, "DELETE", path))["memory_id"] == edited["item"]["memory_id"]
+    assert [item["text"] for item in (await get(app, token, "/items"))["items"]] == ["The oak plan"]
     for method, body in (("DELETE", None), ("PATCH", {"text": "x"})):
-        refused(await house.ask(token, method, path, body), 404)
+        refused(await app.ask(token, method, path, body), 404)
 
 
 @pytest.mark.parametrize(
@@ -130,67 +130,67 @@ async def test_one_item_is_edited_and_then_forgotten(house: House) -> None:
         ("POST", "/reviewer/items", {"text": "x", "user": "ada"}),
     ],
 )
-async def test_what_is_everybodys_needs_the_scope_admin(house: House, method: str, path: str, body: Any) -> None:
-    token, admin = await house.token("bob", "write"), await house.token("root", "admin")
-    await house.user("ada")
-    await remember(house, token, "x y z")
+async def test_what_is_everybodys_needs_the_scope_admin(app: App, method: str, path: str, body: Any) -> None:
+    token, admin = await app.token("bob", "write"), await app.token("root", "admin")
+    await app.user("ada")
+    await remember(app, token, "x y z")
     path, _, query = path.partition("?")
-    reply = await house.ask(token, method, f"/v1/memory{path}", body, query=query)
+    reply = await app.ask(token, method, f"/v1/memory{path}", body, query=query)
     assert 'scope="admin"' in dict(reply.headers)["WWW-Authenticate"]
     refused(reply, 403)
-    assert (await house.ask(admin, method, f"/v1/memory{path}", body, query=query)).status == 200
+    assert (await app.ask(admin, method, f"/v1/memory{path}", body, query=query)).status == 200
 
 
-async def test_reading_needs_read_and_writing_needs_write(house: House) -> None:
-    token = await house.token("ada", "read")
-    refused(await house.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x"}), 403)
-    refused(await house.ask(token, "POST", "/v1/memory/import", {"items": []}), 403)
-    assert (await get(house, token, "/items"))["items"] == []
+async def test_reading_needs_read_and_writing_needs_write(app: App) -> None:
+    token = await app.token("ada", "read")
+    refused(await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x"}), 403)
+    refused(await app.ask(token, "POST", "/v1/memory/import", {"items": []}), 403)
+    assert (await get(app, token, "/items"))["items"] == []
 
 
-async def test_an_admin_sees_and_writes_everybodys(house: House) -> None:
-    ada, admin = await house.token("ada", "write"), await house.token("root", "admin")
-    await remember(house, ada, SECRETIVE)
-    await remember(house, admin, "Written for Ada", user="ada")
-    await remember(house, admin, "Written by root")
-    assert len((await get(house, admin, "/items"))["items"]) == 3
-    assert len((await get(house, admin, "/items", user="ada"))["items"]) == 2
-    found = (await get(house, admin, "/reviewer/search", query="written", user="root"))["hits"]
+async def test_an_admin_sees_and_writes_everybodys(app: App) -> None:
+    ada, admin = await app.token("ada", "write"), await app.token("root", "admin")
+    await remember(app, ada, SECRETIVE)
+    await remember(app, admin, "Written for Ada", user="ada")
+    await remember(app, admin, "Written by root")
+    assert len((await get(app, admin, "/items"))["items"]) == 3
+    assert len((await get(app, admin, "/items", user="ada"))["items"]) == 2
+    found = (await get(app, admin, "/reviewer/search", query="written", user="root"))["hits"]
     assert [hit["item"]["text"] for hit in found] == ["Written by root"]
     assert Path(found[0]["file"]).is_absolute()
-    stats = await get(house, admin, "")
+    stats = await get(app, admin, "")
     assert [(row["agent"], row["items"], row["files"]) for row in stats["agents"]] == [("reviewer", 3, 1)]
     assert stats["memories"][0]["embedding"] == "hashing"
 
 
-async def test_an_unknown_agent_is_answered_with_the_nearest_name(house: House) -> None:
-    token = await house.token("ada", "write")
+async def test_an_unknown_agent_is_answered_with_the_nearest_name(app: App) -> None:
+    token = await app.token("ada", "write")
     asked: tuple[tuple[str, str, str, Any], ...] = (
         ("GET", "search", "query=x", None),
         ("GET", "items", "", None),
         ("POST", "items", "", {"text": "x"}),
     )
     for method, path, query, body in asked:
-        reply = await house.ask(token, method, f"/v1/memory/revewer/{path}", body, query=query)
+        reply = await app.ask(token, method, f"/v1/memory/revewer/{path}", body, query=query)
         refused(reply, 404, "no agent is called 'revewer'", "did you mean reviewer?")
 
 
-async def test_an_agent_that_only_others_items_know_of_is_not_there(house: House) -> None:
-    admin, bob = await house.token("root", "admin"), await house.token("bob", "write")
+async def test_an_agent_that_only_others_items_know_of_is_not_there(app: App) -> None:
+    admin, bob = await app.token("root", "admin"), await app.token("bob", "write")
     item = {"agent_id": "hidden-agent", "user_id": "ada", "memory_type": "semantic", "text": SECRETIVE}
-    imported = await house.ask(
+    imported = await app.ask(
         admin, "POST", "/v1/memory/import", {"items": [{**item, "timestamp": "2026-01-01T00:00:00Z"}]}
     )
     assert told(imported)["stored"] == 1
     for name in ("hidden-agent", "hidden-agen"):
-        reply = await house.ask(bob, "GET", f"/v1/memory/{name}/items")
+        reply = await app.ask(bob, "GET", f"/v1/memory/{name}/items")
         assert "hidden-agent?" not in reply.body.decode()
         refused(reply, 404)
-    assert (await get(house, admin, "/hidden-agent/items"))["items"][0]["text"] == SECRETIVE
+    assert (await get(app, admin, "/hidden-agent/items"))["items"][0]["text"] == SECRETIVE
 
 
-async def test_an_unknown_memory_is_answered_with_the_nearest_name(house: House) -> None:
-    reply = await house.ask(await house.token(), "GET", "/v1/memory/reviewer/items", query="memory=note")
+async def test_an_unknown_memory_is_answered_with_the_nearest_name(app: App) -> None:
+    reply = await app.ask(await app.token(), "GET", "/v1/memory/reviewer/items", query="memory=note")
     refused(reply, 404, "no memory is called 'note'", "did you mean notes?")
 
 
@@ -214,81 +214,81 @@ async def test_an_unknown_memory_is_answered_with_the_nearest_name(house: House)
         ("/export", "limit=1001", "limit"),
     ],
 )
-async def test_a_wrong_parameter_is_named(house: House, path: str, query: str, said: str) -> None:
-    refused(await house.ask(await house.token(), "GET", f"/v1/memory{path}", query=query), 422, said)
+async def test_a_wrong_parameter_is_named(app: App, path: str, query: str, said: str) -> None:
+    refused(await app.ask(await app.token(), "GET", f"/v1/memory{path}", query=query), 422, said)
 
 
-async def test_a_time_that_no_cursor_has_is_refused(house: House) -> None:
+async def test_a_time_that_no_cursor_has_is_refused(app: App) -> None:
     from runtime.tools.cursor import write_cursor
 
     cursor = write_cursor(2**62, str(uuid4()))
-    refused(await house.ask(await house.token(), "GET", "/v1/memory/items", query=f"cursor={cursor}"), 422, "cursor")
+    refused(await app.ask(await app.token(), "GET", "/v1/memory/items", query=f"cursor={cursor}"), 422, "cursor")
 
 
 @pytest.mark.parametrize("name", ["..", ".%2e", "a%2Fb", "a b", "x" * 65, "ä"])
-async def test_what_cannot_be_an_agent_is_a_path_that_is_not_there(house: House, name: str) -> None:
-    admin = await house.token("root", "admin")
+async def test_what_cannot_be_an_agent_is_a_path_that_is_not_there(app: App, name: str) -> None:
+    admin = await app.token("root", "admin")
     for method, path in (("DELETE", f"/v1/memory/{name}"), ("GET", f"/v1/memory/{name}/inspect")):
-        reply = await house.ask(admin, method, path)
+        reply = await app.ask(admin, method, path)
         assert reply.status in {404, 422}, reply
 
 
-async def test_an_item_of_ten_megabytes_is_refused_with_what_is_allowed(house: House) -> None:
-    token = await house.token()
-    reply = await house.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 10_000_000})
+async def test_an_item_of_ten_megabytes_is_refused_with_what_is_allowed(app: App) -> None:
+    token = await app.token()
+    reply = await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 10_000_000})
     refused(reply, 422, "10000000 characters is too large", "at most 1048576")
-    reply = await house.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 20_000_000})
+    reply = await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 20_000_000})
     refused(reply, 413)
-    assert (await get(house, token, "/items"))["items"] == []
-    large = await remember(house, token, "ä " * 500_000)
+    assert (await get(app, token, "/items"))["items"] == []
+    large = await remember(app, token, "ä " * 500_000)
     assert large["outcome"] == "stored"
 
 
-async def test_an_empty_text_is_nothing_to_remember(house: House) -> None:
-    token = await house.token()
+async def test_an_empty_text_is_nothing_to_remember(app: App) -> None:
+    token = await app.token()
     for text in ("", " \n"):
-        refused(await house.ask(token, "POST", "/v1/memory/reviewer/items", {"text": text}), 422, "the text is empty")
+        refused(await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": text}), 422, "the text is empty")
 
 
-async def test_nobody_writes_under_the_key_of_a_delivery(house: House) -> None:
+async def test_nobody_writes_under_the_key_of_a_delivery(app: App) -> None:
     body = {"text": "x", "source_uri": "symbiont:delivery/1"}
-    refused(await house.ask(await house.token(), "POST", "/v1/memory/reviewer/items", body), 422, "source_uri")
+    refused(await app.ask(await app.token(), "POST", "/v1/memory/reviewer/items", body), 422, "source_uri")
 
 
-async def test_a_dry_run_shows_what_would_be_stored_without_secrets_and_writes_nothing(house: House) -> None:
-    token = await house.token()
+async def test_a_dry_run_shows_what_would_be_stored_without_secrets_and_writes_nothing(app: App) -> None:
+    token = await app.token()
     text = "the key is AKIAIOSFODNN7EXAMPLE"
-    shown = await remember(house, token, text, dry_run=True)
+    shown = await remember(app, token, text, dry_run=True)
     assert shown["outcome"] == "dry_run"
     assert "AKIAIOSFODNN7EXAMPLE" not in json.dumps(shown)
     assert "[REDACTED:" in shown["record"]["text"]
-    assert (await get(house, token, "/items"))["items"] == []
+    assert (await get(app, token, "/items"))["items"] == []
 
 
-async def test_pages_of_a_list_hold_everything_once_newest_first(house: House, clock: ManualClock) -> None:
-    token = await house.token()
+async def test_pages_of_a_list_hold_everything_once_newest_first(app: App, clock: ManualClock) -> None:
+    token = await app.token()
     for number in range(25):
-        await remember(house, token, f"note {number}", type="episode" if number % 2 else "fact")
+        await remember(app, token, f"note {number}", type="episode" if number % 2 else "fact")
         clock.advance(86_400 * 9)
     texts: list[str] = []
     cursor = None
     while cursor is not None or not texts:
-        page = await get(house, token, "/items", limit=4, **({} if cursor is None else {"cursor": cursor}))
+        page = await get(app, token, "/items", limit=4, **({} if cursor is None else {"cursor": cursor}))
         assert len(page["items"]) <= 4
         texts += [item["text"] for item in page["items"]]
         cursor = page["next_cursor"]
     assert texts == [f"note {number}" for number in reversed(range(25))]
 
 
-async def test_filters_narrow_a_search_and_a_list(house: House, clock: ManualClock) -> None:
-    token = await house.token()
-    await remember(house, token, "old blue fact", tags=["blue", "old"], project="p1", source_uri="https://a.example")
+async def test_filters_narrow_a_search_and_a_list(app: App, clock: ManualClock) -> None:
+    token = await app.token()
+    await remember(app, token, "old blue fact", tags=["blue", "old"], project="p1", source_uri="https://a.example")
     clock.advance(86_400 * 30)
-    await remember(house, token, "new blue pattern", type="pattern", tags=["blue"])
-    await remember(house, token, "new red procedure", type="procedure", tags=["red"])
+    await remember(app, token, "new blue pattern", type="pattern", tags=["blue"])
+    await remember(app, token, "new red procedure", type="procedure", tags=["red"])
 
     async def found(**query: Any) -> set[str]:
-        answer = await get(house, token, "/reviewer/search", query="old new blue red fact pattern procedure", **query)
+        answer = await get(app, token, "/reviewer/search", query="old new blue red fact pattern procedure", **query)
         return {hit["item"]["text"] for hit in answer["hits"]}
 
     assert await found(tag=["blue", "red"]) == {"old blue fact", "new blue pattern", "new red procedure"}
@@ -300,143 +300,143 @@ async def test_filters_narrow_a_search_and_a_list(house: House, clock: ManualClo
     assert await found(project="p1") == {"old blue fact"}
     assert await found(source="https://a.example") == {"old blue fact"}
     assert await found(limit=1, tag="red") == {"new red procedure"}
-    listed = (await get(house, token, "/items", all_tags="blue", since="7d"))["items"]
+    listed = (await get(app, token, "/items", all_tags="blue", since="7d"))["items"]
     assert [item["text"] for item in listed] == ["new blue pattern"]
 
 
-async def test_a_purge_says_what_goes_and_then_it_is_gone(house: House) -> None:
-    admin = await house.token("root", "admin")
-    await remember(house, admin, "one")
-    await remember(house, admin, "two", type="episode")
-    going = told(await house.ask(admin, "DELETE", "/v1/memory/reviewer", query="dry_run=true"))
+async def test_a_purge_says_what_goes_and_then_it_is_gone(app: App) -> None:
+    admin = await app.token("root", "admin")
+    await remember(app, admin, "one")
+    await remember(app, admin, "two", type="episode")
+    going = told(await app.ask(admin, "DELETE", "/v1/memory/reviewer", query="dry_run=true"))
     assert going["memories"] == [{"memory": "notes", "files": 2, "items": 2}]
-    assert len((await get(house, admin, "/items"))["items"]) == 2
-    assert told(await house.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == going["memories"]
-    assert (await get(house, admin, "/items"))["items"] == []
-    assert (await get(house, admin, "/reviewer/search", query="one two"))["hits"] == []
-    assert told(await house.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == []
+    assert len((await get(app, admin, "/items"))["items"]) == 2
+    assert told(await app.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == going["memories"]
+    assert (await get(app, admin, "/items"))["items"] == []
+    assert (await get(app, admin, "/reviewer/search", query="one two"))["hits"] == []
+    assert told(await app.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == []
 
 
-async def test_an_unreadable_memory_is_told_and_the_others_go_on(house: House, tmp_path: Path) -> None:
-    admin = await house.token("root", "admin")
-    await remember(house, admin, "fine", agent="planner")
+async def test_an_unreadable_memory_is_told_and_the_others_go_on(app: App, tmp_path: Path) -> None:
+    admin = await app.token("root", "admin")
+    await remember(app, admin, "fine", agent="planner")
     (tmp_path / "notes" / "reviewer" / "memory.md").mkdir(parents=True)
-    assert [item["text"] for item in (await get(house, admin, "/items"))["items"]] == ["fine"]
-    verified = await get(house, admin, "/verify")
+    assert [item["text"] for item in (await get(app, admin, "/items"))["items"]] == ["fine"]
+    verified = await get(app, admin, "/verify")
     assert verified["good"] is False
     assert {row["agent"]: bool(row["problems"]) for row in verified["agents"]} == {"planner": False, "reviewer": True}
-    exported = await get(house, admin, "/export")
+    exported = await get(app, admin, "/export")
     assert [item["text"] for item in exported["items"]] == ["fine"]
     assert "memory.md" in exported["problems"][0]["message"]
-    reply = await house.ask(admin, "GET", "/v1/memory/reviewer/items")
+    reply = await app.ask(admin, "GET", "/v1/memory/reviewer/items")
     # Files are the administrator's matter, and stand in the log.
     assert str(tmp_path) not in refused(reply, 500)["detail"]
 
 
-async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others(house: House, tmp_path: Path) -> None:
-    token = await house.token("ada", "write")
-    await remember(house, token, "fine", agent="planner")
+async def test_a_memory_that_cannot_be_read_does_not_keep_a_user_from_the_others(app: App, tmp_path: Path) -> None:
+    token = await app.token("ada", "write")
+    await remember(app, token, "fine", agent="planner")
     for name in ("reviewer", "somebody-else"):
         (tmp_path / "notes" / name / "memory.md").mkdir(parents=True)
-    rows = (await get(house, token, ""))["agents"]
+    rows = (await get(app, token, ""))["agents"]
     assert [(row["agent"], row["items"], len(row["problems"])) for row in rows] == [
         ("planner", 1, 0),
         ("reviewer", None, 1),
     ]
     assert str(tmp_path) not in json.dumps(rows)
-    exported = await get(house, token, "/export")
+    exported = await get(app, token, "/export")
     assert [item["text"] for item in exported["items"]] == ["fine"]
     assert [problem["file"] for problem in exported["problems"]] == ["reviewer/memory.md"]
     assert str(tmp_path) not in json.dumps(exported)
 
 
-async def test_a_line_that_cannot_be_imported_tells_a_user_no_path(house: House, tmp_path: Path) -> None:
+async def test_a_line_that_cannot_be_imported_tells_a_user_no_path(app: App, tmp_path: Path) -> None:
     (tmp_path / "notes" / "reviewer" / "memory.md").mkdir(parents=True)
     item = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-01-01T00:00:00Z", "text": "fine"}
-    for token, whole in ((await house.token("ada", "write"), False), (await house.token("root", "admin"), True)):
-        (line,) = told(await house.ask(token, "POST", "/v1/memory/import", {"items": [item]}))["lines"]
+    for token, whole in ((await app.token("ada", "write"), False), (await app.token("root", "admin"), True)):
+        (line,) = told(await app.ask(token, "POST", "/v1/memory/import", {"items": [item]}))["lines"]
         assert line["outcome"] == "refused"
         assert ("memory.md" in line["reason"]) == whole
         assert whole or str(tmp_path) not in line["reason"]
 
 
-async def test_the_cursor_of_an_export_neither_counts_nor_names_what_is_anothers(house: House) -> None:
-    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
+async def test_the_cursor_of_an_export_neither_counts_nor_names_what_is_anothers(app: App) -> None:
+    ada, bob = await app.token("ada", "write"), await app.token("bob", "write")
     for number in range(3):
-        other = await remember(house, ada, f"Ada's thought {number}", type="episode")
+        other = await remember(app, ada, f"Ada's thought {number}", type="episode")
     for number in range(2):
-        await remember(house, bob, f"Bob's thought {number}", type="episode")
-    answer = await get(house, bob, "/export", limit=1)
+        await remember(app, bob, f"Bob's thought {number}", type="episode")
+    answer = await get(app, bob, "/export", limit=1)
     assert [item["text"] for item in answer["items"]] == ["Bob's thought 0"]
     *_, seen, last = json.loads(base64.urlsafe_b64decode(answer["next_cursor"] + "=="))
     assert (seen, last) == (1, answer["items"][0]["memory_id"]) != (1, other["item"]["memory_id"])
-    rest = await get(house, bob, "/export", cursor=answer["next_cursor"])
+    rest = await get(app, bob, "/export", cursor=answer["next_cursor"])
     assert [item["text"] for item in rest["items"]] == ["Bob's thought 1"]
 
 
-async def test_no_score_or_note_of_a_search_tells_what_others_have(house: House) -> None:
-    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
+async def test_no_score_or_note_of_a_search_tells_what_others_have(app: App) -> None:
+    ada, bob = await app.token("ada", "write"), await app.token("bob", "write")
     for text in ("apples are red", "zebras are striped"):
-        await remember(house, bob, text, type="episode")
+        await remember(app, bob, text, type="episode")
 
     async def found() -> Any:
-        answer = await get(house, bob, "/reviewer/search", query="apples zebras")
+        answer = await get(app, bob, "/reviewer/search", query="apples zebras")
         return {hit["item"]["text"]: hit["parts"]["keyword"] for hit in answer["hits"]}, answer["notes"]
 
     before = await found()
     for number in range(5):
-        await remember(house, ada, f"zebras in zoo number {number}", type="episode")
+        await remember(app, ada, f"zebras in zoo number {number}", type="episode")
     assert await found() == before
 
 
-async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where(house: House, tmp_path: Path) -> None:
-    token, admin = await house.token("ada", "write"), await house.token("root", "admin")
-    await remember(house, token, "ping in a log", type="episode")
+async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where(app: App, tmp_path: Path) -> None:
+    token, admin = await app.token("ada", "write"), await app.token("root", "admin")
+    await remember(app, token, "ping in a log", type="episode")
     (tmp_path / "notes" / "reviewer" / "memory.md").mkdir()
     for asked, whole in ((token, False), (admin, True)):
-        answer = await get(house, asked, "/reviewer/search", query="ping")
+        answer = await get(app, asked, "/reviewer/search", query="ping")
         assert [hit["item"]["text"] for hit in answer["hits"]] == ["ping in a log"]
         (note,) = [note for note in answer["notes"] if "memory.md" in note]
         assert (str(tmp_path) in note) == whole
 
 
-async def test_records_are_neither_compacted_nor_purged(house: House, tmp_path: Path) -> None:
+async def test_records_are_neither_compacted_nor_purged(app: App, tmp_path: Path) -> None:
     block = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
-    admin = await house.token("root", "admin")
-    async with house.remembering(tmp_path, block):
-        await remember(house, admin, "kept for good", memory="audit")
+    admin = await app.token("root", "admin")
+    async with app.remembering(tmp_path, block):
+        await remember(app, admin, "kept for good", memory="audit")
         for method, path in (("DELETE", "/v1/memory/reviewer"), ("POST", "/v1/memory/reviewer/compact")):
             body = {"memory": "audit"} if method == "POST" else None
             query = "memory=audit" if body is None else ""
-            refused(await house.ask(admin, method, path, body, query=query), 409)
-        assert len((await get(house, admin, "/items", memory="audit"))["items"]) == 1
+            refused(await app.ask(admin, method, path, body, query=query), 409)
+        assert len((await get(app, admin, "/items", memory="audit"))["items"]) == 1
 
 
-async def test_no_gate_tells_a_user_which_files_the_machine_has(house: House, tmp_path: Path) -> None:
+async def test_no_gate_tells_a_user_which_files_the_machine_has(app: App, tmp_path: Path) -> None:
     gated = Choice(name="records", options={"gates": ("evidence",)})
     block = Memory(name="audit", path="audit", store=gated, embedding=Choice(name="hashing"))
     (tmp_path / "there").touch()
-    user, admin = await house.token("ada", "write"), await house.token("root", "admin")
-    async with house.remembering(tmp_path, block):
+    user, admin = await app.token("ada", "write"), await app.token("root", "admin")
+    async with app.remembering(tmp_path, block):
         answers = []
         for name in ("there", "not-there"):
             body = {"text": "done", "memory": "audit", "sources": [str(tmp_path / name)]}
-            reply = await house.ask(user, "POST", "/v1/memory/reviewer/items", body)
+            reply = await app.ask(user, "POST", "/v1/memory/reviewer/items", body)
             answers.append(json.dumps(refused(reply, 422, "that needs the scope admin")).replace(name, ""))
         assert answers[0] == answers[1]
-        await remember(house, admin, "done", memory="audit", sources=[str(tmp_path / "there")])
+        await remember(app, admin, "done", memory="audit", sources=[str(tmp_path / "there")])
 
 
-async def test_one_search_finds_what_an_agent_has_in_several_memories(house: House, tmp_path: Path) -> None:
-    token = await house.token()
-    await remember(house, token, "the blue one")
+async def test_one_search_finds_what_an_agent_has_in_several_memories(app: App, tmp_path: Path) -> None:
+    token = await app.token()
+    await remember(app, token, "the blue one")
     block = Memory(name="other", path="other", embedding=Choice(name="hashing"))
-    async with house.remembering(tmp_path, block):
-        await remember(house, token, "the blue two", memory="other")
-        found = (await get(house, token, "/reviewer/search", query="blue"))["hits"]
+    async with app.remembering(tmp_path, block):
+        await remember(app, token, "the blue two", memory="other")
+        found = (await get(app, token, "/reviewer/search", query="blue"))["hits"]
         assert {(hit["item"]["memory"], hit["item"]["text"]) for hit in found} == {
             ("notes", "the blue one"),
             ("other", "the blue two"),
         }
-        only = (await get(house, token, "/reviewer/search", query="blue", memory="other"))["hits"]
+        only = (await get(app, token, "/reviewer/search", query="blue", memory="other"))["hits"]
         assert [hit["item"]["memory"] for hit in only] == ["other"]

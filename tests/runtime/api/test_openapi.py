@@ -21,7 +21,7 @@ from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.databases import migrated
 from tests.lanes import EFFORT
-from tests.runtime.api.house import House, told
+from tests.runtime.api.app import App, told
 
 DOCUMENT: dict[str, Any] = json.loads(describe(RESOURCES))
 
@@ -89,17 +89,17 @@ def test_every_schema_is_one() -> None:
 async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
     database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(KEY_BYTES))
-    async with House(database, ManualClock()).remembering(folder) as house:
-        await ask_anything(house)
+    async with App(database, ManualClock()).remembering(folder) as app:
+        await ask_anything(app)
     await database.close()
 
 
-async def ask_anything(house: House) -> None:
-    tokens = [await house.token("ada", "read"), await house.token("ada", "write"), await house.token("bob", "admin")]
-    there = (await house.webhook(tokens[1]))["webhook_id"]
+async def ask_anything(app: App) -> None:
+    tokens = [await app.token("ada", "read"), await app.token("ada", "write"), await app.token("bob", "admin")]
+    there = (await app.webhook(tokens[1]))["webhook_id"]
     asked: list[tuple[int, str, str]] = []
 
-    kept = await house.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
+    kept = await app.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
     memory_id = told(kept)["item"]["memory_id"]
 
     @settings(max_examples=300 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
@@ -120,7 +120,7 @@ async def ask_anything(house: House) -> None:
     collect()
     for example in examples:
         row = example["row"]
-        reply = await house.ask(
+        reply = await app.ask(
             example["token"],
             row.method,
             row.path.format_map(example),
@@ -136,8 +136,8 @@ async def ask_anything(house: House) -> None:
 
 async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> None:
     database = await Database.open(migrated(tmp_path_factory.mktemp("good") / "symbiont.db"), MasterKey(KEY_BYTES))
-    house = House(database, ManualClock())
-    token = await house.token()
+    app = App(database, ManualClock())
+    token = await app.token()
     schema = DOCUMENT["paths"]["/v1/webhooks"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator(schema)
     for body in (
@@ -150,6 +150,6 @@ async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> Non
         {"title": "x", "agent": ""},
         {"title": "x"},
     ):
-        reply = await house.ask(token, "POST", "/v1/webhooks", body)
+        reply = await app.ask(token, "POST", "/v1/webhooks", body)
         assert (reply.status == 201) == validator.is_valid(body), (body, told(reply))
     await database.close()

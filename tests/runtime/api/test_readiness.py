@@ -14,7 +14,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
 from runtime import extras
 from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
-from runtime.api.admin.state import House
+from runtime.api.admin.state import App
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
@@ -30,7 +30,7 @@ from tests.runtime.models.services import serving
 
 
 class Looked:
-    """A house with a database and one memory, in which everything is as it should be."""
+    """An app with a database and one memory, in which everything is as it should be."""
 
     def __init__(self, state: Path, database: Database, memories: Mapping[str, OpenMemory], clock: Clock) -> None:
         self.state, self.database, self.memories, self.clock = state, database, memories, clock
@@ -45,7 +45,7 @@ class Looked:
         self.environment_notes: tuple[str, ...] = ()
 
     async def row(self, check: str) -> tuple[str, str]:
-        answer = await readiness(cast("House", self), {})
+        answer = await readiness(cast("App", self), {})
         (found,) = [row for row in answer["checks"] if row["check"] == check]
         return found["status"], found["text"]
 
@@ -63,7 +63,7 @@ async def look(tmp_path: Path, database: Database, clock: ManualClock, choice: C
 
 
 @pytest.fixture
-async def house(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Looked]:
+async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Looked]:
     made = await look(tmp_path, database, clock, Choice(name="hashing"))
     yield made
     await made.memories["notes"].close()
@@ -73,31 +73,31 @@ async def test_without_any_embedding_it_says_that_searches_go_by_keyword(
     tmp_path: Path, database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "default_embedding", lambda: None)
-    house = await look(tmp_path, database, clock, None)
-    level, text = await house.row("embedding of notes")
+    app = await look(tmp_path, database, clock, None)
+    level, text = await app.row("embedding of notes")
     assert level == "YELLOW"
     assert "searches go by keyword" in text
     assert extras.install("local") in text
-    await house.memories["notes"].close()
+    await app.memories["notes"].close()
 
 
-async def test_what_waits_for_its_vector_is_counted_and_is_well(house: Looked) -> None:
-    await house.memories["notes"].store.append([fact("One"), fact("Two")])
-    await house.memories["notes"].sync()
-    assert await house.row("index of notes") == ("GREEN", "2 entries, 2 without a vector yet")
-    await house.memories["notes"].embed()
-    assert await house.row("index of notes") == ("GREEN", "2 entries")
-    await house.memories["notes"].store.append([fact("Three")])
-    await house.memories["notes"].sync()
-    assert await house.row("index of notes") == ("GREEN", "3 entries, 1 without a vector yet")
+async def test_what_waits_for_its_vector_is_counted_and_is_well(app: Looked) -> None:
+    await app.memories["notes"].store.append([fact("One"), fact("Two")])
+    await app.memories["notes"].sync()
+    assert await app.row("index of notes") == ("GREEN", "2 entries, 2 without a vector yet")
+    await app.memories["notes"].embed()
+    assert await app.row("index of notes") == ("GREEN", "2 entries")
+    await app.memories["notes"].store.append([fact("Three")])
+    await app.memories["notes"].sync()
+    assert await app.row("index of notes") == ("GREEN", "3 entries, 1 without a vector yet")
 
 
-async def test_an_index_that_cannot_be_read_is_red(house: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_cannot_be_read_is_red(app: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     async def failed(_agent: str | None = None) -> None:
         raise IndexFailed("the index cannot be read", hint="look at the disk")
 
-    monkeypatch.setattr(house.memories["notes"].indexer.index, "stats", failed)
-    level, text = await house.row("index of notes")
+    monkeypatch.setattr(app.memories["notes"].indexer.index, "stats", failed)
+    level, text = await app.row("index of notes")
     assert level == "RED"
     assert "look at the disk" in text
 
@@ -106,31 +106,31 @@ async def test_an_index_that_cannot_be_read_is_red(house: Looked, monkeypatch: p
     ("free", "level"), [(LITTLE_ROOM, "GREEN"), (LITTLE_ROOM - 1, "YELLOW"), (NO_ROOM, "YELLOW"), (NO_ROOM - 1, "RED")]
 )
 async def test_a_disk_with_little_room_is_said_before_writes_fail(
-    house: Looked, monkeypatch: pytest.MonkeyPatch, free: int, level: str
+    app: Looked, monkeypatch: pytest.MonkeyPatch, free: int, level: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=free))
-    assert (await house.row("disk"))[0] == level
+    assert (await app.row("disk"))[0] == level
 
 
-async def test_a_state_folder_that_takes_no_files_is_red(house: Looked) -> None:
-    house.state = house.state / "gone"
-    level, text = await house.row("state folder")
+async def test_a_state_folder_that_takes_no_files_is_red(app: Looked) -> None:
+    app.state = app.state / "gone"
+    level, text = await app.row("state folder")
     assert level == "RED"
-    assert str(house.state) in text
+    assert str(app.state) in text
 
 
 async def test_a_database_that_was_replaced_or_is_away_is_red(
-    house: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "symbiont.db").rename(tmp_path / "away.db")
-    level, text = await house.row("database")
+    level, text = await app.row("database")
     assert level == "RED"
     assert "removed or replaced" in text
 
 
-async def test_many_reasons_are_not_all_listed(house: Looked) -> None:
-    house.kept_secrets = [f"env KEY_{number} is not set" for number in range(9)]
-    level, text = await house.row("secrets")
+async def test_many_reasons_are_not_all_listed(app: Looked) -> None:
+    app.kept_secrets = [f"env KEY_{number} is not set" for number in range(9)]
+    level, text = await app.row("secrets")
     assert level == "YELLOW"
     assert "KEY_4" in text
     assert "KEY_5" not in text
@@ -142,13 +142,13 @@ async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
 ) -> None:
     declared = Memory(name="notes", store=Choice(name="records"), embedding=Choice(name="hashing"))
     memory = await open_memory(declared, tmp_path, index_folder=None, clock=clock)
-    house = Looked(tmp_path, database, {"notes": memory}, clock)
+    app = Looked(tmp_path, database, {"notes": memory}, clock)
     await memory.store.append([fact("kept for good")])
     assert memory.folder is not None
     (record,) = memory.folder.glob("*/2*.json")
     record.write_text(record.read_text().replace("good", "bad!"))
     await memory.store.verify()
-    level, text = await house.row("memory notes")
+    level, text = await app.row("memory notes")
     assert level == "YELLOW"
     assert text.count(record.name) == 1
     assert "its checksum is not that of its content" in text
@@ -158,26 +158,26 @@ async def test_a_damaged_record_is_named_once_with_what_is_wrong_with_it(
 async def test_a_folder_that_cannot_be_looked_at_keeps_no_other_check_from_being_made(
     tmp_path: Path, database: Database, clock: ManualClock
 ) -> None:
-    house = await look(tmp_path, database, clock, None)
-    memory = house.memories["notes"]
+    app = await look(tmp_path, database, clock, None)
+    memory = app.memories["notes"]
     memory.folder = tmp_path / ("x" * 300) / "notes"
-    status, _ = await house.row("disk")
+    status, _ = await app.row("disk")
     assert status in {"GREEN", "YELLOW", "RED"}
     await memory.close()
 
 
-async def test_what_the_environment_says_in_vain_is_told(house: Looked) -> None:
-    house.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER does not say whose",)
-    level, text = await house.row("environment")
+async def test_what_the_environment_says_in_vain_is_told(app: Looked) -> None:
+    app.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER does not say whose",)
+    level, text = await app.row("environment")
     assert level == "YELLOW"
     assert "EMBEDDING_MODEL has no effect" in text
 
 
-async def test_an_embedding_that_the_environment_turns_off_is_well(house: Looked) -> None:
-    memory = house.memories["notes"]
+async def test_an_embedding_that_the_environment_turns_off_is_well(app: Looked) -> None:
+    memory = app.memories["notes"]
     memory.block = Memory(name="notes", embedding=Choice(name="none"))
     memory._embedder = None
-    assert await house.row("embedding of notes") == (
+    assert await app.row("embedding of notes") == (
         "GREEN",
         "none, as EMBEDDING_PROVIDER says: searches go by keyword",
     )

@@ -21,7 +21,7 @@ from runtime.webhooks.routing.dynamic_webhooks import PER_USER
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House, told
+from tests.runtime.api.app import App, told
 
 MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 
@@ -33,16 +33,16 @@ def database_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def house(database: Database, clock: ManualClock) -> House:
+def app(database: Database, clock: ManualClock) -> App:
     """On either database."""
-    return House(database, clock)
+    return App(database, clock)
 
 
 @pytest.fixture
-async def any_house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+async def any_app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     """For what does not depend on the database."""
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    yield House(database, clock)
+    yield App(database, clock)
     await database.close()
 
 
@@ -57,44 +57,44 @@ def is_problem(reply: Reply, status: int, kind: str) -> dict[str, Any]:
     return problem
 
 
-async def test_a_webhook_is_made_shown_changed_and_deleted(house: House) -> None:
-    token = await house.token()
-    made = await house.webhook(token)
+async def test_a_webhook_is_made_shown_changed_and_deleted(app: App) -> None:
+    token = await app.token()
+    made = await app.webhook(token)
     webhook_id = made["webhook_id"]
     path = f"/v1/webhooks/{webhook_id}"
     assert UUID(webhook_id).version == 4
     assert made["url"] == f"https://hooks.example.com/webhooks/{webhook_id}"
     assert made["secret"].startswith("whsec_")
     assert len(made["secret"]) == 6 + 43
-    shown = told(await house.ask(token, "GET", path))
+    shown = told(await app.ask(token, "GET", path))
     assert shown == {key: value for key, value in made.items() if key not in {"secret", "notes"}}
     assert made["notes"] == []
-    assert told(await house.ask(token, "GET", "/v1/webhooks")) == {"webhooks": [shown], "next_cursor": None}
-    changed = told(await house.ask(token, "PATCH", path, {"title": "Évening build", "is_active": False}))
+    assert told(await app.ask(token, "GET", "/v1/webhooks")) == {"webhooks": [shown], "next_cursor": None}
+    changed = told(await app.ask(token, "PATCH", path, {"title": "Évening build", "is_active": False}))
     assert (changed["title"], changed["is_active"]) == ("Évening build", False)
-    assert told(await house.ask(token, "PATCH", path, {"is_active": True}))["title"] == "Évening build"
-    deleted = await house.ask(token, "DELETE", path)
+    assert told(await app.ask(token, "PATCH", path, {"is_active": True}))["title"] == "Évening build"
+    deleted = await app.ask(token, "DELETE", path)
     assert (deleted.status, deleted.body) == (204, b"")
-    is_problem(await house.ask(token, "GET", path), 404, "not_found")
-    is_problem(await house.ask(token, "DELETE", path), 404, "not_found")
+    is_problem(await app.ask(token, "GET", path), 404, "not_found")
+    is_problem(await app.ask(token, "DELETE", path), 404, "not_found")
 
 
-async def test_what_was_made_is_located(house: House) -> None:
-    reply = await house.ask(await house.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
+async def test_what_was_made_is_located(app: App) -> None:
+    reply = await app.ask(await app.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
     assert ("Location", f"/v1/webhooks/{told(reply)['webhook_id']}") in reply.headers
 
 
-async def test_nothing_is_served_without_a_good_token(house: House, clock: ManualClock) -> None:
+async def test_nothing_is_served_without_a_good_token(app: App, clock: ManualClock) -> None:
     answers = set()
-    expired = await house.tokens.create("owner", label="", scopes=["admin"], lifetime_ms=1000)
-    revoked = await house.tokens.create("owner", label="", scopes=["admin"])
+    expired = await app.tokens.create("owner", label="", scopes=["admin"], lifetime_ms=1000)
+    revoked = await app.tokens.create("owner", label="", scopes=["admin"])
     assert expired is not None
     assert revoked is not None
-    await house.tokens.revoke(revoked.token_id)
+    await app.tokens.revoke(revoked.token_id)
     clock.advance(1)
     for number, token in enumerate((make_token(), "nonsense", expired.token, revoked.token)):
         for path in ("/v1/webhooks", "/v1/webhooks/x", "/v1/openapi.json", "/v1", "/v1/nothing"):
-            reply = await house.ask(token, "GET", path, source=f"192.0.2.{number}")
+            reply = await app.ask(token, "GET", path, source=f"192.0.2.{number}")
             is_problem(reply, 401, "unauthorized")
             answers.add(reply)
     # Unknown, revoked and expired look the same from outside.
@@ -103,8 +103,8 @@ async def test_nothing_is_served_without_a_good_token(house: House, clock: Manua
     assert ("WWW-Authenticate", 'Bearer realm="symbiont", error="invalid_token"') in answer.headers
 
 
-async def test_a_request_without_a_token_is_challenged(house: House) -> None:
-    reply = await house.ask(None, "GET", "/v1/webhooks")
+async def test_a_request_without_a_token_is_challenged(app: App) -> None:
+    reply = await app.ask(None, "GET", "/v1/webhooks")
     is_problem(reply, 401, "unauthorized")
     assert ("WWW-Authenticate", 'Bearer realm="symbiont"') in reply.headers
 
@@ -122,37 +122,37 @@ async def test_a_request_without_a_token_is_challenged(house: House) -> None:
         [""],
     ],
 )
-async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_house: House, lines: list[str]) -> None:
-    token = await any_house.token()
+async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_app: App, lines: list[str]) -> None:
+    token = await any_app.token()
     sent = [line.format(token=token) for line in lines]
-    is_problem(await any_house.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
-    good = await any_house.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
+    is_problem(await any_app.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
+    good = await any_app.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
     assert good.status == 200
 
 
-async def test_reading_needs_read_and_changing_needs_write(house: House) -> None:
-    reader, writer, admin = [await house.token("ada", scope) for scope in ("read", "write", "admin")]
-    path = f"/v1/webhooks/{(await house.webhook(writer))['webhook_id']}"
+async def test_reading_needs_read_and_changing_needs_write(app: App) -> None:
+    reader, writer, admin = [await app.token("ada", scope) for scope in ("read", "write", "admin")]
+    path = f"/v1/webhooks/{(await app.webhook(writer))['webhook_id']}"
     for method, where, body in (
         ("POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}),
         ("PATCH", path, {"title": "x"}),
         ("POST", f"{path}/rotate", None),
         ("DELETE", path, None),
     ):
-        reply = await house.ask(reader, method, where, body)
+        reply = await app.ask(reader, method, where, body)
         is_problem(reply, 403, "forbidden")
         challenge = dict(reply.headers)["WWW-Authenticate"]
         assert 'error="insufficient_scope"' in challenge
         assert 'scope="write"' in challenge
     for where in ("/v1/webhooks", path, f"{path}/audit", "/v1/openapi.json"):
         for token in (reader, writer, admin):
-            assert (await house.ask(token, "GET", where)).status == 200
-    assert (await house.ask(admin, "DELETE", path)).status == 204
+            assert (await app.ask(token, "GET", where)).status == 200
+    assert (await app.ask(admin, "DELETE", path)).status == 204
 
 
-async def test_another_users_webhook_is_answered_as_one_that_is_not_there(house: House) -> None:
-    ada, bob = await house.token("ada", "write"), await house.token("bob", "write")
-    theirs, missing = (await house.webhook(ada))["webhook_id"], str(uuid4())
+async def test_another_users_webhook_is_answered_as_one_that_is_not_there(app: App) -> None:
+    ada, bob = await app.token("ada", "write"), await app.token("bob", "write")
+    theirs, missing = (await app.webhook(ada))["webhook_id"], str(uuid4())
     for method, tail, body in (
         ("GET", "", None),
         ("PATCH", "", {"is_active": False}),
@@ -160,60 +160,58 @@ async def test_another_users_webhook_is_answered_as_one_that_is_not_there(house:
         ("POST", "/rotate", None),
         ("GET", "/audit", None),
     ):
-        replies = [await house.ask(bob, method, f"/v1/webhooks/{each}{tail}", body) for each in (theirs, missing)]
+        replies = [await app.ask(bob, method, f"/v1/webhooks/{each}{tail}", body) for each in (theirs, missing)]
         for reply in replies:
             is_problem(reply, 404, "not_found")
         assert replies[0].body.replace(theirs.encode(), b"ID") == replies[1].body.replace(missing.encode(), b"ID")
-    assert told(await house.ask(bob, "GET", "/v1/webhooks"))["webhooks"] == []
-    assert told(await house.ask(ada, "GET", f"/v1/webhooks/{theirs}"))["is_active"] is True
+    assert told(await app.ask(bob, "GET", "/v1/webhooks"))["webhooks"] == []
+    assert told(await app.ask(ada, "GET", f"/v1/webhooks/{theirs}"))["is_active"] is True
 
 
-async def test_an_admin_switches_rotates_and_deletes_anybodys_webhook_and_the_log_says_who(house: House) -> None:
-    ada, admin = await house.token("ada", "write"), await house.token("root", "admin")
-    made = await house.webhook(ada)
+async def test_an_admin_switches_rotates_and_deletes_anybodys_webhook_and_the_log_says_who(app: App) -> None:
+    ada, admin = await app.token("ada", "write"), await app.token("root", "admin")
+    made = await app.webhook(ada)
     path = f"/v1/webhooks/{made['webhook_id']}"
-    assert made["user_id"] == await house.user("ada")
-    listed = told(await house.ask(admin, "GET", "/v1/webhooks"))["webhooks"]
+    assert made["user_id"] == await app.user("ada")
+    listed = told(await app.ask(admin, "GET", "/v1/webhooks"))["webhooks"]
     assert [(row["webhook_id"], row["user_id"]) for row in listed] == [(made["webhook_id"], made["user_id"])]
-    assert told(await house.ask(admin, "GET", path))["title"] == made["title"]
+    assert told(await app.ask(admin, "GET", path))["title"] == made["title"]
     with capture_logs() as logged:
-        assert told(await house.ask(admin, "PATCH", path, {"is_active": False}))["is_active"] is False
-        rotated = told(await house.ask(admin, "POST", f"{path}/rotate", {"overlap": "0s"}))
+        assert told(await app.ask(admin, "PATCH", path, {"is_active": False}))["is_active"] is False
+        rotated = told(await app.ask(admin, "POST", f"{path}/rotate", {"overlap": "0s"}))
         assert rotated["secret"] != made["secret"]
-        assert (await house.ask(admin, "GET", f"{path}/audit")).status == 200
-        assert (await house.ask(admin, "DELETE", path)).status == 204
+        assert (await app.ask(admin, "GET", f"{path}/audit")).status == 200
+        assert (await app.ask(admin, "DELETE", path)).status == 204
     said = [(line["change"], line["user_id"]) for line in logged if line["event"] == "a webhook was changed"]
-    root = await house.user("root")
+    root = await app.user("root")
     assert said == [("switched off", root), ("rotated", root), ("deleted", root)]
-    assert (await house.ask(ada, "GET", path)).status == 404
+    assert (await app.ask(ada, "GET", path)).status == 404
 
 
-async def test_the_list_goes_on_where_it_stopped(house: House, clock: ManualClock) -> None:
-    ada, bob = await house.token("ada"), await house.token("bob")
+async def test_the_list_goes_on_where_it_stopped(app: App, clock: ManualClock) -> None:
+    ada, bob = await app.token("ada"), await app.token("bob")
     titles = []
     for number in range(7):
-        titles.append((await house.webhook(ada, f"ada {number}"))["title"])
-        await house.webhook(bob, f"bob {number}")
+        titles.append((await app.webhook(ada, f"ada {number}"))["title"])
+        await app.webhook(bob, f"bob {number}")
         clock.advance(number % 2)  # some in the same millisecond
     seen: list[str] = []
     query = "limit=2"
     for _ in range(4):
-        page = told(await house.ask(ada, "GET", "/v1/webhooks", query=query))
+        page = told(await app.ask(ada, "GET", "/v1/webhooks", query=query))
         seen += [webhook["title"] for webhook in page["webhooks"]]
         query = f"limit=2&cursor={page['next_cursor']}"
     assert sorted(seen) == sorted(titles)
     assert page["next_cursor"] is None
 
 
-async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(
-    house: House, clock: ManualClock
-) -> None:
-    token, ada = await house.token("ada"), await house.user("ada")
-    webhook_id, other = [(await house.webhook(token))["webhook_id"] for _ in range(2)]
-    assert house.audit is not None
+async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(app: App, clock: ManualClock) -> None:
+    token, ada = await app.token("ada"), await app.user("ada")
+    webhook_id, other = [(await app.webhook(token))["webhook_id"] for _ in range(2)]
+    assert app.audit is not None
     for number in range(7):
         for webhook, user in ((webhook_id, ada), (other, ada), (webhook_id, "owner")):
-            house.audit.put(
+            app.audit.put(
                 Attempt(
                     verdict="filtered",
                     reason="filtered",
@@ -227,7 +225,7 @@ async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(
     sizes: list[int] = []
     query = "limit=3"
     for _ in range(3):
-        page = told(await house.ask(token, "GET", f"/v1/webhooks/{webhook_id}/audit", query=query))
+        page = told(await app.ask(token, "GET", f"/v1/webhooks/{webhook_id}/audit", query=query))
         sizes += [entry["payload_size_bytes"] for entry in page["entries"]]
         query = f"limit=3&cursor={page['next_cursor']}"
     assert sizes == [6, 5, 4, 3, 2, 1, 0]
@@ -256,8 +254,8 @@ async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(
         ("&", 400, "malformed"),
     ],
 )
-async def test_a_wrong_query_is_refused(any_house: House, query: str, status: int, kind: str) -> None:
-    is_problem(await any_house.ask(await any_house.token(), "GET", "/v1/webhooks", query=query), status, kind)
+async def test_a_wrong_query_is_refused(any_app: App, query: str, status: int, kind: str) -> None:
+    is_problem(await any_app.ask(await any_app.token(), "GET", "/v1/webhooks", query=query), status, kind)
 
 
 @pytest.mark.parametrize(
@@ -292,16 +290,16 @@ async def test_a_wrong_query_is_refused(any_house: House, query: str, status: in
         (b'{"title":"x","agent":"reviewer","context":{}}', 422, "wrong_parameters"),
     ],
 )
-async def test_a_wrong_body_is_refused_and_makes_nothing(any_house: House, raw: bytes, status: int, kind: str) -> None:
-    token = await any_house.token()
-    is_problem(await any_house.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
-    assert told(await any_house.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
+async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App, raw: bytes, status: int, kind: str) -> None:
+    token = await any_app.token()
+    is_problem(await any_app.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
+    assert told(await any_app.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
 
 
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/x-www-form-urlencoded"])
-async def test_a_body_that_is_not_called_json_is_refused(any_house: House, content_type: str | None) -> None:
-    reply = await any_house.ask(
-        await any_house.token(),
+async def test_a_body_that_is_not_called_json_is_refused(any_app: App, content_type: str | None) -> None:
+    reply = await any_app.ask(
+        await any_app.token(),
         "POST",
         "/v1/webhooks",
         {"title": "x", "agent": "reviewer"},
@@ -310,16 +308,16 @@ async def test_a_body_that_is_not_called_json_is_refused(any_house: House, conte
     is_problem(reply, 415, "unsupported_media_type")
 
 
-async def test_each_wrong_parameter_is_pointed_at(any_house: House) -> None:
+async def test_each_wrong_parameter_is_pointed_at(any_app: App) -> None:
     body = {"title": 1, "a/b~c": 2}
     problem = is_problem(
-        await any_house.ask(await any_house.token(), "POST", "/v1/webhooks", body), 422, "wrong_parameters"
+        await any_app.ask(await any_app.token(), "POST", "/v1/webhooks", body), 422, "wrong_parameters"
     )
     assert {error["pointer"] for error in problem["errors"]} == {"/title", "/agent", "/a~1b~0c"}
 
 
-async def test_an_unknown_agent_is_answered_with_the_nearest(any_house: House) -> None:
-    reply = await any_house.ask(await any_house.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewr"})
+async def test_an_unknown_agent_is_answered_with_the_nearest(any_app: App) -> None:
+    reply = await any_app.ask(await any_app.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewr"})
     problem = is_problem(reply, 422, "wrong_parameters")
     assert problem["detail"] == "no agent is called 'reviewr'"
     assert problem["hint"] == "did you mean reviewer?"
@@ -336,8 +334,8 @@ async def test_an_unknown_agent_is_answered_with_the_nearest(any_house: House) -
         ("POST", "/v1/openapi.json", "GET, HEAD"),
     ],
 )
-async def test_another_method_is_told_which_there_are(any_house: House, method: str, path: str, allow: str) -> None:
-    reply = await any_house.ask(await any_house.token(), method, path)
+async def test_another_method_is_told_which_there_are(any_app: App, method: str, path: str, allow: str) -> None:
+    reply = await any_app.ask(await any_app.token(), method, path)
     is_problem(reply, 405, "method_not_allowed")
     assert dict(reply.headers)["Allow"] == allow
 
@@ -361,116 +359,116 @@ async def test_another_method_is_told_which_there_are(any_house: House, method: 
         "/v1/webhooks.list",
     ],
 )
-async def test_a_path_is_served_only_as_it_is_written(any_house: House, path: str) -> None:
-    is_problem(await any_house.ask(await any_house.token(), "GET", path), 404, "not_found")
+async def test_a_path_is_served_only_as_it_is_written(any_app: App, path: str) -> None:
+    is_problem(await any_app.ask(await any_app.token(), "GET", path), 404, "not_found")
 
 
-async def test_a_user_has_a_hundred_webhooks_at_most(house: House) -> None:
-    ada, bob = await house.token("ada"), await house.token("bob")
+async def test_a_user_has_a_hundred_webhooks_at_most(app: App) -> None:
+    ada, bob = await app.token("ada"), await app.token("bob")
     for number in range(PER_USER):
-        await house.webhook(ada, f"number {number}")
-    reply = await house.ask(ada, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
+        await app.webhook(ada, f"number {number}")
+    reply = await app.ask(ada, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"})
     is_problem(reply, 409, "conflict")
-    await house.webhook(bob)
+    await app.webhook(bob)
 
 
-async def test_nothing_to_change_is_said(house: House) -> None:
-    token = await house.token()
-    path = f"/v1/webhooks/{(await house.webhook(token))['webhook_id']}"
+async def test_nothing_to_change_is_said(app: App) -> None:
+    token = await app.token()
+    path = f"/v1/webhooks/{(await app.webhook(token))['webhook_id']}"
     bodies: list[Any] = [{}, None, {"title": None}]
     for body in bodies:
-        is_problem(await house.ask(token, "PATCH", path, body), 422, "wrong_parameters")
+        is_problem(await app.ask(token, "PATCH", path, body), 422, "wrong_parameters")
     for body in ({"agent": "planner"}, {"webhook_id": str(uuid4())}, {"is_active": "no"}, {"is_active": 0}):
-        assert (await house.ask(token, "PATCH", path, body)).status in {400, 422}
+        assert (await app.ask(token, "PATCH", path, body)).status in {400, 422}
 
 
 @pytest.mark.parametrize("overlap", ["31d", "1year", "-1h", "24", "", "soon", "1h 2h", 24, "²h", "9" * 30 + "d"])
-async def test_an_overlap_that_cannot_be_is_refused(any_house: House, overlap: object) -> None:
-    token = await any_house.token()
-    path = f"/v1/webhooks/{(await any_house.webhook(token))['webhook_id']}/rotate"
-    is_problem(await any_house.ask(token, "POST", path, {"overlap": overlap}), 422, "wrong_parameters")
+async def test_an_overlap_that_cannot_be_is_refused(any_app: App, overlap: object) -> None:
+    token = await any_app.token()
+    path = f"/v1/webhooks/{(await any_app.webhook(token))['webhook_id']}/rotate"
+    is_problem(await any_app.ask(token, "POST", path, {"overlap": overlap}), 422, "wrong_parameters")
 
 
-async def test_a_webhook_without_a_secret_has_none_to_rotate(house: House) -> None:
-    token = await house.token()
-    made = await house.webhook(token, insecure_allow_unverified=True)
+async def test_a_webhook_without_a_secret_has_none_to_rotate(app: App) -> None:
+    token = await app.token()
+    made = await app.webhook(token, insecure_allow_unverified=True)
     assert made["secret"] is None
     assert made["insecure_allow_unverified"] is True
     path = f"/v1/webhooks/{made['webhook_id']}/rotate"
-    is_problem(await house.ask(token, "POST", path), 409, "conflict")
+    is_problem(await app.ask(token, "POST", path), 409, "conflict")
 
 
 @pytest.mark.parametrize("bad", ["unknown", "malformed"])
 async def test_no_number_of_bad_tokens_keeps_a_good_one_out_and_the_log_stays_short(
-    any_house: House, clock: ManualClock, bad: str
+    any_app: App, clock: ManualClock, bad: str
 ) -> None:
-    late = await any_house.token()  # not used before
+    late = await any_app.token()  # not used before
     wrong = make_token() if bad == "unknown" else f"{make_token()[:-1]}_"
     with capture_logs() as logged:
-        statuses = [(await any_house.ask(wrong, "GET", "/v1/webhooks")).status for _ in range(100)]
+        statuses = [(await any_app.ask(wrong, "GET", "/v1/webhooks")).status for _ in range(100)]
         assert set(statuses) == {401}
-        assert (await any_house.ask(late, "GET", "/v1/webhooks")).status == 200
+        assert (await any_app.ask(late, "GET", "/v1/webhooks")).status == 200
     # A line each for some, and one about the others; none with the token.
     assert len(logged) == 21
     assert all(line["reason"] == bad for line in logged[:20])
     assert "symbi_" not in str(logged)
     clock.advance(60)
     with capture_logs() as logged:
-        await any_house.ask(wrong, "GET", "/v1/webhooks")
+        await any_app.ask(wrong, "GET", "/v1/webhooks")
     assert [line.get("count") for line in logged] == [80, None]
 
 
-async def test_a_revoked_token_is_refused_though_it_was_good_a_moment_ago(house: House) -> None:
-    made = await house.tokens.create("owner", label="", scopes=["read"])
+async def test_a_revoked_token_is_refused_though_it_was_good_a_moment_ago(app: App) -> None:
+    made = await app.tokens.create("owner", label="", scopes=["read"])
     assert made is not None
-    assert (await house.ask(made.token, "GET", "/v1/webhooks")).status == 200
-    await house.tokens.revoke(made.token_id)
-    is_problem(await house.ask(made.token, "GET", "/v1/webhooks"), 401, "unauthorized")
+    assert (await app.ask(made.token, "GET", "/v1/webhooks")).status == 200
+    await app.tokens.revoke(made.token_id)
+    is_problem(await app.ask(made.token, "GET", "/v1/webhooks"), 401, "unauthorized")
 
 
-async def test_nobody_keeps_an_answer(any_house: House) -> None:
-    token = await any_house.token()
+async def test_nobody_keeps_an_answer(any_app: App) -> None:
+    token = await any_app.token()
     for reply in (
-        await any_house.ask(token, "GET", "/v1/webhooks"),
-        await any_house.ask(token, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}),
-        await any_house.ask(None, "GET", "/v1/webhooks"),
-        await any_house.ask(token, "GET", "/v1/nothing"),
+        await any_app.ask(token, "GET", "/v1/webhooks"),
+        await any_app.ask(token, "POST", "/v1/webhooks", {"title": "x", "agent": "reviewer"}),
+        await any_app.ask(None, "GET", "/v1/webhooks"),
+        await any_app.ask(token, "GET", "/v1/nothing"),
     ):
         assert ("Cache-Control", "no-store") in reply.headers
 
 
-async def test_a_failure_inside_says_nothing_of_itself(any_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_inside_says_nothing_of_itself(any_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the secret is whsec_123")
 
-    token = await any_house.token()
-    monkeypatch.setattr(any_house.made, "page", broken)
-    reply = await any_house.ask(token, "GET", "/v1/webhooks")
+    token = await any_app.token()
+    monkeypatch.setattr(any_app.made, "page", broken)
+    reply = await any_app.ask(token, "GET", "/v1/webhooks")
     is_problem(reply, 500, "internal")
     assert b"whsec" not in reply.body
 
 
-async def test_a_database_that_is_away_is_503(any_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_is_503(any_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("postgresql://somewhere does not answer")
 
-    token = await any_house.token()
-    monkeypatch.setattr(any_house.made, "page", away)
-    reply = await any_house.ask(token, "GET", "/v1/webhooks")
+    token = await any_app.token()
+    monkeypatch.setattr(any_app.made, "page", away)
+    reply = await any_app.ask(token, "GET", "/v1/webhooks")
     is_problem(reply, 503, "unavailable")
     assert b"somewhere" not in reply.body
     assert dict(reply.headers)["Retry-After"] == "5"
 
 
-async def test_a_secret_is_answered_once_and_stored_sealed(house: House) -> None:
-    token = await house.token()
-    made = await house.webhook(token)
+async def test_a_secret_is_answered_once_and_stored_sealed(app: App) -> None:
+    token = await app.token()
+    made = await app.webhook(token)
     path = f"/v1/webhooks/{made['webhook_id']}"
-    rotated = told(await house.ask(token, "POST", f"{path}/rotate"))
+    rotated = told(await app.ask(token, "POST", f"{path}/rotate"))
     assert rotated["secret"] != made["secret"]
     for where in (path, "/v1/webhooks", f"{path}/audit"):
-        assert b"whsec_" not in (await house.ask(token, "GET", where)).body
-    async with house.database.read() as connection:
+        assert b"whsec_" not in (await app.ask(token, "GET", where)).body
+    async with app.database.read() as connection:
         rows = (await connection.exec_driver_sql("SELECT * FROM webhooks")).all()
     stored = str(rows)
     assert made["secret"][6:] not in stored

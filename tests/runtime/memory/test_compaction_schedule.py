@@ -24,7 +24,7 @@ from tests.clocks import ManualClock, until
 OLD = "# Session Log: 2020-01-02\n\n## 10:30 — Review\n- [fact] The cache is called pond\n- done\n"
 
 
-class House:
+class App:
     """Two memories, and how often they were held open."""
 
     def __init__(self, memories: Mapping[str, OpenMemory]) -> None:
@@ -38,10 +38,10 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, clock: ManualClock) -> AsyncIterator[House]:
+async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     blocks = [Memory(name=name, path=f"data/{name}", embedding=Choice(name="hashing")) for name in ("one", "two")]
     opened = {each.name: await open_memory(each, tmp_path, index_folder=None, clock=clock) for each in blocks}
-    yield House(opened)
+    yield App(opened)
     for memory in opened.values():
         await memory.close()
 
@@ -65,8 +65,8 @@ def kept() -> Kept:
 
 
 @asynccontextmanager
-async def compacting(house: House, clock: ManualClock, kept: Kept) -> AsyncIterator[asyncio.Task[None]]:
-    compactor = Compactor(house, clock, read=lambda: kept.moments, write=kept.write)
+async def compacting(app: App, clock: ManualClock, kept: Kept) -> AsyncIterator[asyncio.Task[None]]:
+    compactor = Compactor(app, clock, read=lambda: kept.moments, write=kept.write)
     task = asyncio.create_task(compactor.run())
     await until(lambda: clock.sleepers == 1 or task.done())
     yield task
@@ -74,8 +74,8 @@ async def compacting(house: House, clock: ManualClock, kept: Kept) -> AsyncItera
     await asyncio.wait({task})
 
 
-def log(house: House, memory: str, agent: str = "reviewer") -> Path:
-    folder = house.memories[memory].folder
+def log(app: App, memory: str, agent: str = "reviewer") -> Path:
+    folder = app.memories[memory].folder
     assert folder is not None
     file = folder / agent / "logs/2020-01-02.md"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,104 +93,102 @@ async def pass_time(clock: ManualClock, seconds: float) -> None:
 
 
 async def test_what_was_missed_is_done_at_the_start_and_then_once_a_day(
-    house: House, clock: ManualClock, kept: Kept
+    app: App, clock: ManualClock, kept: Kept
 ) -> None:
-    file = log(house, "one")
-    async with compacting(house, clock, kept):
+    file = log(app, "one")
+    async with compacting(app, clock, kept):
         assert not file.exists()
-        assert (folder := house.memories["one"].folder) is not None
+        assert (folder := app.memories["one"].folder) is not None
         assert "The cache is called pond" in (folder / "reviewer/memory.md").read_text()
-        log(house, "one")
+        log(app, "one")
         # It is 10:30; the next time is after 3 o'clock.
         await pass_time(clock, 16 * 3600)
         assert file.exists()
         await pass_time(clock, 2 * 3600)
         assert not file.exists()
-    assert sorted(kept.moments) == sorted(memory.store.identity for memory in house.memories.values())
+    assert sorted(kept.moments) == sorted(memory.store.identity for memory in app.memories.values())
     since_midnight = [at % DAY for at in kept.moments.values()]
     assert all(COMPACTION_AT <= at <= COMPACTION_AT + SPREAD + 10 * TICK_SECONDS for at in since_midnight)
 
 
-async def test_a_restart_does_nothing_twice(house: House, clock: ManualClock, kept: Kept) -> None:
-    async with compacting(house, clock, kept):
+async def test_a_restart_does_nothing_twice(app: App, clock: ManualClock, kept: Kept) -> None:
+    async with compacting(app, clock, kept):
         pass
-    file = log(house, "one")
-    async with compacting(house, clock, kept):
+    file = log(app, "one")
+    async with compacting(app, clock, kept):
         assert file.exists()
     clock.advance(DAY)
-    async with compacting(house, clock, kept):
+    async with compacting(app, clock, kept):
         assert not file.exists()
 
 
-async def test_logs_are_kept_for_as_long_as_the_program_says(house: House, clock: ManualClock, kept: Kept) -> None:
-    memory = house.memories["one"]
+async def test_logs_are_kept_for_as_long_as_the_program_says(app: App, clock: ManualClock, kept: Kept) -> None:
+    memory = app.memories["one"]
     assert memory.folder is not None
     logs = memory.folder / "reviewer/logs"
     logs.mkdir(parents=True)
     last, gone = date(2025, 11, 16), date(2025, 11, 15)  # 90 days before 2026-02-14
     for day in (last, gone):
         (logs / f"{day}.md").write_text(f"# Session Log: {day}\n\n## 10:30 — Review\n- done\n")
-    async with compacting(house, clock, kept):
+    async with compacting(app, clock, kept):
         assert [file.name for file in logs.glob("2*.md")] == [f"{last}.md"]
 
 
-async def test_an_error_on_one_agent_is_said_and_the_others_go_on(house: House, clock: ManualClock, kept: Kept) -> None:
-    first, second, third = log(house, "one", "a"), log(house, "one", "b"), log(house, "two")
+async def test_an_error_on_one_agent_is_said_and_the_others_go_on(app: App, clock: ManualClock, kept: Kept) -> None:
+    first, second, third = log(app, "one", "a"), log(app, "one", "b"), log(app, "two")
     (first.parent.parent / "memory.md").mkdir()
     with structlog.testing.capture_logs() as logs:
-        async with compacting(house, clock, kept):
+        async with compacting(app, clock, kept):
             assert (first.exists(), second.exists(), third.exists()) == (True, False, False)
     (error,) = [each for each in logs if each["log_level"] == "error"]
     assert (error["memory"], error["agent"]) == ("one", "a")
-    assert len(house.memories["one"].not_compacted) == 1
+    assert len(app.memories["one"].not_compacted) == 1
     (first.parent.parent / "memory.md").rmdir()
-    await house.memories["one"].compact("a", datetime.fromtimestamp(clock.now(), UTC))
+    await app.memories["one"].compact("a", datetime.fromtimestamp(clock.now(), UTC))
     assert not first.exists()
-    assert not house.memories["one"].not_compacted
+    assert not app.memories["one"].not_compacted
 
 
-async def test_a_note_that_cannot_be_kept_stops_nothing(house: House, clock: ManualClock, kept: Kept) -> None:
+async def test_a_note_that_cannot_be_kept_stops_nothing(app: App, clock: ManualClock, kept: Kept) -> None:
     kept.full = True
-    file = log(house, "one")
-    async with compacting(house, clock, kept) as task:
+    file = log(app, "one")
+    async with compacting(app, clock, kept) as task:
         assert not file.exists()
         await pass_time(clock, 3600)
         assert not task.done()
 
 
 @pytest.mark.parametrize("nonsense", ["yesterday", None, [], 1e12])
-async def test_a_note_that_makes_no_sense_is_no_note(
-    house: House, clock: ManualClock, kept: Kept, nonsense: Any
-) -> None:
-    kept.moments = {house.memories["one"].store.identity: nonsense}
-    file = log(house, "one")
-    async with compacting(house, clock, kept):
+async def test_a_note_that_makes_no_sense_is_no_note(app: App, clock: ManualClock, kept: Kept, nonsense: Any) -> None:
+    kept.moments = {app.memories["one"].store.identity: nonsense}
+    file = log(app, "one")
+    async with compacting(app, clock, kept):
         assert not file.exists()
 
 
 async def test_a_failed_fsync_ends_it(
-    house: House, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    app: App, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log(house, "one")
+    log(app, "one")
 
     async def failed(*_: object, **__: object) -> None:
         raise FsyncFailed("the disk did not say that it has it")
 
-    monkeypatch.setattr(house.memories["one"].store, "_compact", failed)
-    async with compacting(house, clock, kept) as task:
+    monkeypatch.setattr(app.memories["one"].store, "_compact", failed)
+    async with compacting(app, clock, kept) as task:
         assert isinstance(task.exception(), FsyncFailed)
 
 
 async def test_a_store_that_cannot_be_listed_is_said(
-    house: House, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    app: App, clock: ManualClock, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def failed() -> tuple[str, ...]:
         raise StoreError("the folder cannot be read")
 
-    monkeypatch.setattr(house.memories["one"].store, "agents", failed)
-    file = log(house, "two")
+    monkeypatch.setattr(app.memories["one"].store, "agents", failed)
+    file = log(app, "two")
     with structlog.testing.capture_logs() as logs:
-        async with compacting(house, clock, kept):
+        async with compacting(app, clock, kept):
             assert not file.exists()
     assert "the folder cannot be read" in [each.get("reason") for each in logs]
 
@@ -214,7 +212,7 @@ async def test_a_collection_keeps_its_entries_unless_its_block_says_for_how_long
         for back in (0, 39):
             await memory.store.append([Item.model_validate({**entry, "timestamp": old + timedelta(days=back)})])
     kept = Kept()
-    compactor = Compactor(House(memories), clock, read=dict, write=kept.write)
+    compactor = Compactor(App(memories), clock, read=dict, write=kept.write)
     running = asyncio.create_task(compactor.run())
     await until(lambda: len(kept.moments) == 2)
     running.cancel()

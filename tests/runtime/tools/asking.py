@@ -1,4 +1,4 @@
-"""A house with collections to call tools in, as one user or another."""
+"""An app with collections to call tools in, as one user or another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.tools.resources import as_json, read
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House
+from tests.runtime.api.app import App
 
 ADA = Caller("ada", frozenset({"write"}))
 BOB = Caller("bob", frozenset({"write"}))
@@ -35,14 +35,14 @@ def collection(name: str, **options: Any) -> Memory:
 
 
 class Asked:
-    """Calls tools in a house."""
+    """Calls tools in an app."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, app: App) -> None:
+        self.app = app
 
     async def __call__(self, name: str, caller: Caller = ADA, progress: Progress = untold, /, **given: Any) -> Any:
         """What the tool answers, as JSON."""
-        result = await TOOLS[name].call(Context(caller, self.house, progress), given)
+        result = await TOOLS[name].call(Context(caller, self.app, progress), given)
         return result.model_dump(mode="json")
 
     async def failure(self, name: str, caller: Caller = ADA, /, **given: Any) -> Failure:
@@ -55,7 +55,7 @@ class Asked:
 
     async def read(self, path: str, caller: Caller = ADA) -> Any:
         """What stands at a readable's path."""
-        return as_json(await read(Context(caller, self.house), path))
+        return as_json(await read(Context(caller, self.app), path))
 
     async def texts(self, caller: Caller = ADA, /, **given: Any) -> list[str]:
         """The texts that a search finds, in alphabetical order."""
@@ -66,8 +66,8 @@ class Asked:
 async def asking(folder: Path, *blocks: Memory, database: Database | None = None) -> AsyncIterator[Asked]:
     """With these memories open; without any, the program has one of Markdown files alone."""
     opened = database or await Database.open(migrated(folder / "symbiont.db"), KEY)
-    async with House(opened, ManualClock()).remembering(folder, *blocks) as house:
-        yield Asked(house)
+    async with App(opened, ManualClock()).remembering(folder, *blocks) as app:
+        yield Asked(app)
     if database is None:
         await opened.close()
 

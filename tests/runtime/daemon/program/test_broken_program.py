@@ -19,7 +19,7 @@ import pytest
 from runtime.daemon.process.root import Root
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.program import last_program
-from runtime.daemon.program.app import House
+from runtime.daemon.program.app import App
 from tests.runtime.daemon.running import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
 
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
@@ -171,12 +171,12 @@ async def test_a_reload_looks_for_no_garbage_on_the_event_loop(tmp_path: Path) -
         if phase == "start" and about["generation"] == 2:
             full.append(about["generation"])
 
-    async with House.open(Root(tmp_path), Settings.read({})) as house:
-        await house.load([file])
+    async with App.open(Root(tmp_path), Settings.read({})) as app:
+        await app.load([file])
         gc.callbacks.append(note)
         try:
             file.write_text(file.read_text() + "# changed\n")
-            assert await house.reload()
+            assert await app.reload()
         finally:
             gc.callbacks.remove(note)
     assert not full

@@ -35,8 +35,8 @@ async def test_an_update_changes_what_is_given_and_keeps_the_rest(tmp_path: Path
     async with asking(tmp_path, collection("notes"), database=database) as ask:
         memory_id = await pushed(ask, tags=["a"], source_uri="file:///a", memory_type="episodic")
         before = await ask("get", memory_id=memory_id)
-        assert isinstance(ask.house.clock, ManualClock)
-        ask.house.clock.advance(3600)
+        assert isinstance(ask.app.clock, ManualClock)
+        ask.app.clock.advance(3600)
         after = await ask("update", memory_id=memory_id, text="The almond plan", tags="b")
         kept = {name: value for name, value in before.items() if name not in {"text", "tags", "chunk_hash"}}
         assert kept == {name: after[name] for name in kept}
@@ -150,7 +150,7 @@ async def test_nothing_of_another_user_is_read_to_show_what_is_ones_own(
     await ask("push", BOB, text="Bob's own")
     # It is sealed under its id: whoever opened it would fail.
     broken = update(items).where(items.c.user_id == "bob").values(id=NOWHERE)
-    await ask.house.database.transact(lambda connection: connection.execute(broken))
+    await ask.app.database.transact(lambda connection: connection.execute(broken))
     if tool in {"get", "memory_show"}:
         given = {"memory_id": memory_id}
     answered = await ask(tool, ADA, **given)

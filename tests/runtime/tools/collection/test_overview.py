@@ -18,7 +18,7 @@ from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection.access import default_memory
 from runtime.tools.context import Context
-from tests.runtime.api.house import NOTES
+from tests.runtime.api.app import NOTES
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 BEGIN = datetime(2026, 2, 1, tzinfo=UTC)
@@ -140,7 +140,7 @@ class Telling:
 
 
 def embedding(ask: Asked, monkeypatch: pytest.MonkeyPatch, answer: int | Exception) -> None:
-    monkeypatch.setattr(ask.house.memories["archive"], "_embedder", Telling(answer))
+    monkeypatch.setattr(ask.app.memories["archive"], "_embedder", Telling(answer))
 
 
 async def test_an_embedding_that_only_knows_after_an_answer_is_asked(
@@ -211,7 +211,7 @@ async def test_what_the_index_does_not_hold_yet_waits(ask: Asked) -> None:
 
 async def test_nothing_waits_for_a_vector_where_nothing_makes_any(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     await ask("push", text="One", collection="notes")
-    monkeypatch.setattr(ask.house.memories["notes"], "_embedder", None)
+    monkeypatch.setattr(ask.app.memories["notes"], "_embedder", None)
     (counted,) = (await ask("metrics", collection="notes"))["collections"]
     assert (counted["items"], counted["embedded"], counted["waiting"]) == (1, 0, 0)
 
@@ -234,7 +234,7 @@ async def test_of_an_index_that_does_not_answer_is_said_that_nobody_knows(
         raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer")
 
     await ask("push", text="One", collection="notes")
-    monkeypatch.setattr(ask.house.memories["notes"].indexer.index, "stats", away)
+    monkeypatch.setattr(ask.app.memories["notes"].indexer.index, "stats", away)
     (counted,) = (await ask("metrics", collection="notes"))["collections"]
     assert (counted["items"], counted["embedded"], counted["waiting"]) == (1, None, None)
     health = await ask.read("health")
@@ -265,7 +265,7 @@ async def test_the_default_collection_is_the_one_that_is_meant(
     tmp_path: Path, declared: list[Memory], default: str
 ) -> None:
     async with asking(tmp_path, *declared) as ask:
-        memory = await default_memory(Context(ADA, ask.house))
+        memory = await default_memory(Context(ADA, ask.app))
         assert memory.name == default
         assert (await ask("push", text="One"))["collection"] == default
         (first, *_) = (await ask("get-collections"))["collections"]
@@ -285,7 +285,7 @@ async def test_an_agent_that_writes_to_a_collection_has_its_own(tmp_path: Path) 
 async def test_what_belongs_to_no_project_is_shown_so_and_counted_all_the_same(tmp_path: Path) -> None:
     async with asking(tmp_path, collection("notes")) as ask:
         item = Item(agent_id="notes", user_id="ada", memory_type="episodic", timestamp=BEGIN, text="A delivery")
-        (kept,) = await ask.house.memories["notes"].store.append([item])
+        (kept,) = await ask.app.memories["notes"].store.append([item])
         assert (await ask("get", memory_id=kept.memory_id))["project_id"] is None
         assert await ask.read("projects") == []
         (counted,) = (await ask("metrics"))["collections"]

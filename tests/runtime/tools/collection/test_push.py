@@ -131,7 +131,7 @@ async def test_a_broken_item_is_named_with_its_source(ask: Asked) -> None:
 
 
 async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = ask.house.memories["notes"]
+    memory = ask.app.memories["notes"]
     upsert = memory.upsert
 
     async def refusing(items: Any, **given: Any) -> Any:
@@ -225,7 +225,7 @@ async def test_replace_forgets_nothing_of_a_source_with_a_secret_of_which_the_st
 ) -> None:
     source = "https://user:hunter2secret@example.com/book"
     await ask("push", items=[{"text": "Page one"}, {"text": "Page two"}], source_uri=source)
-    memory = ask.house.memories["notes"]
+    memory = ask.app.memories["notes"]
     upsert = memory.upsert
 
     async def picky(items: Sequence[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
@@ -259,7 +259,7 @@ async def test_what_somebody_else_forgets_at_the_same_time_fails_no_push(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ask("push", text="What it said", source_uri="file:///a.md")
-    store = ask.house.memories["notes"].store
+    store = ask.app.memories["notes"].store
     assert isinstance(store, CollectionStore)
     detach = store.detach
 

@@ -22,7 +22,7 @@ FIRST = "2026-02-14T10:30:00Z"
 @pytest.fixture
 async def ask(tmp_path: Path) -> AsyncIterator[Asked]:
     async with asking(tmp_path, collection("notes", chunk_size=5000)) as opened:
-        clock = opened.house.clock
+        clock = opened.app.clock
         assert isinstance(clock, ManualClock)
         await opened("push", text="The walnut plan of the first day", tags=["plan", "a"], source_uri="file:///one.md")
         clock.advance(DAY)
@@ -238,7 +238,7 @@ async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
     async def away(*_: object) -> Any:
         raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="is it running?")
 
-    monkeypatch.setattr(ask.house.memories["notes"].indexer.index, "authors", away)
+    monkeypatch.setattr(ask.app.memories["notes"].indexer.index, "authors", away)
     failure = await ask.failure("search", OWNER_CALLER, query_text="walnut")
     assert failure.code == "provider_unavailable"
     assert "10.0.0.7" in failure.line()
@@ -277,7 +277,7 @@ async def test_a_push_and_health_ask_an_index_elsewhere_whether_it_is_there(
         raise IndexFailed("qdrant at 10.0.0.7:6333 does not answer", hint="is it running?")
 
     assert (await ask("push", OWNER_CALLER, text="Before"))["notes"] == []
-    index = ask.house.memories["notes"].indexer.index
+    index = ask.app.memories["notes"].indexer.index
     monkeypatch.setattr(index, "reachable", away)
     # Nobody has searched or embedded since: that it went away is not known yet.
     told = "it is kept, and is found when the index can be written again"

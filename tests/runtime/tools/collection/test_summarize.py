@@ -29,7 +29,7 @@ from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
-from tests.runtime.api.house import House, told
+from tests.runtime.api.app import App, told
 from tests.runtime.models.services import SAID, Service, never, says, serving, text
 
 DAY = {"start": "2026-02-14T00:00:00Z", "end": "2026-02-14T23:59:59Z"}
@@ -68,43 +68,41 @@ def by_ollama(service: Service, **options: Any) -> Choice:
 
 
 @asynccontextmanager
-async def house_of(database: Database, clock: ManualClock, root: Path, *blocks: Memory) -> AsyncIterator[House]:
-    async with House(database, clock).remembering(root, *blocks) as opened:
+async def app_of(database: Database, clock: ManualClock, root: Path, *blocks: Memory) -> AsyncIterator[App]:
+    async with App(database, clock).remembering(root, *blocks) as opened:
         yield opened
 
 
 @pytest.fixture
-async def house(sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Service) -> AsyncIterator[House]:
-    async with house_of(sqlite, clock, tmp_path, block(model=by_ollama(ollama))) as opened:
+async def app(sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Service) -> AsyncIterator[App]:
+    async with app_of(sqlite, clock, tmp_path, block(model=by_ollama(ollama))) as opened:
         yield opened
 
 
-async def call(
-    house: House, tool: str, given: Mapping[str, Any], user: str = "owner", *scopes: Scope
-) -> dict[str, Any]:
-    context = Context(Caller(user, frozenset(scopes or ("read", "write", "admin"))), house)
+async def call(app: App, tool: str, given: Mapping[str, Any], user: str = "owner", *scopes: Scope) -> dict[str, Any]:
+    context = Context(Caller(user, frozenset(scopes or ("read", "write", "admin"))), app)
     return (await TOOLS[tool].call(context, given)).model_dump(mode="json")
 
 
-async def summarize(house: House, user: str = "owner", *scopes: Scope, **given: Any) -> dict[str, Any]:
-    return await call(house, "summarize", {"time_range": DAY, **given}, user, *scopes)
+async def summarize(app: App, user: str = "owner", *scopes: Scope, **given: Any) -> dict[str, Any]:
+    return await call(app, "summarize", {"time_range": DAY, **given}, user, *scopes)
 
 
-async def push(house: House, *texts: str, user: str = "owner", **given: Any) -> list[str]:
+async def push(app: App, *texts: str, user: str = "owner", **given: Any) -> list[str]:
     """The ids of what was pushed, a minute after one another."""
     given = {"memory_type": "episodic", "tags": ["note", "daily"], **given}
     ids: list[str] = []
     for text_ in texts:
-        pushed = await call(house, "push", {"text": text_, **given}, user, "write", "read")
+        pushed = await call(app, "push", {"text": text_, **given}, user, "write", "read")
         ids += pushed["memory_ids"]
-        later(house, 60)
+        later(app, 60)
     return ids
 
 
-def later(house: House, seconds: float) -> None:
+def later(app: App, seconds: float) -> None:
     """Let time pass."""
-    assert isinstance(house.clock, ManualClock)
-    house.clock.advance(seconds)
+    assert isinstance(app.clock, ManualClock)
+    app.clock.advance(seconds)
 
 
 async def failing(asked: Awaitable[Any], caller: Caller | None = None) -> Failure:
@@ -116,12 +114,12 @@ async def failing(asked: Awaitable[Any], caller: Caller | None = None) -> Failur
 # How to test, step by step.
 
 
-async def test_the_steps_of_the_design(house: House, ollama: Service) -> None:
+async def test_the_steps_of_the_design(app: App, ollama: Service) -> None:
     # 1. Ingest episodic memories.
-    ids = await push(house, *NOTES, project_id="default")
+    ids = await push(app, *NOTES, project_id="default")
 
     # 2. Run summarize (abstractive).
-    done = await summarize(house, strategy="auto", max_words=120)
+    done = await summarize(app, strategy="auto", max_words=120)
     assert done["summary"] == SAID
     assert done["source_memory_ids"] == ids
     assert done["upserted_memory_id"] not in ids
@@ -130,41 +128,41 @@ async def test_the_steps_of_the_design(house: House, ollama: Service) -> None:
 
     # 3. Verify search discoverability.
     wanted = {"query_text": "deploy", "memory_type": "semantic", "tags": ["summary"], "project_id": "default"}
-    (hit,) = (await call(house, "search", wanted))["hits"]
+    (hit,) = (await call(app, "search", wanted))["hits"]
     assert hit["memory_id"] == done["upserted_memory_id"]
     assert hit["source_memory_ids"] == ids
 
     # 4. Idempotency check.
-    assert await summarize(house, strategy="auto", max_words=120) == done
+    assert await summarize(app, strategy="auto", max_words=120) == done
     assert len(ollama.bodies) == 1
 
     # 5. Fallback path.
     for _ in range(2):
-        fallen = await summarize(house, strategy="auto", max_words=120, provider="none")
+        fallen = await summarize(app, strategy="auto", max_words=120, provider="none")
         assert (fallen["strategy"], fallen["provider"], fallen["model"]) == ("extractive", None, None)
         assert fallen["summary"] == EXTRACT
         assert fallen["upserted_memory_id"] == done["upserted_memory_id"]
-    assert len((await call(house, "search", wanted))["hits"]) == 1
+    assert len((await call(app, "search", wanted))["hits"]) == 1
 
 
 async def test_without_ollama_auto_is_extractive_and_says_so(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     away = Choice(name="ollama", options={"url": "http://localhost:1"})
-    async with house_of(sqlite, clock, tmp_path, block(model=away)) as house:
-        ids = await push(house, *NOTES)
-        done = await summarize(house)
+    async with app_of(sqlite, clock, tmp_path, block(model=away)) as app:
+        ids = await push(app, *NOTES)
+        done = await summarize(app)
 
         assert (done["strategy"], done["provider"], done["model"]) == ("extractive", None, None)
         assert done["summary"] == EXTRACT
         assert done["source_memory_ids"] == ids
         assert "the model ollama does not answer" in done["notes"][0]
-        again = await summarize(house)
+        again = await summarize(app)
         assert {**again, "notes": []} == {**done, "notes": []}
 
 
-async def test_the_samples_of_the_design_are_taken_and_answered(house: House) -> None:
-    await push(house, *NOTES)
+async def test_the_samples_of_the_design_are_taken_and_answered(app: App) -> None:
+    await push(app, *NOTES)
     sample = {
         "project_id": "default",
         "time_range": DAY,
@@ -173,7 +171,7 @@ async def test_the_samples_of_the_design_are_taken_and_answered(house: House) ->
         "strategy": "auto",
         "max_words": 150,
     }
-    done = await call(house, "summarize", sample)
+    done = await call(app, "summarize", sample)
 
     assert set(done) == {
         *("summary", "source_memory_ids", "upserted_memory_id", "used_filters", "strategy", "provider", "model"),
@@ -194,10 +192,10 @@ async def test_the_samples_of_the_design_are_taken_and_answered(house: House) ->
 # What is kept.
 
 
-async def test_one_semantic_item_is_kept_with_its_sources_tags_and_project(house: House) -> None:
-    ids = await push(house, *NOTES, project_id="web")
-    done = await summarize(house, project_id="web", tags=["daily"])
-    kept = await call(house, "get", {"memory_id": done["upserted_memory_id"]})
+async def test_one_semantic_item_is_kept_with_its_sources_tags_and_project(app: App) -> None:
+    ids = await push(app, *NOTES, project_id="web")
+    done = await summarize(app, project_id="web", tags=["daily"])
+    kept = await call(app, "get", {"memory_id": done["upserted_memory_id"]})
 
     (key,) = [tag for tag in kept["tags"] if tag.startswith("summary:")]
     assert kept["memory_type"] == "semantic"
@@ -207,24 +205,24 @@ async def test_one_semantic_item_is_kept_with_its_sources_tags_and_project(house
     assert kept["source_memory_ids"] == ids
     assert kept["text"] == done["summary"]
     assert kept["provenance"]["author"] == "ollama/llama3.1:8b"
-    assert (await call(house, "get-collections", {}))["collections"]
+    assert (await call(app, "get-collections", {}))["collections"]
 
 
-async def test_a_secret_in_a_models_answer_is_neither_kept_nor_answered(house: House, ollama: Service) -> None:
+async def test_a_secret_in_a_models_answer_is_neither_kept_nor_answered(app: App, ollama: Service) -> None:
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    await push(house, *NOTES)
+    await push(app, *NOTES)
     ollama.said = f"Ada used {secret} for the deploy."
-    done = await summarize(house)
-    kept = await call(house, "get", {"memory_id": done["upserted_memory_id"]})
+    done = await summarize(app)
+    kept = await call(app, "get", {"memory_id": done["upserted_memory_id"]})
 
     assert secret not in f"{done}{kept}"
     assert "for the deploy" in done["summary"]
 
 
-async def test_an_answer_is_bounded_to_the_words_that_are_wanted(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
+async def test_an_answer_is_bounded_to_the_words_that_are_wanted(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
     ollama.said = "word " * 1000
-    done = await summarize(house, max_words=20)
+    done = await summarize(app, max_words=20)
 
     assert len(done["summary"].split()) == 20
     assert "at most 20 words" in ollama.bodies[0]["system"]
@@ -233,151 +231,151 @@ async def test_an_answer_is_bounded_to_the_words_that_are_wanted(house: House, o
 async def test_the_memory_says_how_many_words_where_the_call_does_not(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
-    async with house_of(sqlite, clock, tmp_path, block(model=Choice(name="none"), max_words=7)) as house:
-        await push(house, *NOTES)
-        done = await summarize(house)
+    async with app_of(sqlite, clock, tmp_path, block(model=Choice(name="none"), max_words=7)) as app:
+        await push(app, *NOTES)
+        done = await summarize(app)
 
         assert done["summary"] == "The deploy of the web shop failed."
         assert done["notes"] == []
 
 
-async def test_a_text_that_is_a_summarys_own_stays_what_it_is(house: House) -> None:
-    (only,) = await push(house, "The deploy failed")
-    done = await summarize(house, strategy="extractive")
+async def test_a_text_that_is_a_summarys_own_stays_what_it_is(app: App) -> None:
+    (only,) = await push(app, "The deploy failed")
+    done = await summarize(app, strategy="extractive")
 
     assert done["summary"] == "The deploy failed"
     assert done["upserted_memory_id"] != only
-    assert (await call(house, "get", {"memory_id": only}))["memory_type"] == "episodic"
+    assert (await call(app, "get", {"memory_id": only}))["memory_type"] == "episodic"
 
 
-async def test_two_summaries_that_say_the_same_are_two(house: House) -> None:
-    await push(house, "The deploy failed. Yes.", "The deploy failed. Yes")
-    first = await summarize(house, strategy="extractive", limit=1)
-    second = await summarize(house, strategy="extractive")
+async def test_two_summaries_that_say_the_same_are_two(app: App) -> None:
+    await push(app, "The deploy failed. Yes.", "The deploy failed. Yes")
+    first = await summarize(app, strategy="extractive", limit=1)
+    second = await summarize(app, strategy="extractive")
 
     assert first["summary"] == second["summary"]
     assert first["upserted_memory_id"] != second["upserted_memory_id"]
-    assert await summarize(house, strategy="extractive") == second
-    assert await summarize(house, strategy="extractive", limit=1) == first
+    assert await summarize(app, strategy="extractive") == second
+    assert await summarize(app, strategy="extractive", limit=1) == first
 
 
 # What is summarised.
 
 
-async def test_only_what_was_asked_for_is_summarised(house: House, ollama: Service) -> None:
-    (early,) = await push(house, "Early.")
-    later(house, 86_400)
-    (late,) = await push(house, "Late.")
-    await push(house, "A fact.", memory_type="semantic")
-    await push(house, "Elsewhere.", project_id="other")
-    (tagged,) = await push(house, "Tagged.", tags=["incident"])
-    await push(house, "Another collection.", collection=(await call(house, "new-collection", {"name": "side"}))["name"])
+async def test_only_what_was_asked_for_is_summarised(app: App, ollama: Service) -> None:
+    (early,) = await push(app, "Early.")
+    later(app, 86_400)
+    (late,) = await push(app, "Late.")
+    await push(app, "A fact.", memory_type="semantic")
+    await push(app, "Elsewhere.", project_id="other")
+    (tagged,) = await push(app, "Tagged.", tags=["incident"])
+    await push(app, "Another collection.", collection=(await call(app, "new-collection", {"name": "side"}))["name"])
 
     whole = {"start": "2026-02-14T00:00:00Z", "end": "2026-02-15T23:59:59Z"}
-    assert (await summarize(house))["source_memory_ids"] == [early]
-    assert (await summarize(house, time_range=whole))["source_memory_ids"] == [early, late, tagged]
-    assert (await summarize(house, time_range=whole, tags="incident"))["source_memory_ids"] == [tagged]
-    assert (await summarize(house, time_range=whole, tags=["incident", "note"]))["source_memory_ids"] == [
+    assert (await summarize(app))["source_memory_ids"] == [early]
+    assert (await summarize(app, time_range=whole))["source_memory_ids"] == [early, late, tagged]
+    assert (await summarize(app, time_range=whole, tags="incident"))["source_memory_ids"] == [tagged]
+    assert (await summarize(app, time_range=whole, tags=["incident", "note"]))["source_memory_ids"] == [
         *(early, late, tagged)
     ]
-    assert (await summarize(house, time_range=whole, limit=2))["source_memory_ids"] == [early, late]
-    assert len((await summarize(house, time_range=whole, project_id="other"))["source_memory_ids"]) == 1
-    assert len((await summarize(house, time_range=whole, collection="side"))["source_memory_ids"]) == 1
+    assert (await summarize(app, time_range=whole, limit=2))["source_memory_ids"] == [early, late]
+    assert len((await summarize(app, time_range=whole, project_id="other"))["source_memory_ids"]) == 1
+    assert len((await summarize(app, time_range=whole, collection="side"))["source_memory_ids"]) == 1
     assert "- 2026-02-14 Early.\n- 2026-02-15 Late." in ollama.prompts[1]
 
 
-async def test_both_ends_of_the_time_are_included(house: House) -> None:
-    ids = await push(house, "A.", "B.", "C.")
-    done = await summarize(house, time_range={"start": "2026-02-14T10:30:00Z", "end": "2026-02-14T11:31:00+01:00"})
+async def test_both_ends_of_the_time_are_included(app: App) -> None:
+    ids = await push(app, "A.", "B.", "C.")
+    done = await summarize(app, time_range={"start": "2026-02-14T10:30:00Z", "end": "2026-02-14T11:31:00+01:00"})
 
     assert done["source_memory_ids"] == ids[:2]
     assert done["used_filters"]["time_range"] == {"start": "2026-02-14T10:30:00Z", "end": "2026-02-14T10:31:00Z"}
 
 
-async def test_the_last_moment_that_there_is_can_be_an_end(house: House) -> None:
-    ids = await push(house, "A.")
-    done = await summarize(house, time_range={"start": "0001-01-01T00:00:00Z", "end": "9999-12-31T23:59:59.999999Z"})
+async def test_the_last_moment_that_there_is_can_be_an_end(app: App) -> None:
+    ids = await push(app, "A.")
+    done = await summarize(app, time_range={"start": "0001-01-01T00:00:00Z", "end": "9999-12-31T23:59:59.999999Z"})
 
     assert done["source_memory_ids"] == ids
 
 
-async def test_other_names_of_parameters_are_understood(house: House) -> None:
-    ids = await push(house, "A.", memory_type="procedural", project_id="web")
-    done = await summarize(house, type="procedural", project="web", k=3, scoreThreshold=0.5)
+async def test_other_names_of_parameters_are_understood(app: App) -> None:
+    ids = await push(app, "A.", memory_type="procedural", project_id="web")
+    done = await summarize(app, type="procedural", project="web", k=3, scoreThreshold=0.5)
 
     assert done["source_memory_ids"] == ids
     assert done["used_filters"]["limit"] == 3
     assert done["used_filters"]["score_threshold"] == done["used_filters"]["scoreThreshold"] == 0.5
 
 
-async def test_a_threshold_leaves_nothing_out(house: House) -> None:
-    ids = await push(house, *NOTES)
+async def test_a_threshold_leaves_nothing_out(app: App) -> None:
+    ids = await push(app, *NOTES)
 
-    assert (await summarize(house, score_threshold=0.99))["source_memory_ids"] == ids
+    assert (await summarize(app, score_threshold=0.99))["source_memory_ids"] == ids
 
 
-async def test_summaries_are_no_part_of_another_one_unless_they_are_asked_for(house: House) -> None:
-    facts = await push(house, "A fact.", memory_type="semantic")
-    first = await summarize(house, type="semantic", strategy="extractive")
-    again = await summarize(house, type="semantic", strategy="extractive")
-    of_summaries = await summarize(house, type="semantic", tags=["summary"], strategy="extractive")
+async def test_summaries_are_no_part_of_another_one_unless_they_are_asked_for(app: App) -> None:
+    facts = await push(app, "A fact.", memory_type="semantic")
+    first = await summarize(app, type="semantic", strategy="extractive")
+    again = await summarize(app, type="semantic", strategy="extractive")
+    of_summaries = await summarize(app, type="semantic", tags=["summary"], strategy="extractive")
 
     assert first["source_memory_ids"] == facts
     assert again == first
     assert of_summaries["source_memory_ids"] == [first["upserted_memory_id"]]
-    kept = await call(house, "get", {"memory_id": of_summaries["upserted_memory_id"]})
+    kept = await call(app, "get", {"memory_id": of_summaries["upserted_memory_id"]})
     assert len([tag for tag in kept["tags"] if tag.startswith("summary:")]) == 1
 
 
-async def test_what_an_agent_kept_without_a_project_is_of_the_default_one(house: House) -> None:
+async def test_what_an_agent_kept_without_a_project_is_of_the_default_one(app: App) -> None:
     item = Item(
         agent_id="reviewer",
         memory_type="episodic",
         timestamp=datetime(2026, 2, 14, 9, tzinfo=UTC),
         text="The build broke.",
     )
-    await house.memories["notes"].store.append([item])
-    done = await summarize(house, collection="reviewer", strategy="extractive")
+    await app.memories["notes"].store.append([item])
+    done = await summarize(app, collection="reviewer", strategy="extractive")
 
     assert done["summary"] == "The build broke."
 
 
-async def test_nobody_summarises_what_is_anothers(house: House, ollama: Service) -> None:
-    await push(house, "Ada's secret plan.", user="ada")
-    mine = await push(house, "Bob's note.", user="bob")
-    done = await summarize(house, "bob", "read", "write", strategy="extractive")
+async def test_nobody_summarises_what_is_anothers(app: App, ollama: Service) -> None:
+    await push(app, "Ada's secret plan.", user="ada")
+    mine = await push(app, "Bob's note.", user="bob")
+    done = await summarize(app, "bob", "read", "write", strategy="extractive")
 
     assert done["source_memory_ids"] == mine
     assert "Ada" not in done["summary"]
-    kept = await call(house, "get", {"memory_id": done["upserted_memory_id"]}, "bob", "read")
+    kept = await call(app, "get", {"memory_id": done["upserted_memory_id"]}, "bob", "read")
     assert kept["user_id"] == "bob"
-    told_ = await failing(call(house, "get", {"memory_id": done["upserted_memory_id"]}, "ada", "read"))
+    told_ = await failing(call(app, "get", {"memory_id": done["upserted_memory_id"]}, "ada", "read"))
     assert told_.code == "invalid_params"
 
 
 # The same again.
 
 
-async def test_what_was_pushed_since_makes_another_summary(house: House) -> None:
-    await push(house, *NOTES)
-    first = await summarize(house)
-    await push(house, "One more thing.")
+async def test_what_was_pushed_since_makes_another_summary(app: App) -> None:
+    await push(app, *NOTES)
+    first = await summarize(app)
+    await push(app, "One more thing.")
 
-    assert (await summarize(house))["upserted_memory_id"] != first["upserted_memory_id"]
+    assert (await summarize(app))["upserted_memory_id"] != first["upserted_memory_id"]
 
 
-async def test_a_summary_that_is_there_is_answered_whether_or_not_a_model_is(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
-    first = await summarize(house)
+async def test_a_summary_that_is_there_is_answered_whether_or_not_a_model_is(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
+    first = await summarize(app)
     ollama.looks += [says(503)] * 3
-    later(house, 3600)
+    later(app, 3600)
 
-    assert await summarize(house) == first
+    assert await summarize(app) == first
     assert len(ollama.bodies) == 1
 
 
-async def test_another_way_that_is_asked_for_writes_the_same_item_anew(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
+async def test_another_way_that_is_asked_for_writes_the_same_item_anew(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
     ids, told_ = set(), []
     for given in (
         {"strategy": "extractive"},
@@ -388,7 +386,7 @@ async def test_another_way_that_is_asked_for_writes_the_same_item_anew(house: Ho
         {"strategy": "abstractive"},
         {"provider": "none"},
     ):
-        done = await summarize(house, **given)
+        done = await summarize(app, **given)
         ids.add(done["upserted_memory_id"])
         told_.append((done["strategy"], done["model"]))
 
@@ -405,48 +403,48 @@ async def test_another_way_that_is_asked_for_writes_the_same_item_anew(house: Ho
     assert [body["model"] for body in ollama.bodies] == ["llama3.1:8b", "mistral"]
 
 
-async def test_another_number_of_words_writes_it_anew_and_fewer_do_not_spoil_a_later_summary(house: House) -> None:
-    await push(house, *NOTES)
-    long = await summarize(house, strategy="extractive")
-    short = await summarize(house, strategy="extractive", max_words=6)
+async def test_another_number_of_words_writes_it_anew_and_fewer_do_not_spoil_a_later_summary(app: App) -> None:
+    await push(app, *NOTES)
+    long = await summarize(app, strategy="extractive")
+    short = await summarize(app, strategy="extractive", max_words=6)
 
     assert short["summary"] == "The deploy of the web shop…"
     assert short["upserted_memory_id"] == long["upserted_memory_id"]
-    assert await summarize(house, strategy="extractive") == long
+    assert await summarize(app, strategy="extractive") == long
 
 
-async def test_a_summary_of_an_item_that_was_changed_since_says_what_it_says_now(house: House, ollama: Service) -> None:
-    (changed,) = await push(house, "We deploy on Friday.")
-    first = await summarize(house, strategy="extractive")
-    by_model = await summarize(house, strategy="abstractive")
-    await call(house, "update", {"memory_id": changed, "text": "We deploy on Monday."})
-    second = await summarize(house, strategy="extractive")
+async def test_a_summary_of_an_item_that_was_changed_since_says_what_it_says_now(app: App, ollama: Service) -> None:
+    (changed,) = await push(app, "We deploy on Friday.")
+    first = await summarize(app, strategy="extractive")
+    by_model = await summarize(app, strategy="abstractive")
+    await call(app, "update", {"memory_id": changed, "text": "We deploy on Monday."})
+    second = await summarize(app, strategy="extractive")
 
     assert first["summary"] == "We deploy on Friday."
     assert second["summary"] == "We deploy on Monday."
     assert {each["upserted_memory_id"] for each in (first, by_model, second)} == {first["upserted_memory_id"]}
-    await call(house, "update", {"memory_id": changed, "text": "We deploy on Sunday."})
+    await call(app, "update", {"memory_id": changed, "text": "We deploy on Sunday."})
     ollama.answers.append(says(503, {"error": "busy"}))
     # With nobody to write it anew, what is not so any more is not answered either.
-    assert (await summarize(house))["summary"] == "We deploy on Sunday."
+    assert (await summarize(app))["summary"] == "We deploy on Sunday."
 
 
-async def test_tags_that_were_changed_since_leave_the_summary_as_it_is(house: House, ollama: Service) -> None:
-    (changed,) = await push(house, "We deploy on Friday.")
-    first = await summarize(house)
-    await call(house, "update", {"memory_id": changed, "tags": ["ops", "daily"]})
+async def test_tags_that_were_changed_since_leave_the_summary_as_it_is(app: App, ollama: Service) -> None:
+    (changed,) = await push(app, "We deploy on Friday.")
+    first = await summarize(app)
+    await call(app, "update", {"memory_id": changed, "tags": ["ops", "daily"]})
 
-    assert await summarize(house) == first
+    assert await summarize(app) == first
     assert len(ollama.bodies) == 1
 
 
 @pytest.mark.parametrize("ways", [("extractive", "extractive"), ("abstractive", "auto")])
-async def test_items_that_the_limit_left_out_are_told(house: House, ways: tuple[str, str]) -> None:
-    await push(house, *NOTES)
+async def test_items_that_the_limit_left_out_are_told(app: App, ways: tuple[str, str]) -> None:
+    await push(app, *NOTES)
 
-    assert (await summarize(house, limit=3, strategy=ways[0]))["notes"] == []
+    assert (await summarize(app, limit=3, strategy=ways[0]))["notes"] == []
     for way in ways:
-        (note,) = (await summarize(house, limit=2, strategy=way))["notes"]
+        (note,) = (await summarize(app, limit=2, strategy=way))["notes"]
         assert "the 2 oldest were summarised" in note
         assert "500" in note
 
@@ -454,33 +452,33 @@ async def test_items_that_the_limit_left_out_are_told(house: House, ways: tuple[
 async def test_a_model_that_nobody_configured_is_asked_only_by_a_call_that_wants_one(
     sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Service
 ) -> None:
-    async with house_of(sqlite, clock, tmp_path, block()) as house:
+    async with app_of(sqlite, clock, tmp_path, block()) as app:
         # As the daemon has it: what listens at Ollama's own address on this machine, whoever that is.
-        house.memories["notes"].summarizer = await open_model(by_ollama(ollama), {"url": ollama.url})
-        await push(house, *NOTES)
-        plain = await summarize(house)
+        app.memories["notes"].summarizer = await open_model(by_ollama(ollama), {"url": ollama.url})
+        await push(app, *NOTES)
+        plain = await summarize(app)
         assert (plain["strategy"], plain["summary"], plain["notes"]) == ("extractive", EXTRACT, [])
         assert (ollama.bodies, ollama.looked) == ([], 0)
 
-        asked = await summarize(house, strategy="abstractive")
+        asked = await summarize(app, strategy="abstractive")
         assert asked["summary"] == SAID
         assert "sent to ollama at its default address" in asked["notes"][0]
 
 
-async def test_a_model_that_is_away_does_not_worsen_the_summary_that_is_there(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
-    first = await summarize(house)
+async def test_a_model_that_is_away_does_not_worsen_the_summary_that_is_there(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
+    first = await summarize(app)
     ollama.answers.append(says(503, {"error": "busy"}))
-    second = await summarize(house, model="mistral")
+    second = await summarize(app, model="mistral")
 
     assert second["summary"] == first["summary"]
     assert second["model"] == "llama3.1:8b"
     assert "busy" in second["notes"][0]
 
 
-async def test_calls_at_the_same_time_make_one_summary(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
-    done = await asyncio.gather(*(summarize(house) for _ in range(8)))
+async def test_calls_at_the_same_time_make_one_summary(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
+    done = await asyncio.gather(*(summarize(app) for _ in range(8)))
 
     assert len({each["upserted_memory_id"] for each in done}) == 1
     assert len(ollama.bodies) == 1
@@ -499,8 +497,8 @@ async def test_processes_on_one_database_keep_one_summary(
     monkeypatch.setattr(consolidation, "_turns", _NoTurns())
     memory = block(model=by_ollama(ollama))
     async with (
-        house_of(database, clock, tmp_path / "one", memory) as one,
-        house_of(database, clock, tmp_path / "other", memory) as other,
+        app_of(database, clock, tmp_path / "one", memory) as one,
+        app_of(database, clock, tmp_path / "other", memory) as other,
     ):
         await push(one, *NOTES)
         done = await asyncio.gather(*(summarize(each) for each in (one, other) * 3))
@@ -510,19 +508,19 @@ async def test_processes_on_one_database_keep_one_summary(
         assert len((await call(other, "search", wanted))["hits"]) == 1
 
 
-async def test_a_summary_whose_tags_were_changed_is_still_the_one(house: House) -> None:
-    await push(house, *NOTES)
-    first = await summarize(house)
-    await call(house, "update", {"memory_id": first["upserted_memory_id"], "tags": ["mine"]})
+async def test_a_summary_whose_tags_were_changed_is_still_the_one(app: App) -> None:
+    await push(app, *NOTES)
+    first = await summarize(app)
+    await call(app, "update", {"memory_id": first["upserted_memory_id"], "tags": ["mine"]})
 
-    assert (await summarize(house))["upserted_memory_id"] == first["upserted_memory_id"]
+    assert (await summarize(app))["upserted_memory_id"] == first["upserted_memory_id"]
 
 
-async def test_a_summary_that_was_forgotten_is_made_again(house: House) -> None:
-    await push(house, *NOTES)
-    first = await summarize(house)
-    await call(house, "forget", {"memory_id": first["upserted_memory_id"]})
-    second = await summarize(house)
+async def test_a_summary_that_was_forgotten_is_made_again(app: App) -> None:
+    await push(app, *NOTES)
+    first = await summarize(app)
+    await call(app, "forget", {"memory_id": first["upserted_memory_id"]})
+    second = await summarize(app)
 
     assert second["upserted_memory_id"] != first["upserted_memory_id"]
     assert second["summary"] == first["summary"]
@@ -562,10 +560,10 @@ async def test_a_summary_that_was_forgotten_is_made_again(house: House) -> None:
     ids=str,
 )
 async def test_wrong_input_is_told_with_its_field_and_an_example(
-    house: House, given: dict[str, Any], field: str, what: str
+    app: App, given: dict[str, Any], field: str, what: str
 ) -> None:
-    await push(house, *NOTES)
-    failed = await failing(summarize(house, **given))
+    await push(app, *NOTES)
+    failed = await failing(summarize(app, **given))
 
     assert failed.code == "invalid_params"
     assert failed.field == field
@@ -573,8 +571,8 @@ async def test_wrong_input_is_told_with_its_field_and_an_example(
     assert failed.example
 
 
-async def test_a_missing_time_is_told_with_an_example(house: House) -> None:
-    failed = await failing(call(house, "summarize", {}))
+async def test_a_missing_time_is_told_with_an_example(app: App) -> None:
+    failed = await failing(call(app, "summarize", {}))
 
     assert (failed.code, failed.field) == ("invalid_params", "time_range")
     assert "required" in failed.message
@@ -583,8 +581,8 @@ async def test_a_missing_time_is_told_with_an_example(house: House) -> None:
     )
 
 
-async def test_nothing_to_summarise_is_told_with_what_was_asked_for(house: House, ollama: Service) -> None:
-    failed = await failing(summarize(house, tags=["daily"], project_id="web"))
+async def test_nothing_to_summarise_is_told_with_what_was_asked_for(app: App, ollama: Service) -> None:
+    failed = await failing(summarize(app, tags=["daily"], project_id="web"))
 
     assert (failed.code, failed.field) == ("invalid_params", "time_range")
     assert "no episodic item of the project web with one of the tags daily" in failed.message
@@ -598,43 +596,43 @@ async def test_abstractive_without_its_model_is_provider_unavailable(
     sqlite: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
     away = Choice(name="ollama", options={"url": "http://localhost:1"})
-    async with house_of(sqlite, clock, tmp_path, block(model=away)) as house:
-        await push(house, *NOTES)
-        failed = await failing(summarize(house, strategy="abstractive"))
+    async with app_of(sqlite, clock, tmp_path, block(model=away)) as app:
+        await push(app, *NOTES)
+        failed = await failing(summarize(app, strategy="abstractive"))
 
         assert failed.code == "provider_unavailable"
         assert failed.line() == "provider_unavailable: the model ollama does not answer (is it running?)"
-        assert (await call(house, "search", {"query_text": "deploy", "tags": ["summary"]}))["hits"] == []
+        assert (await call(app, "search", {"query_text": "deploy", "tags": ["summary"]}))["hits"] == []
 
 
 @pytest.mark.parametrize("model", [None, Choice(name="none")], ids=["undeclared", "none"])
 async def test_abstractive_where_no_model_is_declared_is_provider_unavailable(
     sqlite: Database, clock: ManualClock, tmp_path: Path, model: Choice | None
 ) -> None:
-    async with house_of(sqlite, clock, tmp_path, block(model=model)) as house:
-        await push(house, *NOTES)
-        failed = await failing(summarize(house, strategy="abstractive"))
+    async with app_of(sqlite, clock, tmp_path, block(model=model)) as app:
+        await push(app, *NOTES)
+        failed = await failing(summarize(app, strategy="abstractive"))
 
         assert failed.code == "provider_unavailable"
         assert "summarize { model ollama }" in str(failed.hint)
 
 
-async def test_another_provider_than_the_memorys_is_unavailable(house: House) -> None:
-    await push(house, *NOTES)
-    failed = await failing(summarize(house, strategy="abstractive", provider="openai"))
+async def test_another_provider_than_the_memorys_is_unavailable(app: App) -> None:
+    await push(app, *NOTES)
+    failed = await failing(summarize(app, strategy="abstractive", provider="openai"))
 
     assert failed.code == "provider_unavailable"
-    fallen = await summarize(house, provider="openai")
+    fallen = await summarize(app, provider="openai")
     assert fallen["strategy"] == "extractive"
     assert "openai" in fallen["notes"][0]
 
 
-async def test_a_model_that_is_not_there_is_told_with_how_to_get_it(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
+async def test_a_model_that_is_not_there_is_told_with_how_to_get_it(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
     ollama.answers += [says(404, {"error": "model 'x' not found"}) for _ in range(3)]
-    named = await failing(summarize(house, strategy="abstractive", model="mistral"))
-    own = await failing(summarize(house, strategy="abstractive"))
-    fallen = await summarize(house)
+    named = await failing(summarize(app, strategy="abstractive", model="mistral"))
+    own = await failing(summarize(app, strategy="abstractive"))
+    fallen = await summarize(app)
 
     assert (named.code, named.field, named.hint) == ("invalid_params", "model", "ollama pull mistral")
     assert (own.code, own.hint) == ("provider_unavailable", "ollama pull llama3.1:8b")
@@ -642,11 +640,11 @@ async def test_a_model_that_is_not_there_is_told_with_how_to_get_it(house: House
     assert "ollama pull llama3.1:8b" in fallen["notes"][0]
 
 
-async def test_a_model_that_says_nothing_is_gone_without(house: House, ollama: Service) -> None:
-    await push(house, *NOTES)
+async def test_a_model_that_says_nothing_is_gone_without(app: App, ollama: Service) -> None:
+    await push(app, *NOTES)
     ollama.answers += [text("  \n"), text("<think>hm</think>")]
-    failed = await failing(summarize(house, strategy="abstractive"))
-    fallen = await summarize(house)
+    failed = await failing(summarize(app, strategy="abstractive"))
+    fallen = await summarize(app)
 
     assert failed.code == "provider_unavailable"
     assert "answered nothing" in failed.message
@@ -658,19 +656,19 @@ async def test_a_model_that_never_answers_is_gone_without(
     sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Service
 ) -> None:
     slow = by_ollama(ollama, timeout=timedelta(seconds=1))
-    async with house_of(sqlite, clock, tmp_path, block(model=slow)) as house:
-        await push(house, *NOTES)
+    async with app_of(sqlite, clock, tmp_path, block(model=slow)) as app:
+        await push(app, *NOTES)
         ollama.answers.append(never)
 
-        assert (await summarize(house))["strategy"] == "extractive"
+        assert (await summarize(app))["strategy"] == "extractive"
 
 
-async def test_only_an_administrator_is_told_which_host_is_away(house: House, ollama: Service) -> None:
-    await push(house, *NOTES, user="bob")
+async def test_only_an_administrator_is_told_which_host_is_away(app: App, ollama: Service) -> None:
+    await push(app, *NOTES, user="bob")
     ollama.answers += [says(500, {"error": "boom"})] * 2
-    asked = summarize(house, "bob", "read", "write", strategy="abstractive")
+    asked = summarize(app, "bob", "read", "write", strategy="abstractive")
     failed = await failing(asked, caller=Caller("bob", frozenset({"write"})))
-    fallen = await summarize(house, "bob", "read", "write")
+    fallen = await summarize(app, "bob", "read", "write")
 
     assert failed.code == "provider_unavailable"
     assert ollama.host not in f"{failed}{fallen}"
@@ -680,13 +678,13 @@ async def test_only_an_administrator_is_told_which_host_is_away(house: House, ol
 # When it cannot be kept.
 
 
-async def test_a_summary_that_cannot_be_kept_is_upsert_failed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_summary_that_cannot_be_kept_is_upsert_failed(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(*_: Any, **__: Any) -> Any:
         raise StoreError("the disk is full", hint="make room")
 
-    await push(house, *NOTES)
+    await push(app, *NOTES)
     monkeypatch.setattr(CollectionStore, "_append", full)
-    failed = await failing(summarize(house))
+    failed = await failing(summarize(app))
 
     assert (failed.code, failed.hint) == ("upsert_failed", "make room")
 
@@ -694,14 +692,14 @@ async def test_a_summary_that_cannot_be_kept_is_upsert_failed(house: House, monk
 # Over HTTP.
 
 
-async def test_it_is_served_over_http(house: House) -> None:
-    await push(house, *NOTES)
-    token = await house.token("owner", "admin")
-    reply = await house.ask(token, "POST", "/v1/tools/summarize", {"time_range": DAY, "tags": "daily"})
+async def test_it_is_served_over_http(app: App) -> None:
+    await push(app, *NOTES)
+    token = await app.token("owner", "admin")
+    reply = await app.ask(token, "POST", "/v1/tools/summarize", {"time_range": DAY, "tags": "daily"})
     assert reply.status == 200, reply.body
     assert told(reply)["summary"] == SAID
 
-    wrong = await house.ask(token, "POST", "/v1/tools/summarize", {"time_range": DAY, "limit": 0})
+    wrong = await app.ask(token, "POST", "/v1/tools/summarize", {"time_range": DAY, "limit": 0})
     assert wrong.status in {400, 422}
     assert "invalid_params" in wrong.body.decode()
 

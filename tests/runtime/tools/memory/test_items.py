@@ -117,8 +117,8 @@ async def test_a_record_is_neither_changed_nor_forgotten(ask: Asked, tool: str, 
     failure = await ask.failure(tool, memory_id=record, **more)
     assert failure.code == "invalid_params"
     assert failure.message == "the memory audit is append-only: no item of it is ever changed or deleted"
-    reply = await ask.house.ask(
-        await ask.house.token("root", "admin"),
+    reply = await ask.app.ask(
+        await ask.app.token("root", "admin"),
         "DELETE" if tool == "memory_forget" else "PATCH",
         f"/v1/memory/items/{record}",
         more or None,
@@ -185,20 +185,20 @@ async def test_a_list_takes_any_of_some_tags_and_all_of_others(ask: Asked) -> No
 
 
 async def test_over_http_an_item_is_changed_and_forgotten_under_its_own_path(ask: Asked) -> None:
-    token = await ask.house.token("ada", "write")
+    token = await ask.app.token("ada", "write")
     body = {"agent_id": "reviewer", "memory_type": "episodic", "timestamp": "2026-11-20T08:30:00Z", "text": "walnut"}
-    reply = await ask.house.ask(token, "POST", "/v1/memory/import", {"items": [body], "memory": "notes"})
+    reply = await ask.app.ask(token, "POST", "/v1/memory/import", {"items": [body], "memory": "notes"})
     assert reply.status == 200, reply
     (item,) = (await ask("memory_list", OWNER_CALLER))["items"]
     path = f"/v1/memory/items/{item['memory_id']}"
-    stranger = await ask.house.token("bob", "write")
-    assert (await ask.house.ask(stranger, "PATCH", path, {"text": "hazel"})).status == 404
-    assert (await ask.house.ask(stranger, "DELETE", path)).status == 404
-    assert (await ask.house.ask(await ask.house.token("ada", "read"), "DELETE", path)).status == 403
-    assert (await ask.house.ask(token, "PATCH", path, {"text": "hazel"})).status == 200
-    assert (await ask.house.ask(token, "PATCH", path, {"text": "oak"})).status == 404
+    stranger = await ask.app.token("bob", "write")
+    assert (await ask.app.ask(stranger, "PATCH", path, {"text": "hazel"})).status == 404
+    assert (await ask.app.ask(stranger, "DELETE", path)).status == 404
+    assert (await ask.app.ask(await ask.app.token("ada", "read"), "DELETE", path)).status == 403
+    assert (await ask.app.ask(token, "PATCH", path, {"text": "hazel"})).status == 200
+    assert (await ask.app.ask(token, "PATCH", path, {"text": "oak"})).status == 404
     (item,) = (await ask("memory_list", OWNER_CALLER))["items"]
     assert item["text"] == "hazel"
     path = f"/v1/memory/items/{item['memory_id']}"
-    assert (await ask.house.ask(token, "DELETE", path)).status == 200
-    assert (await ask.house.ask(token, "DELETE", path)).status == 404
+    assert (await ask.app.ask(token, "DELETE", path)).status == 200
+    assert (await ask.app.ask(token, "DELETE", path)).status == 404

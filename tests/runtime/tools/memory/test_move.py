@@ -25,8 +25,8 @@ from tests.clocks import ManualClock
 
 
 @dataclass
-class House:
-    """As much of a house as the tool uses."""
+class App:
+    """As much of an app as the tool uses."""
 
     memories: dict[str, OpenMemory]
     clock: ManualClock
@@ -34,7 +34,7 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[House]:
+async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[App]:
     """Two collections, three items in the first one."""
     memories = {}
     for name in ("notes", "archive"):
@@ -48,28 +48,28 @@ async def house(tmp_path: Path, database: Database, clock: ManualClock) -> Async
     await memories["notes"].upsert(
         Item(agent_id="notes", memory_type="semantic", timestamp=now, text=f"Fact {number}") for number in range(3)
     )
-    yield House(memories, clock)
+    yield App(memories, clock)
     for memory in memories.values():
         await memory.close()
 
 
-async def move(house: House, caller: Caller = OWNER_CALLER, **more: object) -> MovedMemory:
+async def move(app: App, caller: Caller = OWNER_CALLER, **more: object) -> MovedMemory:
     """Move notes to archive."""
-    context = Context(caller, cast("Any", house), lambda *said: house.told.append(said))
+    context = Context(caller, cast("Any", app), lambda *said: app.told.append(said))
     answer = await TOOLS["memory_move"].call(context, {"source": "notes", "target": "archive", **more})
     assert isinstance(answer, MovedMemory)
     return answer
 
 
-async def test_a_move_says_how_far_it_is_and_answers_equal_hashes(house: House) -> None:
-    answer = await move(house)
+async def test_a_move_says_how_far_it_is_and_answers_equal_hashes(app: App) -> None:
+    answer = await move(app)
     assert answer.good
     assert [row.copied for row in answer.agents] == [3]
-    assert {what.split()[0] for what, _, _ in house.told} >= {"copying", "embedding", "verifying"}
+    assert {what.split()[0] for what, _, _ in app.told} >= {"copying", "embedding", "verifying"}
 
 
-async def test_an_item_that_was_lost_is_named(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    goal = house.memories["archive"]
+async def test_an_item_that_was_lost_is_named(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = app.memories["archive"]
     append = goal.store.append
 
     async def losing(items: Iterable[Item], **more: Any) -> tuple[Item, ...]:
@@ -78,7 +78,7 @@ async def test_an_item_that_was_lost_is_named(house: House, monkeypatch: pytest.
         return tuple(written)
 
     monkeypatch.setattr(goal.store, "append", losing)
-    answer = await move(house)
+    answer = await move(app)
     assert not answer.good
     missing, differing = answer.agents[0].problems
     assert missing.endswith("is not in archive")
@@ -86,8 +86,8 @@ async def test_an_item_that_was_lost_is_named(house: House, monkeypatch: pytest.
     assert "archive has 2 with" in differing
 
 
-async def test_an_item_that_was_changed_on_the_way_is_named(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    goal = house.memories["archive"]
+async def test_an_item_that_was_changed_on_the_way_is_named(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = app.memories["archive"]
     append = goal.store.append
 
     async def changing(items: Iterable[Item], **more: Any) -> tuple[Item, ...]:
@@ -96,36 +96,36 @@ async def test_an_item_that_was_changed_on_the_way_is_named(house: House, monkey
         return tuple(written)
 
     monkeypatch.setattr(goal.store, "append", changing)
-    answer = await move(house)
+    answer = await move(app)
     assert not answer.good
     assert "sha256" in answer.agents[0].problems[0]
 
 
-async def test_an_embedding_that_is_away_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_embedding_that_is_away_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*_: object, **__: object) -> int:
         raise EmbeddingUnavailable("nobody answers")
 
-    monkeypatch.setattr(house.memories["archive"], "embed", away)
-    answer = await move(house)
+    monkeypatch.setattr(app.memories["archive"], "embed", away)
+    answer = await move(app)
     assert answer.problems == ["not everything has a vector: nobody answers"]
     assert answer.agents[0].problems == ["3 entries of archive in the index of archive have no vector"]
     assert not answer.good
     monkeypatch.undo()
-    assert (await move(house)).good
+    assert (await move(app)).good
 
 
-async def test_an_index_that_cannot_be_read_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_cannot_be_read_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> None:
         raise IndexFailed("the server is away")
 
-    monkeypatch.setattr(house.memories["archive"], "index_stats", broken)
-    answer = await move(house)
+    monkeypatch.setattr(app.memories["archive"], "index_stats", broken)
+    answer = await move(app)
     assert answer.agents[0].problems == ["the index of archive cannot be read: the server is away"]
     assert answer.agents[0].items_there == 3
 
 
-async def test_what_changes_while_it_is_copied_is_copied_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    origin = house.memories["notes"]
+async def test_what_changes_while_it_is_copied_is_copied_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = app.memories["notes"]
     read = origin.store.read
     looks = 0
 
@@ -140,12 +140,12 @@ async def test_what_changes_while_it_is_copied_is_copied_again(house: House, mon
         return found
 
     monkeypatch.setattr(origin.store, "read", growing)
-    answer = await move(house)
+    answer = await move(app)
     assert answer.good, answer
     (row,) = answer.agents
     assert (row.items, row.copied, row.items_there, row.different) == (4, 4, 4, 0)
 
 
-async def test_only_administrators_move(house: House) -> None:
+async def test_only_administrators_move(app: App) -> None:
     with pytest.raises(Forbidden):
-        await move(house, Caller(user_id="ada", scopes=frozenset({"read", "write"})))
+        await move(app, Caller(user_id="ada", scopes=frozenset({"read", "write"})))

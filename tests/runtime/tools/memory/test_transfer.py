@@ -25,38 +25,38 @@ from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
 from tests.lanes import examples
-from tests.runtime.api.house import NOTES, House
+from tests.runtime.api.app import NOTES, App
 
 AUDIT = Memory(name="audit", path="audit", store=Choice(name="records"), embedding=Choice(name="hashing"))
 BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)
 
 
 @asynccontextmanager
-async def opened(folder: Path, *memories: Memory) -> AsyncIterator[House]:
+async def opened(folder: Path, *memories: Memory) -> AsyncIterator[App]:
     folder.mkdir(parents=True, exist_ok=True)
     clock = ManualClock()
     database = await Database.open(migrated(folder / "symbiont.db"), KEY)
-    async with House(database, clock).remembering(folder, *memories or (NOTES, AUDIT)) as house:
-        yield house
+    async with App(database, clock).remembering(folder, *memories or (NOTES, AUDIT)) as app:
+        yield app
     await database.close()
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with opened(tmp_path) as house:
-        yield house
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with opened(tmp_path) as app:
+        yield app
 
 
-async def call(house: House, tool: str, caller: Caller = OWNER_CALLER, **given_: Any) -> Any:
-    return (await TOOLS[tool].call(Context(caller, house), given_)).model_dump(mode="json")
+async def call(app: App, tool: str, caller: Caller = OWNER_CALLER, **given_: Any) -> Any:
+    return (await TOOLS[tool].call(Context(caller, app), given_)).model_dump(mode="json")
 
 
-async def exported(house: House, page: int = 500, caller: Caller = OWNER_CALLER, **wanted: Any) -> list[dict[str, Any]]:
+async def exported(app: App, page: int = 500, caller: Caller = OWNER_CALLER, **wanted: Any) -> list[dict[str, Any]]:
     """Every item, a page at a time."""
     items: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:
-        answer = await call(house, "memory_export", caller, limit=page, **wanted, **cursor)
+        answer = await call(app, "memory_export", caller, limit=page, **wanted, **cursor)
         assert len(answer["items"]) <= page
         assert answer["problems"] == []
         items += answer["items"]
@@ -146,8 +146,8 @@ async def _there_and_back(given_items: list[dict[str, Any]], page: int, folder: 
             kept = [of_type(bare(each, "copy_number")) for each in _of(agent, first, second, third)]
             assert kept[0] == kept[1] == kept[2]
         # And again: nothing changes.
-        for house, memory, items in ((one, "notes", first), (one, "audit", first), (two, "notes", second)):
-            again = await call(house, "memory_import", items=items, memory=memory)
+        for app, memory, items in ((one, "notes", first), (one, "audit", first), (two, "notes", second)):
+            again = await call(app, "memory_import", items=items, memory=memory)
             assert (again["stored"], again["there"], again["refused"]) == (0, len(items), 0), again
         assert await exported(two, page, memory="notes") == third
 
@@ -156,21 +156,21 @@ def _of(agent: str, *exports: list[dict[str, Any]]) -> list[list[dict[str, Any]]
     return [[item for item in items if item["agent_id"] == agent] for items in exports]
 
 
-async def test_two_entries_that_are_alike_stay_two_and_do_not_become_four(house: House) -> None:
+async def test_two_entries_that_are_alike_stay_two_and_do_not_become_four(app: App) -> None:
     entry = {"agent_id": "reviewer", "memory_type": "episodic", "text": "ping", "timestamp": "2026-02-01T10:00:00Z"}
     for memory in ("notes", "audit"):
-        first = await call(house, "memory_import", items=[entry, {**entry, "copy_number": 1}], memory=memory)
+        first = await call(app, "memory_import", items=[entry, {**entry, "copy_number": 1}], memory=memory)
         assert first["stored"] == 2
-        items = await exported(house, 1, memory=memory)
+        items = await exported(app, 1, memory=memory)
         assert [item["copy_number"] for item in items] == [0, 1]
         # One after the other too, as pages of a large file are.
         for item in items:
-            assert (await call(house, "memory_import", items=[item], memory=memory))["there"] == 1
-        assert (await call(house, "memory_import", items=[entry, entry], memory=memory))["there"] == 2
-        assert len(await exported(house, memory=memory)) == 2
+            assert (await call(app, "memory_import", items=[item], memory=memory))["there"] == 1
+        assert (await call(app, "memory_import", items=[entry, entry], memory=memory))["there"] == 2
+        assert len(await exported(app, memory=memory)) == 2
 
 
-async def test_each_bad_item_is_named_and_the_others_are_kept(house: House) -> None:
+async def test_each_bad_item_is_named_and_the_others_are_kept(app: App) -> None:
     good = {"agent_id": "reviewer", "memory_type": "semantic", "text": "fine", "timestamp": "2026-02-01T10:00:00Z"}
     bad: list[tuple[dict[str, Any], str]] = [
         ({}, "text: Field required"),
@@ -187,7 +187,7 @@ async def test_each_bad_item_is_named_and_the_others_are_kept(house: House) -> N
         ({**good, "copy_number": -1}, "copy_number"),
     ]
     items = [each for item, _ in bad for each in (item, {**good, "text": f"fine {len(json.dumps(item))}"})]
-    answer = await call(house, "memory_import", items=items)
+    answer = await call(app, "memory_import", items=items)
     assert (answer["refused"], answer["stored"]) == (len(bad), len(bad))
     for line, (_, said) in zip(answer["lines"][::2], bad, strict=True):
         assert line["outcome"] == "refused"
@@ -195,7 +195,7 @@ async def test_each_bad_item_is_named_and_the_others_are_kept(house: House) -> N
     assert Counter(line["outcome"] for line in answer["lines"][1::2]) == {"stored": len(bad)}
 
 
-async def test_a_user_imports_what_is_its_own_and_nothing_else(house: House) -> None:
+async def test_a_user_imports_what_is_its_own_and_nothing_else(app: App) -> None:
     bob = Caller("bob", frozenset({"write"}))
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
     items = [
@@ -204,38 +204,36 @@ async def test_a_user_imports_what_is_its_own_and_nothing_else(house: House) -> 
         {**fact, "user_id": "bob", "agent_id": "nobody"},
         {**fact, "user_id": "bob", "source_uri": "symbiont:delivery/1"},
     ]
-    answer = await call(house, "memory_import", bob, items=items)
+    answer = await call(app, "memory_import", bob, items=items)
     assert [line["outcome"] for line in answer["lines"]] == ["stored", *["refused"] * 3]
     reasons = [line["reason"] for line in answer["lines"]]
     assert "it is ada's" in reasons[1]
     assert "no agent is called 'nobody'" in reasons[2]
-    assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob"]
+    assert [item["user_id"] for item in await exported(app, caller=bob)] == ["bob"]
 
 
-async def test_an_item_that_names_no_user_is_the_callers(house: House) -> None:
+async def test_an_item_that_names_no_user_is_the_callers(app: App) -> None:
     bob = Caller("bob", frozenset({"write"}))
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
-    assert (await call(house, "memory_import", bob, items=[fact, {**fact, "user_id": None, "text": "y"}]))[
-        "stored"
-    ] == 2
-    assert [item["user_id"] for item in await exported(house, caller=bob)] == ["bob", "bob"]
+    assert (await call(app, "memory_import", bob, items=[fact, {**fact, "user_id": None, "text": "y"}]))["stored"] == 2
+    assert [item["user_id"] for item in await exported(app, caller=bob)] == ["bob", "bob"]
 
 
-async def test_half_a_character_in_one_line_is_mended_and_keeps_no_other_out(house: House) -> None:
+async def test_half_a_character_in_one_line_is_mended_and_keeps_no_other_out(app: App) -> None:
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}
     items = [{**fact, "text": "whole"}, {**fact, "text": "\ud800 lone", "tags": ["\udc00"]}]
-    assert (await call(house, "memory_import", items=items))["stored"] == 2
-    assert [item["text"] for item in await exported(house)] == ["whole", "\ufffd lone"]
+    assert (await call(app, "memory_import", items=items))["stored"] == 2
+    assert [item["text"] for item in await exported(app)] == ["whole", "\ufffd lone"]
 
 
 COLLECTION = Memory(name="coll", store=Choice(name="collection"), embedding=Choice(name="hashing"))
 DAY = {"start": "1970-01-01T00:00:00Z", "end": "2030-01-01T00:00:00Z"}
 
 
-async def kept_in_a_collection(house: House, *texts: str) -> list[str]:
+async def kept_in_a_collection(app: App, *texts: str) -> list[str]:
     """The ids of the items and, last, of their summary."""
-    pushed = [await call(house, "push", text=text, memory_type="episodic", collection="coll") for text in texts]
-    made = await call(house, "summarize", time_range=DAY, collection="coll")
+    pushed = [await call(app, "push", text=text, memory_type="episodic", collection="coll") for text in texts]
+    made = await call(app, "summarize", time_range=DAY, collection="coll")
     return [*(each["memory_ids"][0] for each in pushed), made["upserted_memory_id"]]
 
 
@@ -258,15 +256,15 @@ async def test_what_was_exported_imported_and_exported_again_is_equal_and_summar
 
 
 async def test_where_ids_change_an_item_names_its_sources_by_those_that_they_have_now(tmp_path: Path) -> None:
-    async with opened(tmp_path, COLLECTION, NOTES) as house:
-        await kept_in_a_collection(house, "The disk was full.", "Ada freed it.")
-        items = await exported(house, memory="coll")
+    async with opened(tmp_path, COLLECTION, NOTES) as app:
+        await kept_in_a_collection(app, "The disk was full.", "Ada freed it.")
+        items = await exported(app, memory="coll")
         # The summary comes first here, and another agent's items have ids of their own in any store.
         for memory in ("notes", "coll"):
-            done = await call(house, "memory_import", items=items[::-1], agent="reviewer", memory=memory)
+            done = await call(app, "memory_import", items=items[::-1], agent="reviewer", memory=memory)
             assert done["stored"] == 3
-            assert (await call(house, "memory_import", items=items, agent="reviewer", memory=memory))["there"] == 3
-            there = await exported(house, memory=memory, agent="reviewer")
+            assert (await call(app, "memory_import", items=items, agent="reviewer", memory=memory))["there"] == 3
+            there = await exported(app, memory=memory, agent="reviewer")
             ids = {item["text"]: item["memory_id"] for item in there}
             (summary,) = [item for item in there if item["memory_type"] == "semantic"]
             assert summary["source_memory_ids"] == [ids["The disk was full."], ids["Ada freed it."]]
@@ -277,21 +275,21 @@ async def test_where_ids_change_an_item_names_its_sources_by_those_that_they_hav
 async def test_an_id_of_something_else_is_refused_and_what_has_it_stays(tmp_path: Path, memory: str) -> None:
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z", "memory": memory}
     own = "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
-    async with opened(tmp_path, COLLECTION, AUDIT) as house:
+    async with opened(tmp_path, COLLECTION, AUDIT) as app:
         first = {**fact, "text": "as it is", "memory_id": own}
-        assert (await call(house, "memory_import", items=[first]))["lines"][0]["memory_id"] == own
+        assert (await call(app, "memory_import", items=[first]))["lines"][0]["memory_id"] == own
         items = [{**fact, "text": "something else", "memory_id": own}, {**fact, "text": "fine"}, first]
-        lines = (await call(house, "memory_import", items=items))["lines"]
+        lines = (await call(app, "memory_import", items=items))["lines"]
         assert [line["outcome"] for line in lines] == ["refused", "stored", "there"]
         assert own in lines[0]["reason"]
-        assert sorted(item["text"] for item in await exported(house)) == ["as it is", "fine"]
+        assert sorted(item["text"] for item in await exported(app)) == ["as it is", "fine"]
 
 
 async def test_an_id_tells_nobody_whether_another_user_has_an_item(tmp_path: Path) -> None:
     ada, bob = (Caller(name, frozenset({"write"})) for name in ("ada", "bob"))
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z", "memory": "coll"}
-    async with opened(tmp_path, COLLECTION, NOTES) as house:
-        written = await call(house, "memory_write", ada, agent="reviewer", text="hers", memory="coll")
+    async with opened(tmp_path, COLLECTION, NOTES) as app:
+        written = await call(app, "memory_write", ada, agent="reviewer", text="hers", memory="coll")
         hers, free = written["item"]["memory_id"], "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
         items = [
             {**fact, "text": "one", "memory_id": hers},
@@ -303,89 +301,89 @@ async def test_an_id_tells_nobody_whether_another_user_has_an_item(tmp_path: Pat
                 "source_memory_ids": [hers, free],
             },
         ]
-        lines = (await call(house, "memory_import", bob, items=items))["lines"]
+        lines = (await call(app, "memory_import", bob, items=items))["lines"]
         assert [line["outcome"] for line in lines] == ["stored"] * 3
         assert not {line["memory_id"] for line in lines} & {hers, free}
-        assert (await call(house, "memory_show", ada, memory_id=hers))["item"]["text"] == "hers"
-        kept = {item["text"]: item for item in await exported(house, caller=bob, memory="coll")}
+        assert (await call(app, "memory_show", ada, memory_id=hers))["item"]["text"] == "hers"
+        kept = {item["text"]: item for item in await exported(app, caller=bob, memory="coll")}
         # Both are treated alike: they are what he sent, and not what she has.
         assert kept["three"]["source_memory_ids"] == [kept["one"]["memory_id"], kept["two"]["memory_id"]]
-        assert (await call(house, "memory_import", bob, items=items))["there"] == 3
+        assert (await call(app, "memory_import", bob, items=items))["there"] == 3
 
 
-async def test_only_an_administrator_is_told_of_files_when_a_line_cannot_be_kept(house: House, tmp_path: Path) -> None:
-    await call(house, "memory_write", agent="reviewer", text="a fact")
+async def test_only_an_administrator_is_told_of_files_when_a_line_cannot_be_kept(app: App, tmp_path: Path) -> None:
+    await call(app, "memory_write", agent="reviewer", text="a fact")
     file = tmp_path / "notes" / "reviewer" / "memory.md"
     file.unlink()
     file.mkdir()
     bob = Caller("bob", frozenset({"write"}))
     fact = {"agent_id": "reviewer", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
-    (told,) = (await call(house, "memory_import", items=[fact]))["lines"]
+    (told,) = (await call(app, "memory_import", items=[fact]))["lines"]
     assert str(file) in told["reason"]
-    (line,) = (await call(house, "memory_import", bob, items=[fact]))["lines"]
+    (line,) = (await call(app, "memory_import", bob, items=[fact]))["lines"]
     assert line["outcome"] == "refused"
     assert str(tmp_path) not in line["reason"]
     assert "memory.md" not in line["reason"]
 
 
 @pytest.mark.parametrize("memory", ["notes", "audit"])
-async def test_what_one_user_knows_is_not_kept_from_another(house: House, memory: str) -> None:
+async def test_what_one_user_knows_is_not_kept_from_another(app: App, memory: str) -> None:
     callers = [Caller(name, frozenset({"write"})) for name in ("ada", "bob")]
     for caller in callers:
-        answer = await call(house, "memory_write", caller, agent="reviewer", text="the same", memory=memory)
+        answer = await call(app, "memory_write", caller, agent="reviewer", text="the same", memory=memory)
         assert answer["outcome"] == "stored"
     for caller in callers:
-        (kept,) = await exported(house, caller=caller)
+        (kept,) = await exported(app, caller=caller)
         assert (kept["user_id"], kept["copy_number"]) == (caller.user_id, 0)
-        shown = await call(house, "memory_show", caller, memory_id=kept["memory_id"])
+        shown = await call(app, "memory_show", caller, memory_id=kept["memory_id"])
         assert shown["item"]["user_id"] == caller.user_id
 
 
-async def test_compaction_keeps_each_users_own(house: House) -> None:
+async def test_compaction_keeps_each_users_own(app: App) -> None:
     entry = {"agent_id": "reviewer", "memory_type": "episodic", "text": "Talk\n- [fact] the sky is blue"}
     for user, at in (("ada", "2025-01-01T10:00:00Z"), ("bob", "2025-01-01T10:05:00Z"), ("ada", "2025-01-02T10:00:00Z")):
         item = {**entry, "user_id": user, "timestamp": at}
-        assert (await call(house, "memory_import", items=[item], memory="notes"))["stored"] == 1
-    done = await call(house, "memory_compact", agent="reviewer", memory="notes")
+        assert (await call(app, "memory_import", items=[item], memory="notes"))["stored"] == 1
+    done = await call(app, "memory_compact", agent="reviewer", memory="notes")
     assert [(row["flushed"], row["deleted"]) for row in done["memories"]] == [(2, 2)]
-    kept = await exported(house)
+    kept = await exported(app)
     assert [(item["user_id"], item["text"]) for item in kept] == [(user, "the sky is blue") for user in ("ada", "bob")]
-    assert (await call(house, "memory_compact", agent="reviewer", memory="notes"))["memories"][0]["flushed"] == 0
+    assert (await call(app, "memory_compact", agent="reviewer", memory="notes"))["memories"][0]["flushed"] == 0
 
 
-async def test_an_agent_that_the_program_lost_can_be_brought_back(house: House) -> None:
+async def test_an_agent_that_the_program_lost_can_be_brought_back(app: App) -> None:
     item = {"agent_id": "old-one", "memory_type": "semantic", "text": "x", "timestamp": "2026-02-01T10:00:00Z"}
-    assert (await call(house, "memory_import", items=[item]))["stored"] == 1
-    assert [each["agent_id"] for each in await exported(house, agent="old-one")] == ["old-one"]
+    assert (await call(app, "memory_import", items=[item]))["stored"] == 1
+    assert [each["agent_id"] for each in await exported(app, agent="old-one")] == ["old-one"]
 
 
-async def test_what_is_exported_holds_no_secret_and_importing_one_twice_keeps_it_once(house: House) -> None:
+async def test_what_is_exported_holds_no_secret_and_importing_one_twice_keeps_it_once(app: App) -> None:
     text = "the key is AKIAIOSFODNN7EXAMPLE"
     item = {"agent_id": "reviewer", "memory_type": "episodic", "text": text, "timestamp": "2026-02-01T10:00:00Z"}
     for outcome in ("stored", "there"):
-        assert (await call(house, "memory_import", items=[item]))[outcome] == 1
-    (kept,) = await exported(house)
+        assert (await call(app, "memory_import", items=[item]))[outcome] == 1
+    (kept,) = await exported(app)
     assert "AKIA" not in json.dumps(kept)
 
 
-async def test_an_export_goes_on_where_it_was_when_something_was_added_or_taken_away(house: House) -> None:
+async def test_an_export_goes_on_where_it_was_when_something_was_added_or_taken_away(app: App) -> None:
     at = {"agent_id": "reviewer", "memory_type": "semantic", "timestamp": "2026-02-01T10:00:00Z"}
-    await call(house, "memory_import", items=[{**at, "text": f"fact {n}"} for n in range(6)], memory="notes")
-    page = await call(house, "memory_export", limit=3)
-    store = house.memories["notes"].store
+    await call(app, "memory_import", items=[{**at, "text": f"fact {n}"} for n in range(6)], memory="notes")
+    page = await call(app, "memory_export", limit=3)
+    store = app.memories["notes"].store
     await store.delete(page["items"][0]["memory_id"], agent_id="reviewer")
     await store.append([Item.model_validate({**at, "text": "fact 6"})])
-    rest = await call(house, "memory_export", cursor=page["next_cursor"])
+    rest = await call(app, "memory_export", cursor=page["next_cursor"])
     assert [item["text"] for item in rest["items"]] == ["fact 3", "fact 4", "fact 5", "fact 6"]
 
 
-async def test_a_page_is_full_before_it_is_too_large(house: House) -> None:
+async def test_a_page_is_full_before_it_is_too_large(app: App) -> None:
     at = {"agent_id": "reviewer", "memory_type": "episodic", "timestamp": "2026-02-01T10:00:00Z"}
-    await call(house, "memory_import", items=[{**at, "text": f"{n}" * 1_000_000} for n in range(6)], memory="notes")
+    await call(app, "memory_import", items=[{**at, "text": f"{n}" * 1_000_000} for n in range(6)], memory="notes")
     pages: list[list[str]] = []
     cursor: dict[str, Any] = {}
     while not pages or cursor:
-        answer = await call(house, "memory_export", OWNER_CALLER, **cursor)
+        answer = await call(app, "memory_export", OWNER_CALLER, **cursor)
         pages.append([item["text"][0] for item in answer["items"]])
         cursor = {"cursor": answer["next_cursor"]} if answer["next_cursor"] else {}
     assert pages == [["0", "1", "2", "3"], ["4", "5"]]

@@ -1,4 +1,4 @@
-"""A house for `/v1`: a real database with users, tokens, webhooks and their routes, and no daemon around it."""
+"""An app for `/v1`: a real database with users, tokens, webhooks and their routes, and no daemon around it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLLECTION = Memory(
 """What is there without a block."""
 
 
-class House:
+class App:
     """What `/v1` needs, and no more."""
 
     def __init__(self, database: Database, clock: ManualClock) -> None:
@@ -55,7 +55,7 @@ class House:
         return "notes"
 
     @asynccontextmanager
-    async def remembering(self, root: Path, *blocks: Memory) -> AsyncIterator[House]:
+    async def remembering(self, root: Path, *blocks: Memory) -> AsyncIterator[App]:
         """With these memories open, or one called `notes`, in files below `root`."""
         async with AsyncExitStack() as stack:
             for block in blocks or (NOTES,):
