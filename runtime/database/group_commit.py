@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -60,12 +60,6 @@ class Stage(Generic[Item, Result]):
     are none."""
 
 
-class Transact(Protocol):
-    """Runs a function in one write transaction: `Database.transact`."""
-
-    def __call__(self, function: Callable[[Connection], Result], /) -> Awaitable[Result]: ...
-
-
 @dataclass(slots=True, eq=False)
 class _Waiting:
     stage: Stage[Any, Any]
@@ -98,26 +92,24 @@ class Transaction(NamedTuple):
         return _store(connection, self.group)
 
 
-class Series(Protocol):
-    """Runs transactions for as long as `commits.next_one` gives one, and tells `commits` of each whether it `stored`
-    it or `failed`: `Database.series`. A failed one has been rolled back. All of it happens in the event loop."""
-
-    def __call__(self, commits: GroupCommit, /) -> Awaitable[None]: ...
-
-
 class GroupCommit:
     """Collects work and stores it in groups, in the order in which it came."""
 
     def __init__(
         self,
-        transact: Transact,
-        series: Series,
+        transact: Callable[[Callable[[Connection], list[Any]]], Awaitable[list[Any]]],
+        series: Callable[[GroupCommit], Awaitable[None]],
         known: Callable[[Exception], Unavailable | None],
         outage: Outage,
         *,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """`known`: what an error means when it is about the database itself, else None."""
+        """`transact` runs a function in one write transaction (`Database.transact`).
+
+        `series` runs transactions for as long as `next_one` gives one, and reports each to `stored` or, rolled back,
+        to `failed` (`Database.series`); all of it happens in the event loop. `known`: what an error means when it is
+        about the database itself, else None.
+        """
         self._transact = transact
         self._series = series
         self._known = known

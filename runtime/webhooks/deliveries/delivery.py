@@ -41,7 +41,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     body: bytes
     """As received, before anything parsed it."""
     body_sha256: str | None = None
-    """Hexadecimal; only needed when the body itself is not kept."""
+    """Hexadecimal; computed at receipt for every delivery."""
     agent: str | None
     """Who it is for; None: it is only kept."""
     event: str | None = None

@@ -21,11 +21,6 @@ STATES: Final = ("queued", "running", "done", "kept", "dead", "agent_gone")
 
 ID_LENGTH: Final = 36
 _ID = re.compile(r"[0-9a-f-]{1,36}\Z")
-_SHOWN = (
-    *("id", "user_id", "webhook", "agent", "provider", "provider_delivery_id", "event", "received_at", "source"),
-    *("size", "content_type", "verified", "secret_index", "state", "attempt", "tries", "next_attempt_at"),
-    *("finished_at", "last_error", "run_id"),
-)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +72,9 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: int | None
     last_error: str | None
     run_id: str | None
+
+
+_SHOWN = Listed.__struct_fields__
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):

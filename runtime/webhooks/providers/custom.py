@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -20,6 +20,13 @@ from runtime.webhooks.schemes.template import Template
 Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII that does not begin with a space")]
 OneHeader = Annotated[HeaderName, Relation(distinct=True)]
 """A header that no other option names."""
+
+EVENT_HEADER: Any = Field(None, description="The header that holds the event's type.", examples=["X-Event"])
+ID_HEADER: Any = Field(
+    None,
+    description="The header that holds the delivery's id; a repeated id is not delivered again.",
+    examples=["X-Delivery-Id"],
+)
 
 _PARTS = ("timestamp", "id", "body")
 
@@ -50,14 +57,8 @@ class CustomOptions(Options):
         description="The header that holds the Unix time in seconds; `payload` must sign it.",
         examples=["X-Timestamp"],
     )
-    id_header: Annotated[HeaderName | None, Relation(distinct=True, fills="id")] = Field(
-        None,
-        description="The header that holds the delivery's id; a repeated id is not delivered again.",
-        examples=["X-Delivery-Id"],
-    )
-    event_header: OneHeader | None = Field(
-        None, description="The header that holds the event's type.", examples=["X-Event"]
-    )
+    id_header: Annotated[HeaderName | None, Relation(distinct=True, fills="id")] = ID_HEADER
+    event_header: OneHeader | None = EVENT_HEADER
     tolerance: Annotated[Duration | None, Relation(needs=("timestamp_header",))] = Field(
         None,
         ge=timedelta(seconds=1),
@@ -81,12 +82,13 @@ def configure(row: Provider, options: CustomOptions) -> Provider:
         id_header=options.id_header if "id" in Template(options.payload).fields else None,
         tolerance=tolerance.total_seconds() if timed else None,
     )
-    return replace(
-        row,
-        scheme=scheme,
-        event=(f"header:{options.event_header}",) if options.event_header else (),
-        delivery_id=(f"header:{options.id_header}",) if options.id_header else (),
-    )
+    return identified(replace(row, scheme=scheme), options.event_header, options.id_header)
+
+
+def identified(row: Provider, event_header: str | None, id_header: str | None) -> Provider:
+    """`row` with the event and the delivery's id in these headers, as far as they are given."""
+    event, delivery_id = ((f"header:{name}",) if name else () for name in (event_header, id_header))
+    return replace(row, event=event, delivery_id=delivery_id)
 
 
 CUSTOM = Provider(

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Duration, Form, Relation, Url
 from runtime.webhooks.keys.jwt_key import FAMILIES
-from runtime.webhooks.providers.custom import OneHeader
+from runtime.webhooks.providers.custom import EVENT_HEADER, ID_HEADER, OneHeader, identified
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.schemes.jwt import Jwt
@@ -75,14 +75,8 @@ class JwtOptions(Options):
         "body.",
         examples=["request_body_sha256"],
     )
-    event_header: OneHeader | None = Field(
-        None, description="The header that holds the event's type.", examples=["X-Event"]
-    )
-    id_header: OneHeader | None = Field(
-        None,
-        description="The header that holds the delivery's id; a repeated id is not delivered again.",
-        examples=["X-Delivery-Id"],
-    )
+    event_header: OneHeader | None = EVENT_HEADER
+    id_header: OneHeader | None = ID_HEADER
 
 
 def configure(row: Provider, options: JwtOptions) -> Provider:
@@ -98,13 +92,8 @@ def configure(row: Provider, options: JwtOptions) -> Provider:
         tolerance=None if options.max_age is None else options.max_age.total_seconds(),
         body_claim=options.body_claim,
     )
-    return replace(
-        row,
-        scheme=scheme,
-        keyless=options.jwks_url is not None,
-        event=(f"header:{options.event_header}",) if options.event_header else (),
-        delivery_id=(f"header:{options.id_header}",) if options.id_header else (),
-    )
+    described = replace(row, scheme=scheme, keyless=options.jwks_url is not None)
+    return identified(described, options.event_header, options.id_header)
 
 
 JWT = Provider(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from dslc.blocks.options import Options
-from runtime.webhooks.providers.custom import OneHeader, Prefix
+from runtime.webhooks.providers.custom import EVENT_HEADER, ID_HEADER, OneHeader, Prefix, identified
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.schemes.token import Token
@@ -18,24 +18,14 @@ class TokenOptions(Options):
 
     header: OneHeader = Field("X-Webhook-Token", description="The header that holds the token.")
     prefix: Prefix = Field("", description="What stands before the token in its header.", examples=["Bearer "])
-    id_header: OneHeader | None = Field(
-        None,
-        description="The header that holds the delivery's id; a repeated id is not delivered again.",
-        examples=["X-Delivery-Id"],
-    )
-    event_header: OneHeader | None = Field(
-        None, description="The header that holds the event's type.", examples=["X-Event"]
-    )
+    id_header: OneHeader | None = ID_HEADER
+    event_header: OneHeader | None = EVENT_HEADER
 
 
 def configure(row: Provider, options: TokenOptions) -> Provider:
     """The row that `options` describe."""
-    return replace(
-        row,
-        scheme=Token(header=options.header, prefix=options.prefix),
-        event=(f"header:{options.event_header}",) if options.event_header else (),
-        delivery_id=(f"header:{options.id_header}",) if options.id_header else (),
-    )
+    scheme = Token(header=options.header, prefix=options.prefix)
+    return identified(replace(row, scheme=scheme), options.event_header, options.id_header)
 
 
 TOKEN = Provider(
