@@ -10,18 +10,19 @@ from runtime.clock import utc
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries.delivery import Work
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 
-async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
-    """Append one entry for `work` to today's log: a title from provider and event, the payload's facts as bullets.
+async def record(agent: Agent, delivery: ClaimedDelivery, log: RunLog, store: Store) -> None:
+    """Append one entry for `delivery` to today's log: a title from provider and event, the payload's facts as bullets.
 
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
     # It decodes the body.
-    item = entry(agent, work) if len(work.body) <= OFF_THE_LOOP else await asyncio.to_thread(entry, agent, work)
+    small = len(delivery.body) <= OFF_THE_LOOP
+    item = entry(agent, delivery) if small else await asyncio.to_thread(entry, agent, delivery)
 
     async def remember() -> list[str]:
         return [kept.memory_id for kept in await store.append([item])]
@@ -29,17 +30,17 @@ async def record(agent: Agent, work: Work, log: RunLog, store: Store) -> None:
     await log.step("remember", {"chunk_hash": item.chunk_hash}, remember, repeatable=True)
 
 
-def entry(agent: Agent, work: Work) -> Item:
-    """The log entry for `work`: its first line is the title, then one bullet a fact."""
-    payload = find_provider(work.provider).payload(work.body, work.content_type).value_or_none()
-    summary = describe(work.provider, work.event or work.webhook, payload)
+def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
+    """The log entry for `delivery`: its first line is the title, then one bullet a fact."""
+    payload = find_provider(delivery.provider).payload(delivery.body, delivery.content_type).value_or_none()
+    summary = describe(delivery.provider, delivery.event or delivery.webhook, payload)
     return Item(
         agent_id=agent.name,
-        user_id=work.user_id,
+        user_id=delivery.user_id,
         memory_type="episodic",
-        timestamp=utc(work.received_at / 1000),
+        timestamp=utc(delivery.received_at / 1000),
         text="\n".join((summary.title, *(f"- {_plain(label)}: {value}" for label, value in summary.facts))),
-        source_uri=delivery_uri(work.delivery_id),
+        source_uri=delivery_uri(delivery.delivery_id),
     )
 
 

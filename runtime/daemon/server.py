@@ -54,7 +54,7 @@ from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.audit.audit import Audit
-from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
 from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import Space
@@ -289,17 +289,17 @@ class Daemon:
         else:
             log.info("deliveries are stored again")
 
-    async def _run_agent(self, work: Work, run_log: RunLog) -> None:
+    async def _run_agent(self, turn: ClaimedDelivery, run_log: RunLog) -> None:
         """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
         generation = self._app.generation
         assert generation is not None
         async with generation.pinned():
-            agent = generation.agent(work.agent)
+            agent = generation.agent(turn.agent)
             if agent is None or not agent.enabled:
-                raise AgentGone(work.agent)
-            store = generation.memories[generation.memory_name(work.agent, work.webhook)].store
+                raise AgentGone(turn.agent)
+            store = generation.memories[generation.memory_name(turn.agent, turn.webhook)].store
             try:
-                await act(agent, work, run_log, store)
+                await act(agent, turn, run_log, store)
             except FsyncFailed as error:
                 # What the kernel could not write is lost to every later fsync; only a restart reads the truth again.
                 self._tasks.fail(str(error))

@@ -124,7 +124,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     user_id: str = OWNER
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class ClaimedDelivery(Struct, frozen=True, kw_only=True):
     """A claimed delivery, for the agent."""
 
     delivery_id: str

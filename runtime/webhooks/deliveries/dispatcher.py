@@ -16,13 +16,13 @@ from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.webhooks.deliveries.backoff import TRIES, delay
-from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, Work
+from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import LEASE_SECONDS, NO_LANES, Concurrency, Inbox, Outcome
 from runtime.webhooks.deliveries.redelivery import send_again
 
 log = structlog.get_logger("symbiont.dispatcher")
 
-Run = Callable[[Work, RunLog], Awaitable[None]]
+Run = Callable[[ClaimedDelivery, RunLog], Awaitable[None]]
 """What an agent does about a delivery. Raises `Retry`, or anything else, to be tried again; `GiveUp` to end as a dead
 letter at once; `AgentGone` when there is nobody to do it."""
 
@@ -77,7 +77,7 @@ class Dispatcher:
         self._unread = False
         self._stopping = False
         self._claiming = asyncio.Lock()
-        self._running: dict[asyncio.Task[None], tuple[Work, float]] = {}
+        self._running: dict[asyncio.Task[None], tuple[ClaimedDelivery, float]] = {}
 
     def wake(self) -> None:
         """Something may be there to claim."""
@@ -180,7 +180,7 @@ class Dispatcher:
         elif (error := task.exception()) is not None:
             log.error("a run could not be recorded", delivery_id=work.delivery_id, exc_info=error)
 
-    async def _attempt(self, work: Work) -> None:
+    async def _attempt(self, work: ClaimedDelivery) -> None:
         # Whatever is logged on the way, by stores for instance, says what it is about.
         with bound_contextvars(delivery_id=work.delivery_id, run_id=work.run_id, attempt=work.attempt):
             began = self._clock.monotonic()
@@ -198,7 +198,7 @@ class Dispatcher:
             self._metrics.run_seconds.observe(seconds)
             log.debug("a run ended", outcome=name, seconds=round(seconds, 6))
 
-    async def _finished(self, work: Work, outcome: Outcome) -> Outcome:
+    async def _finished(self, work: ClaimedDelivery, outcome: Outcome) -> Outcome:
         """Store how `work` ended. What cannot be stored as it is ends as a failure, or nobody would ever end it."""
         try:
             await self._until_available(lambda: self.inbox.finish(work, outcome))
@@ -209,7 +209,7 @@ class Dispatcher:
             await self._until_available(lambda: self.inbox.finish(work, outcome))
         return outcome
 
-    async def _outcome(self, work: Work, run_log: RunLog) -> Outcome:
+    async def _outcome(self, work: ClaimedDelivery, run_log: RunLog) -> Outcome:
         try:
             await self._run(await self.inbox.whole(work), run_log)
         except asyncio.CancelledError:
@@ -284,7 +284,7 @@ def _name(outcome: Outcome) -> str:
     return outcome.state
 
 
-def _failed(work: Work, error: Exception) -> Outcome:
+def _failed(work: ClaimedDelivery, error: Exception) -> Outcome:
     expected = isinstance(error, SymbiontError)
     reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
     # An error that nobody foresaw is a mistake in the program; only its trace says where.

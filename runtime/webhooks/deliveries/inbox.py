@@ -27,7 +27,7 @@ from runtime.threads.step import Superseded
 from runtime.webhooks.deliveries import claimable
 from runtime.webhooks.deliveries import concurrency as lanes
 from runtime.webhooks.deliveries.backoff import TRIES
-from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, Headers, Work
+from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, QUEUED, RUNNING, ClaimedDelivery, Headers
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
 class Ending(NamedTuple):
     """The outcome of one claimed delivery."""
 
-    work: Work
+    work: ClaimedDelivery
     outcome: Outcome
     at: int
 
@@ -114,12 +114,12 @@ class Inbox:
         if not self.shared:
             await self._database.transact(lambda connection: _requeue_running(connection, milliseconds(self._clock)))
 
-    async def claim(self, limit: int) -> list[Work]:
+    async def claim(self, limit: int) -> list[ClaimedDelivery]:
         """Take up to `limit` deliveries whose time has come; they are this caller's until finished or superseded."""
-        claimed: list[Work] = await self._database.commits.store(self._claiming, limit)
+        claimed: list[ClaimedDelivery] = await self._database.commits.store(self._claiming, limit)
         return claimed
 
-    async def whole(self, work: Work) -> Work:
+    async def whole(self, work: ClaimedDelivery) -> ClaimedDelivery:
         """`work` with its body, also when that was left out of the claim. Raises `GiveUp` when it cannot be read any
         more, and `Unavailable`."""
         if not work.left_out:
@@ -135,11 +135,11 @@ class Inbox:
             raise GiveUp(error.line()) from None
         return msgspec.structs.replace(work, body=body, left_out=False)
 
-    async def finish(self, work: Work, outcome: Outcome) -> None:
+    async def finish(self, work: ClaimedDelivery, outcome: Outcome) -> None:
         """Store how `work` ended. Raises `Superseded` when a newer attempt has begun; then nothing is stored."""
         await self._database.commits.store(self._finishing, Ending(work, outcome, milliseconds(self._clock)))
 
-    async def renew(self, works: Sequence[Work]) -> set[str]:
+    async def renew(self, works: Sequence[ClaimedDelivery]) -> set[str]:
         """Renew the leases of `works`; return the ids of those that are still this caller's."""
         rows = sorted((work.delivery_id, work.attempt) for work in works)
 
@@ -152,18 +152,18 @@ class Inbox:
 
         return await self._database.transact(renew)
 
-    def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[Work]]:
+    def _claim(self, connection: Connection, limits: Sequence[int]) -> list[list[ClaimedDelivery]]:
         now = milliseconds(self._clock)
         rows = self._due(connection, now, sum(limits))
         # Large bodies are for `whole`: this holds up the event loop, or all other writers.
         small = [(row.id,) for row in rows if row.size <= OFF_THE_LOOP]
         found = bulk.find(connection, bodies, ("delivery_id",), ("body", "headers_size"), small)
         sealed = {row[0]: (row[1], row[2]) for row in found}
-        works: list[Work] = []
+        works: list[ClaimedDelivery] = []
         hopeless: list[tuple[Any, str]] = []
         for row in rows:
             work = self._work(row, sealed.get(row.id))
-            if isinstance(work, Work):
+            if isinstance(work, ClaimedDelivery):
                 works.append(work)
             else:
                 hopeless.append((row, work))
@@ -219,7 +219,7 @@ class Inbox:
             self._lanes_seen = looked
         return rows
 
-    def _work(self, row: Any, sealed: tuple[bytes, int] | None) -> Work | str:
+    def _work(self, row: Any, sealed: tuple[bytes, int] | None) -> ClaimedDelivery | str:
         """The claimed row as work, or why it never will be."""
         if row.tries >= TRIES:
             return f"the daemon stopped during each of {TRIES} tries"
@@ -233,7 +233,7 @@ class Inbox:
             return error.line()
         except msgspec.DecodeError:
             return "its headers were changed"
-        return Work(
+        return ClaimedDelivery(
             delivery_id=row.id,
             run_id=row.run_id or uuid7(self._clock),
             attempt=row.attempt + 1,
@@ -310,7 +310,7 @@ def _bury(connection: Connection, hopeless: Sequence[tuple[Any, str]], now: int)
     )
 
 
-def _holds(row: tuple[Any, ...] | None, work: Work) -> bool:
+def _holds(row: tuple[Any, ...] | None, work: ClaimedDelivery) -> bool:
     return row is not None and row[1] == work.attempt and row[2] == RUNNING
 
 

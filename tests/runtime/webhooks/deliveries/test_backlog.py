@@ -19,9 +19,9 @@ async def test_each_delivery_is_counted_in_its_state(database: Database, clock: 
     admission, inbox, reader = Admission(database, clock), Inbox(database, clock), BacklogReader(database, clock)
     for state in ("done", "dead", "agent_gone", None):
         await admission.admit(candidate())
-        [work] = await inbox.claim(1)
+        [turn] = await inbox.claim(1)
         if state is not None:
-            await inbox.finish(work, Outcome(state))
+            await inbox.finish(turn, Outcome(state))
     for _ in range(2):
         await admission.admit(candidate())
     await reader.look()
@@ -35,8 +35,8 @@ async def test_how_long_the_first_has_waited_is_told_from_when_it_was_due(
 ) -> None:
     admission, inbox, reader = Admission(database, clock), Inbox(database, clock), BacklogReader(database, clock)
     await admission.admit(candidate())
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("queued", "busy", wait=60))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("queued", "busy", wait=60))
     await reader.look()
     assert reader.last is not None
     assert reader.last.oldest_seconds == 0, "it waits for its time, nobody waits for it"

@@ -17,7 +17,7 @@ from runtime.errors import Retry
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries import claimable
 from runtime.webhooks.deliveries import inbox as inbox_module
-from runtime.webhooks.deliveries.delivery import Work
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.deliveries.inbox import Inbox, Outcome
 from runtime.webhooks.deliveries.redelivery import send_again
@@ -37,12 +37,12 @@ class Places:
         self.most: Counter[str] = Counter()
         self.order: list[str] = []
 
-    async def __call__(self, work: Work, log: RunLog) -> None:
-        self.now[work.webhook] += 1
-        self.most[work.webhook] = max(self.most[work.webhook], self.now[work.webhook])
-        self.order.append(work.delivery_id)
+    async def __call__(self, turn: ClaimedDelivery, log: RunLog) -> None:
+        self.now[turn.webhook] += 1
+        self.most[turn.webhook] = max(self.most[turn.webhook], self.now[turn.webhook])
+        self.order.append(turn.delivery_id)
         await asyncio.sleep(self.seconds)
-        self.now[work.webhook] -= 1
+        self.now[turn.webhook] -= 1
 
 
 def limited(database: Database, clock: ManualClock, places: Mapping[str, int]) -> Inbox:
@@ -58,8 +58,8 @@ async def admitted(database: Database, clock: ManualClock, count: int, webhook: 
     return ids
 
 
-def ids(works: list[Work]) -> list[str]:
-    return [work.delivery_id for work in works]
+def ids(turns: list[ClaimedDelivery]) -> list[str]:
+    return [turn.delivery_id for turn in turns]
 
 
 async def all_done(database: Database) -> None:
@@ -98,9 +98,9 @@ async def test_with_one_place_the_order_is_that_of_arrival(database: Database, c
     inbox = limited(database, clock, ONE)
     order = []
     for _ in range(4):
-        [work] = await inbox.claim(10)
-        order.append(work.delivery_id)
-        await inbox.finish(work, Outcome("done"))
+        [turn] = await inbox.claim(10)
+        order.append(turn.delivery_id)
+        await inbox.finish(turn, Outcome("done"))
     assert order == mine
 
 
@@ -140,23 +140,23 @@ async def test_a_limit_that_is_taken_back_frees_the_line(database: Database, clo
 
 async def test_a_line_outlives_the_daemon(database: Database, clock: ManualClock) -> None:
     mine = await admitted(database, clock, 3)
-    [work] = await limited(database, clock, ONE).claim(10)
+    [turn] = await limited(database, clock, ONE).claim(10)
     next_one = Inbox(database, clock)
     if not next_one.shared:
         await next_one.recover()
         assert sorted(ids(await next_one.claim(10))) == mine
     else:
         assert ids(await next_one.claim(10)) == mine[1:]
-    assert work.delivery_id == mine[0]
+    assert turn.delivery_id == mine[0]
 
 
 async def test_one_whose_body_is_gone_leaves_the_line_as_a_dead_letter(database: Database, clock: ManualClock) -> None:
     mine = await admitted(database, clock, 2)
     inbox = limited(database, clock, ONE)
-    [work] = await inbox.claim(1)
+    [turn] = await inbox.claim(1)
     async with database.write() as connection:
         await connection.execute(bodies.delete())
-    await inbox.finish(work, Outcome("done"))
+    await inbox.finish(turn, Outcome("done"))
     assert await inbox.claim(10) == []
     [_, row] = await rows(database, deliveries, "id", "state", "lane", "last_error")
     assert (row.id, row.state, row.lane) == (mine[1], "dead", None)
@@ -236,8 +236,8 @@ async def test_a_place_whose_lease_has_run_out_is_free_again(
 async def test_a_failing_agent_does_not_hold_its_place_while_it_waits(database: Database, clock: ManualClock) -> None:
     calls: list[str] = []
 
-    async def run(work: Work, log: RunLog) -> None:
-        calls.append(work.delivery_id)
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        calls.append(turn.delivery_id)
         raise Retry("busy")
 
     mine = await admitted(database, clock, 3)

@@ -19,14 +19,14 @@ from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.backoff import TRIES, delay
-from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
 from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.deliveries.inbox import Outcome
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import candidate, cut_off, rows
 
-Run = Callable[[Work, RunLog], Awaitable[None]]
+Run = Callable[[ClaimedDelivery, RunLog], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -47,10 +47,10 @@ class Agent:
 
     def __init__(self, *acts: Exception) -> None:
         self.acts = list(acts)
-        self.works: list[Work] = []
+        self.turns: list[ClaimedDelivery] = []
 
-    async def __call__(self, work: Work, log: RunLog) -> None:
-        self.works.append(work)
+    async def __call__(self, turn: ClaimedDelivery, log: RunLog) -> None:
+        self.turns.append(turn)
         if self.acts:
             raise self.acts.pop(0)
 
@@ -72,7 +72,7 @@ async def test_what_is_admitted_is_run_at_once(database: Database, clock: Manual
         admission = Admission(database, clock, on_admitted=dispatcher.wake)
         await asyncio.gather(*(admission.admit(candidate(str(number))) for number in range(50)))
         await settled(database, *["done"] * 50)
-    assert sorted(work.provider_delivery_id or "" for work in agent.works) == sorted(map(str, range(50)))
+    assert sorted(turn.provider_delivery_id or "" for turn in agent.turns) == sorted(map(str, range(50)))
 
 
 async def test_what_waited_before_the_start_is_run(database: Database, clock: ManualClock) -> None:
@@ -89,12 +89,12 @@ async def test_a_failed_run_is_tried_five_times_and_is_then_a_dead_letter(
     await Admission(database, clock).admit(candidate())
     async with dispatching(database, clock, agent):
         for tries in range(1, 5):
-            await until(lambda tries=tries: len(agent.works) == tries)  # type: ignore[misc]
+            await until(lambda tries=tries: len(agent.turns) == tries)  # type: ignore[misc]
             await settled(database, "queued")
             clock.advance(3600)
         await settled(database, "dead")
-    assert [(work.tries, work.attempt) for work in agent.works] == [(number, number) for number in range(1, 6)]
-    assert len({work.run_id for work in agent.works}) == 1
+    assert [(turn.tries, turn.attempt) for turn in agent.turns] == [(number, number) for number in range(1, 6)]
+    assert len({turn.run_id for turn in agent.turns}) == 1
     [row] = await rows(database, deliveries)
     assert str(error) in row.last_error
 
@@ -104,11 +104,11 @@ async def test_a_database_that_is_away_uses_up_no_try(database: Database, clock:
     async with dispatching(database, clock, agent) as dispatcher:
         await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
         for tries in range(1, TRIES + 4):
-            await until(lambda wanted=tries: len(agent.works) == wanted)  # type: ignore[misc]
+            await until(lambda wanted=tries: len(agent.turns) == wanted)  # type: ignore[misc]
             await until(lambda: dispatcher.running == 0)
             clock.advance(delay(1, spread=1))
         await settled(database, "done")
-    assert {work.tries for work in agent.works} == {1}
+    assert {turn.tries for turn in agent.turns} == {1}
 
 
 async def test_an_end_that_cannot_be_stored_is_a_failure_and_tried_again(
@@ -118,26 +118,26 @@ async def test_an_end_that_cannot_be_stored_is_a_failure_and_tried_again(
     async with dispatching(database, clock, agent) as dispatcher:
         finish, ends = dispatcher.inbox.finish, 0
 
-        async def once_broken(work: Work, outcome: Outcome) -> None:
+        async def once_broken(turn: ClaimedDelivery, outcome: Outcome) -> None:
             nonlocal ends
             ends += 1
             if ends == 1:
                 raise ZeroDivisionError
-            await finish(work, outcome)
+            await finish(turn, outcome)
 
         monkeypatch.setattr(dispatcher.inbox, "finish", once_broken)
         await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
         await until(lambda: ends == 2 and dispatcher.running == 0)
         clock.advance(delay(1, spread=1))
         await settled(database, "done")
-    assert [work.tries for work in agent.works] == [1, 2]
+    assert [turn.tries for turn in agent.turns] == [1, 2]
 
 
 async def test_what_nobody_foresaw_is_told_in_one_line(database: Database, clock: ManualClock) -> None:
     agent = Agent(ValueError("what went wrong\n[SQL: and a page about it]"))
     async with dispatching(database, clock, agent) as dispatcher:
         await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
-        await until(lambda: len(agent.works) == 1 and dispatcher.running == 0)
+        await until(lambda: len(agent.turns) == 1 and dispatcher.running == 0)
     [row] = await rows(database, deliveries, "last_error")
     assert row.last_error == "ValueError: what went wrong"
 
@@ -157,7 +157,7 @@ async def test_a_dead_letter_sent_again_is_run_again(database: Database, clock: 
         await settled(database, "dead")
         await dispatcher.send_again(decision.delivery_id)
         await settled(database, "done")
-    assert [work.tries for work in agent.works] == [1, 1]
+    assert [turn.tries for turn in agent.turns] == [1, 1]
 
 
 async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: Database, clock: ManualClock) -> None:
@@ -166,7 +166,7 @@ async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: D
     async with dispatching(database, clock, agent) as dispatcher:
         await settled(database, "agent_gone")
         clock.advance(86_400)
-        assert len(agent.works) == 1
+        assert len(agent.turns) == 1
         await dispatcher.send_again(decision.delivery_id)
         await settled(database, "done")
 
@@ -174,7 +174,7 @@ async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: D
 async def test_no_more_than_its_workers_run_at_the_same_time(database: Database, clock: ManualClock) -> None:
     most = now = 0
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         nonlocal most, now
         now += 1
         most = max(most, now)
@@ -188,7 +188,7 @@ async def test_no_more_than_its_workers_run_at_the_same_time(database: Database,
 
 
 async def test_what_another_daemon_has_told_is_not_told_again(database: Database, clock: ManualClock) -> None:
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         await asyncio.Event().wait()
 
     told = 0
@@ -214,7 +214,7 @@ async def test_what_another_daemon_has_told_is_not_told_again(database: Database
 async def test_stopping_waits_for_what_runs(database: Database, clock: ManualClock) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         begun.set()
         await go.wait()
 
@@ -231,7 +231,7 @@ async def test_what_does_not_end_within_the_grace_is_queued_for_the_next_start(
 ) -> None:
     begun = asyncio.Event()
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         begun.set()
         await asyncio.Event().wait()
 
@@ -247,14 +247,14 @@ async def test_what_does_not_end_within_the_grace_is_queued_for_the_next_start(
 async def test_what_is_claimed_while_it_stops_is_put_back(database: Database, clock: ManualClock) -> None:
     claiming, go = asyncio.Event(), asyncio.Event()
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         await asyncio.Event().wait()
 
     await Admission(database, clock).admit(candidate())
     dispatcher = Dispatcher(database, clock, run)
     claim = dispatcher.inbox.claim
 
-    async def slow_claim(limit: int) -> list[Work]:
+    async def slow_claim(limit: int) -> list[ClaimedDelivery]:
         claiming.set()
         await go.wait()
         return await claim(limit)
@@ -278,9 +278,9 @@ async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock:
         acts.append(name)
         return name
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         await log.step("first", {}, lambda: act("first"))
-        if work.attempt == 1:
+        if turn.attempt == 1:
             await log.settle()
             reached.set()
             await asyncio.Event().wait()
@@ -308,12 +308,12 @@ async def test_two_daemons_never_run_one_delivery_at_the_same_time(postgres_url:
     running: set[str] = set()
     ran: list[str] = []
 
-    async def run(work: Work, log: RunLog) -> None:
-        assert work.delivery_id not in running
-        running.add(work.delivery_id)
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        assert turn.delivery_id not in running
+        running.add(turn.delivery_id)
         await asyncio.sleep(0.005)
-        running.discard(work.delivery_id)
-        ran.append(work.delivery_id)
+        running.discard(turn.delivery_id)
+        ran.append(turn.delivery_id)
 
     databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
     async with dispatching(databases[0], SYSTEM, run), dispatching(databases[1], SYSTEM, run):
@@ -330,7 +330,7 @@ async def test_a_run_whose_lease_another_took_is_broken_off(
     broken_off = asyncio.Event()
     begun = asyncio.Event()
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -357,7 +357,7 @@ async def test_a_run_is_recorded_when_the_database_comes_back(
 ) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
 
-    async def run(work: Work, log: RunLog) -> None:
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         begun.set()
         await go.wait()
 
@@ -380,7 +380,7 @@ async def test_an_error_of_the_program_ends_the_dispatcher_with_it(
 ) -> None:
     dispatcher = Dispatcher(database, clock, Agent())
 
-    async def broken(limit: int) -> list[Work]:
+    async def broken(limit: int) -> list[ClaimedDelivery]:
         raise ZeroDivisionError
 
     monkeypatch.setattr(dispatcher.inbox, "claim", broken)

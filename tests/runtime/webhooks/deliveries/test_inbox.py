@@ -37,12 +37,12 @@ async def test_a_claimed_delivery_is_all_that_was_admitted(
 ) -> None:
     headers = (("user-agent", "GitHub-Hookshot"),)
     decision = await admission.admit(candidate("1", event="push", headers=headers, content_type="text/plain"))
-    [work] = await inbox.claim(10)
-    assert work.delivery_id == decision.delivery_id
-    assert (work.webhook, work.agent, work.provider, work.event) == ("github-events", "reviewer", "github", "push")
-    assert (work.body, work.headers, work.content_type) == (BODY, headers, "text/plain")
-    assert (work.provider_delivery_id, work.received_at) == ("1", int(clock.now() * 1000))
-    assert (work.attempt, work.tries, work.verified, work.user_id) == (1, 1, True, "owner")
+    [turn] = await inbox.claim(10)
+    assert turn.delivery_id == decision.delivery_id
+    assert (turn.webhook, turn.agent, turn.provider, turn.event) == ("github-events", "reviewer", "github", "push")
+    assert (turn.body, turn.headers, turn.content_type) == (BODY, headers, "text/plain")
+    assert (turn.provider_delivery_id, turn.received_at) == ("1", int(clock.now() * 1000))
+    assert (turn.attempt, turn.tries, turn.verified, turn.user_id) == (1, 1, True, "owner")
 
 
 async def test_the_oldest_come_first_and_each_once(admission: Admission, inbox: Inbox, clock: ManualClock) -> None:
@@ -51,7 +51,7 @@ async def test_the_oldest_come_first_and_each_once(admission: Admission, inbox: 
         admitted.append((await admission.admit(candidate())).delivery_id)
         clock.advance(1)
     first, second = await inbox.claim(3), await inbox.claim(3)
-    assert [work.delivery_id for work in first + second] == admitted
+    assert [turn.delivery_id for turn in first + second] == admitted
     assert await inbox.claim(3) == []
 
 
@@ -59,19 +59,19 @@ async def test_what_waits_for_its_next_try_is_claimed_when_its_time_has_come(
     admission: Admission, inbox: Inbox, clock: ManualClock
 ) -> None:
     await admission.admit(candidate())
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("queued", "later", wait=10))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("queued", "later", wait=10))
     clock.advance(9)
     assert await inbox.claim(1) == []
     clock.advance(1)
     [again] = await inbox.claim(1)
-    assert (again.run_id, again.attempt, again.tries) == (work.run_id, 2, 2)
+    assert (again.run_id, again.attempt, again.tries) == (turn.run_id, 2, 2)
 
 
 async def test_a_try_that_we_broke_off_does_not_count(admission: Admission, inbox: Inbox) -> None:
     await admission.admit(candidate())
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("queued", counts=False))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("queued", counts=False))
     [again] = await inbox.claim(1)
     assert (again.attempt, again.tries) == (2, 1)
 
@@ -83,7 +83,7 @@ async def test_the_end_of_a_run_is_recorded(admission: Admission, inbox: Inbox, 
     await inbox.finish(one, Outcome("done"))
     await inbox.finish(other, Outcome("dead", "no use " + "x" * 1000))
     stored = {row.id: row for row in await rows(database, deliveries)}
-    assert [stored[work.delivery_id].state for work in (one, other)] == ["done", "dead"]
+    assert [stored[turn.delivery_id].state for turn in (one, other)] == ["done", "dead"]
     assert stored[other.delivery_id].last_error.startswith("no use xxx")
     assert len(stored[other.delivery_id].last_error) == 500
     assert {row.id: (row.state, row.delivery_id) for row in await rows(database, runs)} == {
@@ -96,8 +96,8 @@ async def test_an_error_that_no_database_takes_as_it_is_ends_a_run_all_the_same(
     admission: Admission, inbox: Inbox, database: Database
 ) -> None:
     await admission.admit(candidate("1"))
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("dead", "half a pair \udcff, and \x00"))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("dead", "half a pair \udcff, and \x00"))
     [row] = await rows(database, deliveries, "state", "last_error")
     assert tuple(row) == ("dead", "half a pair \ufffd, and \ufffd")
     [run] = await rows(database, runs, "state", "error")
@@ -109,11 +109,11 @@ async def test_a_body_that_shall_not_be_kept_goes_when_its_run_is_done(
 ) -> None:
     await admission.admit(candidate("kept"))
     await admission.admit(candidate("not kept", keep_body=False))
-    works = await inbox.claim(2)
-    assert [work.body for work in works] == [BODY, BODY]
-    for work in works:
-        await inbox.finish(work, Outcome("done"))
-    kept = next(work for work in works if work.provider_delivery_id == "kept")
+    turns = await inbox.claim(2)
+    assert [turn.body for turn in turns] == [BODY, BODY]
+    for turn in turns:
+        await inbox.finish(turn, Outcome("done"))
+    kept = next(turn for turn in turns if turn.provider_delivery_id == "kept")
     assert [row.delivery_id for row in await rows(database, bodies)] == [kept.delivery_id]
 
 
@@ -136,12 +136,12 @@ async def test_a_late_write_of_an_old_attempt_is_rejected(
 async def test_after_a_restart_what_was_running_is_queued(tmp_path: object, clock: ManualClock) -> None:
     database = await Database.open(f"sqlite:///{tmp_path}/db", MasterKey(b"k" * 32))
     await Admission(database, clock).admit(candidate())
-    [work] = await Inbox(database, clock).claim(1)
+    [turn] = await Inbox(database, clock).claim(1)
     restarted = Inbox(database, clock)
     await restarted.recover()
     assert [row.state for row in await rows(database, runs)] == ["waiting"]
     [again] = await restarted.claim(1)
-    assert (again.delivery_id, again.attempt, again.tries) == (work.delivery_id, 2, 2)
+    assert (again.delivery_id, again.attempt, again.tries) == (turn.delivery_id, 2, 2)
     await database.close()
 
 
@@ -175,7 +175,7 @@ async def test_one_damaged_row_does_not_stop_the_others(admission: Admission, in
             ),
             {"id": damaged.delivery_id},
         )
-    assert [work.provider_delivery_id for work in await inbox.claim(10)] == ["whole"]
+    assert [turn.provider_delivery_id for turn in await inbox.claim(10)] == ["whole"]
     errors = {row.provider_delivery_id: row.last_error for row in await rows(database, deliveries)}
     assert "was changed or moved" in errors["damaged"]
     assert errors["gone"] == "its body is not kept any more"
@@ -188,17 +188,17 @@ async def test_a_lease_that_is_not_renewed_is_claimed_by_another(
     database = await Database.open(postgres_url, master_key)
     mine, theirs = Inbox(database, clock), Inbox(database, clock)
     await Admission(database, clock).admit(candidate())
-    [work] = await mine.claim(1)
+    [turn] = await mine.claim(1)
     assert await theirs.claim(1) == []
     async with database.write() as connection:
         await connection.execute(update(deliveries).values(lease_until=1))
-    assert await mine.renew([work]) == {work.delivery_id}
+    assert await mine.renew([turn]) == {turn.delivery_id}
     assert await theirs.claim(1) == []
     async with database.write() as connection:
         await connection.execute(update(deliveries).values(lease_until=1))
     [taken] = await theirs.claim(1)
-    assert (taken.delivery_id, taken.attempt) == (work.delivery_id, 2)
-    assert await mine.renew([work]) == set()
+    assert (taken.delivery_id, taken.attempt) == (turn.delivery_id, 2)
+    assert await mine.renew([turn]) == set()
     await database.close()
 
 
@@ -208,7 +208,7 @@ async def test_two_daemons_never_claim_one_delivery(
     databases = [await Database.open(postgres_url, master_key) for _ in range(2)]
     await asyncio.gather(*(Admission(databases[0], clock).admit(candidate()) for _ in range(100)))
     claims = await asyncio.gather(*(Inbox(databases[n % 2], clock).claim(7) for n in range(30)))
-    claimed = [work.delivery_id for works in claims for work in works]
+    claimed = [turn.delivery_id for turns in claims for turn in turns]
     assert len(claimed) == len(set(claimed)) == 100
     for database in databases:
         await database.close()
@@ -218,11 +218,11 @@ async def test_a_dead_letter_sent_again_goes_on_with_its_run(
     admission: Admission, inbox: Inbox, database: Database, clock: ManualClock
 ) -> None:
     await admission.admit(candidate())
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("dead", "no"))
-    await send_again(database, clock, work.delivery_id)
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("dead", "no"))
+    await send_again(database, clock, turn.delivery_id)
     [again] = await inbox.claim(1)
-    assert (again.run_id, again.attempt, again.tries, again.body) == (work.run_id, 2, 1, BODY)
+    assert (again.run_id, again.attempt, again.tries, again.body) == (turn.run_id, 2, 1, BODY)
 
 
 @pytest.mark.parametrize(("state", "fresh"), [("done", False), ("dead", True), ("agent_gone", True)])
@@ -230,11 +230,11 @@ async def test_a_done_delivery_or_a_fresh_one_begins_a_new_run(
     admission: Admission, inbox: Inbox, database: Database, clock: ManualClock, state: str, fresh: bool
 ) -> None:
     await admission.admit(candidate())
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome(state))
-    await send_again(database, clock, work.delivery_id, fresh=fresh)
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome(state))
+    await send_again(database, clock, turn.delivery_id, fresh=fresh)
     [again] = await inbox.claim(1)
-    assert again.run_id != work.run_id
+    assert again.run_id != turn.run_id
 
 
 async def test_what_cannot_be_sent_again_says_why(
@@ -247,20 +247,20 @@ async def test_what_cannot_be_sent_again_says_why(
     ):
         with pytest.raises(SymbiontError, match=f"{delivery_id} again: {reason}"):
             await send_again(database, clock, delivery_id)
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("done"))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("done"))
     async with database.write() as connection:
         await connection.execute(bodies.delete())
     with pytest.raises(SymbiontError, match="its body is not kept any more"):
-        await send_again(database, clock, work.delivery_id)
+        await send_again(database, clock, turn.delivery_id)
 
 
 async def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(
     admission: Admission, inbox: Inbox, database: Database, clock: ManualClock
 ) -> None:
     done = await admission.admit(candidate(replay_key=b"old", replay_until=clock.now() + 300))
-    [work] = await inbox.claim(1)
-    await inbox.finish(work, Outcome("done"))
+    [turn] = await inbox.claim(1)
+    await inbox.finish(turn, Outcome("done"))
     waiting = await admission.admit(candidate())
     clock.advance(20 * DAY)
     recent = await admission.admit(candidate(replay_key=b"new", replay_until=clock.now() + 300))
@@ -290,8 +290,8 @@ async def test_more_than_one_chunk_is_forgotten(
 ) -> None:
     monkeypatch.setattr("runtime.webhooks.deliveries.retention.CHUNK", 4)
     await asyncio.gather(*(admission.admit(candidate()) for _ in range(10)))
-    for work in await inbox.claim(10):
-        await inbox.finish(work, Outcome("done"))
+    for turn in await inbox.claim(10):
+        await inbox.finish(turn, Outcome("done"))
     clock.advance(2 * DAY)
     assert await prune(database, clock, keep_seconds=DAY) == 10
     assert await rows(database, bodies) == []

@@ -33,8 +33,8 @@ async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: 
         decision = await Admission(database, clock).admit(candidate(received=RECEIVED, **more))
         ids.append(decision.delivery_id)
         if outcome != "queued":
-            [work] = await inbox.claim(1)
-            await inbox.finish(work, Outcome(outcome, None if outcome == "done" else "no use"))
+            [turn] = await inbox.claim(1)
+            await inbox.finish(turn, Outcome(outcome, None if outcome == "done" else "no use"))
         clock.advance(1)
     return ids
 
@@ -47,9 +47,9 @@ async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clo
     assert first == [Sent(each) for each in dead]
     assert second == [Sent(each, "it is queued already") for each in dead]
     assert await queries.oldest_ids(database, Wanted(states=("dead",)), 100) == []
-    works = await Inbox(database, clock).claim(10)
-    assert [work.delivery_id for work in works] == dead
-    assert [work.tries for work in works] == [1, 1]
+    turns = await Inbox(database, clock).claim(10)
+    assert [turn.delivery_id for turn in turns] == dead
+    assert [turn.tries for turn in turns] == [1, 1]
 
 
 async def test_what_changed_meanwhile_is_left_alone(database: Database, clock: ManualClock) -> None:
@@ -94,8 +94,8 @@ async def test_what_is_only_kept_is_sent_when_its_webhook_wakes_an_agent(
     assert await send_all_again(
         database, clock, [kept], agents=("reviewer",), wakes={"github-events": "reviewer"}.get
     ) == [Sent(kept)]
-    [work] = await Inbox(database, clock).claim(1)
-    assert (work.agent, work.body) == ("reviewer", BODY)
+    [turn] = await Inbox(database, clock).claim(1)
+    assert (turn.agent, turn.body) == ("reviewer", BODY)
 
 
 async def test_a_repeat_and_a_replay_of_one_dead_letter_run_it_once(database: Database, clock: ManualClock) -> None:

@@ -45,8 +45,8 @@ class Kept:
         """Accept deliveries and let them end."""
         for name in names:
             await self.admission.admit(candidate(name, body=BODY))
-        for work in await self.inbox.claim(len(names)):
-            await self.inbox.finish(work, Outcome(state))
+        for turn in await self.inbox.claim(len(names)):
+            await self.inbox.finish(turn, Outcome(state))
 
     async def bodies(self) -> list[str | None]:
         """The ids of deliveries that have their bodies, oldest first."""
@@ -174,8 +174,8 @@ async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is
         await kept.retention.prune()
         with pytest.raises(Full):
             await kept.admission.admit(candidate("8"))
-        for work in await kept.inbox.claim(1000):
-            await kept.inbox.finish(work, Outcome("done"))
+        for turn in await kept.inbox.claim(1000):
+            await kept.inbox.finish(turn, Outcome("done"))
         await kept.retention.prune()
     assert [(entry["log_level"], entry["event"][:24]) for entry in logs] == [
         ("error", "deliveries are refused: "),
@@ -276,8 +276,8 @@ async def test_a_large_prune_does_not_leave_a_large_log(tmp_path: Path, master_k
     for turn in range(3):
         many = [candidate(f"{turn}-{number}", body=b"x" * 20_000) for number in range(300)]
         await asyncio.gather(*map(kept.admission.admit, many))
-        for work in await kept.inbox.claim(1000):
-            await kept.inbox.finish(work, Outcome("done"))
+        for claimed in await kept.inbox.claim(1000):
+            await kept.inbox.finish(claimed, Outcome("done"))
         await kept.retention.prune()
         size = path.stat().st_size
         await asyncio.sleep(0.25)

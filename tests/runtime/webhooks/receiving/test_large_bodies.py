@@ -19,7 +19,7 @@ from runtime.database.schema import bodies, deliveries, steps
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.store import Scan
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries.delivery import Work
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.receiving import admission
 from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.request.payload import OFF_THE_LOOP
@@ -69,16 +69,16 @@ async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
     store = MarkdownStore(tmp_path / "agents", clock)
     plain, threads, made = recorder.entry, key.threads, list[str]()
 
-    def entry(agent: Agent, work: Work) -> object:
+    def entry(agent: Agent, turn: ClaimedDelivery) -> object:
         threads.append(threading.get_ident())
-        made.append(work.delivery_id)
-        return plain(agent, work)
+        made.append(turn.delivery_id)
+        return plain(agent, turn)
 
     monkeypatch.setattr(recorder, "entry", entry)
 
-    async def run(work: Work, log: RunLog) -> None:
-        assert work.body == LARGE
-        await recorder.record(Agent(name="reviewer"), work, log, store)
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        assert turn.body == LARGE
+        await recorder.record(Agent(name="reviewer"), turn, log, store)
 
     async with dispatching(noted, clock, run) as dispatcher:
         await Admission(noted, clock, on_admitted=dispatcher.wake).admit(candidate("1", body=LARGE))
@@ -95,8 +95,8 @@ async def test_a_large_body_and_a_small_one_are_claimed_together_and_run_whole(
 ) -> None:
     found: dict[str | None, bytes] = {}
 
-    async def run(work: Work, _log: RunLog) -> None:
-        found[work.provider_delivery_id] = work.body
+    async def run(turn: ClaimedDelivery, _log: RunLog) -> None:
+        found[turn.provider_delivery_id] = turn.body
 
     door = Admission(noted, clock)
     await door.admit(candidate("large", body=LARGE))
@@ -123,7 +123,7 @@ async def test_what_there_is_no_room_for_is_not_sealed_first(
 async def test_a_large_body_that_cannot_be_read_any_more_makes_a_dead_letter(
     noted: Database, clock: ManualClock, gone: bool
 ) -> None:
-    async def run(_work: Work, _log: RunLog) -> None:
+    async def run(_work: ClaimedDelivery, _log: RunLog) -> None:
         raise AssertionError("there is nothing to run on")
 
     await Admission(noted, clock).admit(candidate("1", body=LARGE))

@@ -14,7 +14,7 @@ from runtime.database.connection import Database
 from runtime.errors import GiveUp, Retry
 from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries.delivery import AgentGone, Work
+from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
 from runtime.webhooks.deliveries.dispatcher import Dispatcher
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
@@ -41,8 +41,8 @@ async def ended(database: Database, clock: ManualClock, *acts: Exception | None)
     """Run a delivery for each of `acts`, which it meets at its first try; the ids in order."""
     metrics, left = Metrics(), list(acts)
 
-    async def run(work: Work, log: RunLog) -> None:
-        act = left[ids.index(work.delivery_id)]
+    async def run(turn: ClaimedDelivery, log: RunLog) -> None:
+        act = left[ids.index(turn.delivery_id)]
         structlog.get_logger("a store").info("something is done")
         await asyncio.to_thread(structlog.get_logger("a store").info, "something is done in a thread")
         if act is not None:
