@@ -19,8 +19,9 @@ import asyncio, sys
 from pathlib import Path
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.database import Database
-from runtime.secrets import Context, Unresolved, keyring, resolve
+from runtime.database.connection import Database
+from runtime.secrets import keyring, resolve
+from runtime.secrets.backend import Context, Unresolved
 
 async def main():
     keyring.TIMEOUT_SECONDS = float(sys.argv[2])
