@@ -17,33 +17,25 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.extension_table import LateRow, by_name
 from runtime.memory.collection.options import STORE
+from runtime.memory.store_types import StorePlace
 
 if TYPE_CHECKING:
     from runtime.database.connection import Database
     from runtime.memory.store import Store
 
-Open = Callable[[Memory, Path, Clock, Mapping[str, object]], Awaitable["Store"]]
-OpenRows = Callable[[Memory, "Database", Clock, Mapping[str, object]], Awaitable["Store"]]
+Open = Callable[[StorePlace], Awaitable["Store"]]
 
 
 @dataclass(frozen=True)
 class StoreRow(LateRow):
-    """A kind of store; `opening` names an `Open`, given the memory, its absolute path, the clock and the options with
-    their secrets in place. `files`: its memories are files under the path, so that a single daemon must own them. Where
-    they are rows of the database, `opening` names an `OpenRows`, given the database in place of a path. `expires`: what
-    is past `retention` is deleted from it.
+    """A kind of store; `opening` names an `Open`.
+
+    `files`: its items are files under the memory's path, so that a single daemon must own them; otherwise they are rows
+    of the database. `expires`: items older than `retention` are deleted.
     """
 
     files: bool = True
     expires: bool = True
-
-    def identity(self, path: Path) -> str:
-        """What a store of this kind at this path physically is, before it is opened."""
-        return f"{self.name}:{path.resolve()}"
-
-    def identity_in(self, database: Database, memory: str) -> str:
-        """The same where it is rows of this database, under the name of the memory."""
-        return f"{self.name}:{database.id}/{memory}"
 
 
 STORES = by_name(
@@ -94,7 +86,8 @@ def identity_of(memory: Memory, root: Path, database: Database | None = None) ->
     """What the memory's store physically is: a pool opens one store for each identity. Raises UsageError, also where
     the store is rows and there is no `database`."""
     row = _row(memory)
-    return row.identity(path_of(memory, root)) if row.files else row.identity_in(_needed(database, memory), memory.name)
+    where = path_of(memory, root) if row.files else f"{_needed(database, memory).id}/{memory.name}"
+    return f"{row.name}:{where}"
 
 
 async def open_store(
@@ -124,17 +117,16 @@ async def open_store(
             f"the memory {memory.name} gives the store {row.name} options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
+    path = path_of(memory, root)
+    # The compiler knows neither the root nor the targets of symbolic links.
+    if row.files and path.is_relative_to((root / ".symbi").resolve()):
+        raise UsageError(
+            f"the path of the memory {memory.name} leads into the root's own state, {path}",
+            hint="name a folder outside `.symbi`",
+        )
+    database = database if row.files else _needed(database, memory)
     given = memory.store.options if options is None else options
-    if row.files:
-        path = path_of(memory, root)
-        # The check of a program knows neither the root nor what links lead to.
-        if path.is_relative_to((root / ".symbi").resolve()):
-            raise UsageError(
-                f"the path of the memory {memory.name} leads into the root's own state, {path}",
-                hint="name a folder outside `.symbi`",
-            )
-        return await cast("Open", row.opened_by)(memory, path, clock, given)
-    return await cast("OpenRows", row.opened_by)(memory, _needed(database, memory), clock, given)
+    return await cast("Open", row.opened_by)(StorePlace(memory, path, database, clock, given))
 
 
 def _needed(database: Database | None, memory: Memory) -> Database:

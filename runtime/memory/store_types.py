@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from dslc.blocks.memory import Memory
+from runtime.clock import Clock
 from runtime.memory.item import Item, MemoryType
+
+if TYPE_CHECKING:
+    from runtime.database.connection import Database
+
+
+class StorePlace(NamedTuple):
+    """The memory to open a store for, where its data is, and its options with their secrets in place."""
+
+    memory: Memory
+    path: Path
+    """Absolute; unused by a store whose items are rows of the database."""
+    database: Database | None
+    """Never None for such a store; it outlives the store."""
+    clock: Clock
+    options: Mapping[str, object]
 
 
 class Scan(BaseModel):

@@ -13,7 +13,6 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
@@ -28,7 +27,18 @@ from runtime.memory.collection.transactions import Writing, distinct
 from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.item import Item
 from runtime.memory.store import Capability, Store
-from runtime.memory.store_types import Compaction, Growth, Inspection, Part, Place, Problem, Scan, StoreStats, Upserted
+from runtime.memory.store_types import (
+    Compaction,
+    Growth,
+    Inspection,
+    Part,
+    Place,
+    Problem,
+    Scan,
+    StorePlace,
+    StoreStats,
+    Upserted,
+)
 from runtime.memory.write_batcher import Group
 
 BATCH: Final = 512
@@ -57,12 +67,11 @@ class _Done(NamedTuple):
     changed: frozenset[str]
 
 
-async def open_collection(
-    memory: Memory, database: Database, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
-) -> CollectionStore:
-    """The row's opening. Nothing is written before something is remembered."""
-    store = CollectionStore(memory.name, database, clock)
-    store.configure(memory.store.options if options is None else options)
+async def open_collection(place: StorePlace) -> CollectionStore:
+    """Open the store of this row. Nothing is written before the first item."""
+    assert place.database is not None
+    store = CollectionStore(place.memory.name, place.database, place.clock)
+    store.configure(place.options)
     return store
 
 

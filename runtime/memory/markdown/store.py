@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
@@ -43,6 +42,7 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
+from runtime.memory.store_types import StorePlace
 from runtime.memory.write_batcher import Group
 
 _THREADS = 8
@@ -57,11 +57,9 @@ class MarkdownOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-async def open_markdown(
-    _memory: Memory, path: Path, clock: Clock = SYSTEM, _options: Mapping[str, object] | None = None
-) -> MarkdownStore:
-    """The row's opening. Nothing is made on disk before something is remembered."""
-    store = MarkdownStore(path, clock)
+async def open_markdown(place: StorePlace) -> MarkdownStore:
+    """Open the store of this row. Nothing is created on disk before the first write."""
+    store = MarkdownStore(place.path, place.clock)
     await store.sweep()
     return store
 

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import structlog
 
 from dslc.blocks.choice import Choice
-from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock, utc, uuid7
 from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
@@ -42,6 +41,7 @@ from runtime.memory.store import (
     Store,
     StoreStats,
 )
+from runtime.memory.store_types import StorePlace
 from runtime.memory.write_batcher import Group
 
 CLOSING_SECONDS = 10.0
@@ -63,13 +63,11 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
-async def open_records(
-    memory: Memory, path: Path, clock: Clock = SYSTEM, options: Mapping[str, object] | None = None
-) -> RecordsStore:
-    """The row's opening. Nothing is made on disk before something is remembered."""
-    check(memory)
-    store = RecordsStore(path, clock)
-    store.configure(memory.store.options if options is None else options)
+async def open_records(place: StorePlace) -> RecordsStore:
+    """Open the store of this row. Nothing is created on disk before the first write."""
+    check(place.memory)
+    store = RecordsStore(place.path, place.clock)
+    store.configure(place.options)
     store.begin()
     return store
 

@@ -18,7 +18,7 @@ from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import items
-from runtime.memory.collection.store import CollectionStore, open_collection
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
@@ -42,7 +42,7 @@ def entry(number: int) -> Item:
 @asynccontextmanager
 async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[CollectionStore, Database]]:
     database = await Database.open(url, key)
-    store = await open_collection(declared(), database)
+    store = CollectionStore(declared().name, database)
     try:
         yield store, database
     finally:

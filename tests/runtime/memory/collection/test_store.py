@@ -20,7 +20,7 @@ from runtime.errors import UsageError
 from runtime.memory import open_store
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.collection.queries import Reading
-from runtime.memory.collection.store import CollectionStore, open_collection
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store import Growth, Scan
@@ -38,7 +38,7 @@ async def everything(store: CollectionStore) -> list[Item]:
 
 async def test_a_copy_of_the_database_gives_no_text(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = await open_collection(declared(), database)
+    store = CollectionStore(declared().name, database)
     about = Provenance(author="hazel", sources=("chestnut",))
     (first, _) = await store.append(
         [fact("The server is walnut", provenance=about), fact(source_memory_ids=("almond",))]
@@ -287,7 +287,7 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = await open_collection(declared(), database)
+    store = CollectionStore(declared().name, database)
     asked: list[Select[Any]] = []
     rows = Reading._rows
 
