@@ -17,9 +17,9 @@ from runtime.tools.tool import Tool, WrongParameters
 Code = Literal["invalid_params", "provider_unavailable", "upsert_failed"]
 
 CODES: Final[Mapping[Code, str]] = {
-    "invalid_params": "What was asked cannot be done as it was asked: the message says which field, and what is right.",
-    "provider_unavailable": "Something that is needed does not answer, or not as it should: the same may work later.",
-    "upsert_failed": "What was to be kept was not: the same may work later.",
+    "invalid_params": "The call is invalid: the message names the field, and shows a correct value.",
+    "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
+    "upsert_failed": "The data was not stored: a later call may succeed.",
 }
 """Every kind, and what it means."""
 

@@ -44,11 +44,11 @@ class EmbeddingHealth(_Result):
 
     provider: str | None = Field(description="null: searched by keyword only.")
     model: str | None
-    dimension: int | None = Field(description="Numbers of a vector; null while only the model's first answer can tell.")
+    dimension: int | None = Field(description="Dimension of vectors; null until the first answer of the model.")
 
 
 class IndexHealth(_Result):
-    """Where words and vectors are kept."""
+    """The index of words and vectors."""
 
     kind: str
     reachable: bool
@@ -64,7 +64,7 @@ class MemoryHealth(_Result):
     default: bool
     embedding: EmbeddingHealth
     index: IndexHealth
-    state: str = Field(description="`ready`, or what does not work as declared just now.")
+    state: str = Field(description="`ready`, or the parts that do not work as declared at the moment.")
 
 
 class Health(_Result):
@@ -79,7 +79,7 @@ class MemorySettings(_Result):
 
     memory: str
     default: bool
-    chunk_size: int = Field(description="Characters of a chunk at most.")
+    chunk_size: int = Field(description="Maximum number of characters of a chunk.")
     chunk_overlap: int = Field(description="Characters that two chunks have in common at most.")
     vector_weight: float
     keyword_weight: float
@@ -100,12 +100,12 @@ class Settings(_Result):
 
 
 async def memory_types(_context: Context) -> MemoryTypes:
-    """The types that an item may have: what happened, what is so, and how something is done."""
+    """The types of items: events, statements and instructions."""
     return MemoryTypes(list(get_args(MemoryType)))
 
 
 async def projects(context: Context) -> Names:
-    """The projects that something in the collections belongs to."""
+    """The projects of the items in collections."""
     found: Counter[str] = Counter()
     for memory in await collection_memories(context):
         found += named(await store_of(memory).projects(None, user_filter(context, None)))
@@ -113,7 +113,7 @@ async def projects(context: Context) -> Names:
 
 
 async def tags(context: Context, *, project_id: str) -> Names:
-    """The tags that are used in a project; an unknown one has none."""
+    """The tags that are used in a project; empty for an unknown project."""
     found: set[str] = set()
     for memory in await collection_memories(context):
         found.update(await store_of(memory).tags(None, user_filter(context, None), project_id))
@@ -121,7 +121,7 @@ async def tags(context: Context, *, project_id: str) -> Names:
 
 
 async def health(context: Context) -> Health:
-    """Whether the embedding and the index of each collection answer, and what they are."""
+    """The embedding and the index of each collection, and their state."""
     default = (await default_memory(context)).name
     memories = []
     for memory in await collection_memories(context):
@@ -157,7 +157,7 @@ async def _silent(memory: OpenMemory) -> str | None:
 
 
 async def settings(context: Context) -> Settings:
-    """How each collection cuts, searches and summarises; no secret is among it."""
+    """How each collection splits, searches and summarizes; no secrets."""
     default = (await default_memory(context)).name
     found = []
     for memory in await collection_memories(context):

@@ -38,7 +38,7 @@ Moment = Annotated[
 
 
 class TimeRange(BaseModel):
-    """From when to when; one end may be left open."""
+    """A period; one end may be omitted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -66,5 +66,5 @@ class TimeRange(BaseModel):
 
 Within = Annotated[
     TimeRange | None,
-    Field(description="Only what was kept from `start` to `end`, both included.", examples=[EXAMPLE]),
+    Field(description="Only items stored from `start` to `end`, both included.", examples=[EXAMPLE]),
 ]

@@ -27,7 +27,7 @@ _turns = Turns()
 
 
 async def get(context: Context, memory_id: ItemId) -> KeptMemory:
-    """Show one item of a collection, and how it came to be."""
+    """Show one item of a collection, and its origin."""
     item, _ = await _found(context, memory_id)
     return _kept(item)
 
@@ -42,10 +42,10 @@ async def update(
     memory_type: NewType = None,
     source_uri: SourceUri = None,
 ) -> KeptMemory:
-    """Change one item of a collection: what it says, or what is said of it.
+    """Change the text or the fields of one item of a collection.
 
-    What is not given stays, and so do its id, its time and how it came to be. An empty list of tags takes all of them
-    away. Secrets are taken out of the new text. What another item says already is refused, and that item named.
+    Omitted fields stay, and so do its id, its time and its origin. An empty list of tags removes all tags. Secrets in
+    the new text are redacted. A text that another item has already is refused, and that item is named.
     """
     given = {
         "text": text,
@@ -73,7 +73,7 @@ async def update(
 
 
 async def forget(context: Context, memory_id: ItemId) -> Forgotten:
-    """Forget one item of a collection for good."""
+    """Delete one item of a collection permanently."""
     item, where = await _found(context, memory_id)
     try:
         await where.memory.forget(item.memory_id, item.agent_id)

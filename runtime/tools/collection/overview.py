@@ -44,7 +44,7 @@ READY: Final = "ready"
 
 
 async def get_collections(context: Context) -> Collections:
-    """List the collections, how much is in each, and how each is searched."""
+    """List the collections, their number of items, and how each is searched."""
     found: list[CollectionState] = []
     for memory in await collection_memories(context):
         state: dict[str, Any] = {
@@ -59,10 +59,9 @@ async def get_collections(context: Context) -> Collections:
 
 
 async def new_collection(context: Context, name: CollectionName, dimension: Dimension = None) -> MadeCollection:
-    """Make an empty collection, or find it there already.
+    """Create an empty collection, unless it exists.
 
-    Nothing else has to be said: it is searched as its memory is. With a `dimension` it is refused when the embedding
-    makes vectors of another one.
+    It uses the index and embedding of its memory. With a `dimension` the call fails if the embedding has another one.
     """
     if name in {".", ".."}:
         raise wrong("name", "this is no name: it has more than dots", example="research")
@@ -79,7 +78,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
 
 
 async def metrics(context: Context, collection: Collection = None) -> Metrics:
-    """Count what is in each collection or in one, and one's own calls of each tool."""
+    """Count the items of each collection or of one, and one's own calls of each tool."""
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
     found: list[CollectionMetrics] = []

@@ -59,12 +59,12 @@ async def push(
     collection: CollectionArgument = None,
     replace: Replace = False,
 ) -> Pushed:
-    """Remember a text, or several, in chunks, each of which is kept once.
+    """Store one or several texts in chunks; each chunk is stored once.
 
-    Give `text`, or `items` with a text each; what is said beside `items` holds for those that do not say it. A chunk
-    that is there already is not kept twice: what you say of it anew (type, tags, source) replaces what was said, the
-    rest stays. Secrets are taken out. When it is answered it is on disk, and can be found by its words at once; by
-    meaning as soon as it has a vector. A broken item of `items` fails alone, and is named in `failed`.
+    Give `text`, or `items` with a text each; parameters beside `items` are defaults for items that do not set them. An
+    existing chunk is not stored twice: new values for type, tags and source replace the old ones, other fields stay.
+    Secrets are redacted. When the call returns, the text is on disk. It can be found by its words at once, and by
+    meaning as soon as it has a vector. An invalid item of `items` fails alone, and is listed in `failed`.
     """
     if (text is None) == (items is None):
         what = "it is required, or items" if text is None else "it is given beside items: give one of the two"

@@ -51,11 +51,11 @@ async def search(
     score_threshold: Threshold = None,
     collection: Collection = None,
 ) -> SearchResult:
-    """Find what is remembered about something, by meaning and by words at once.
+    """Search a collection by meaning and by words at once.
 
-    Narrow it by project, type, tags, source or time; with a `score_threshold` of 0.55 nothing is found where nothing is
-    known. `context` holds the hits as numbered lines, to be read as they are; `used_filters` says what was searched by,
-    and `notes` what there is to know about how it was found.
+    Filter by project, type, tags, source or time; with a `score_threshold` of 0.55 a question about an unknown topic
+    finds nothing. `context` contains the hits as numbered lines for a prompt; `used_filters` shows the filters as they
+    were understood, and `notes` report limitations of the search.
     """
     target = await find_collection(context, collection)
     wanted = Filter(

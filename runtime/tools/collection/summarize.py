@@ -41,27 +41,27 @@ class Period(TimeRange):
         return given
 
 
-During = Annotated[
-    Period, Field(description="What was kept from `start` to `end`, both included, is summarised.", examples=[EXAMPLE])
-]
+During = Annotated[Period, Field(description="The period from `start` to `end`, both included.", examples=[EXAMPLE])]
 Kind = Annotated[
-    MemoryType, Field(description="What is summarised: `episodic`, what happened, unless another."), Also(("type",))
+    MemoryType,
+    Field(description="The type of the items to summarize; the default is `episodic`, events."),
+    Also(("type",)),
 ]
 Sources = Annotated[
     int,
-    Field(ge=1, le=MOST_ITEMS, description="How many items are read at most, the oldest first.", examples=[25]),
+    Field(ge=1, le=MOST_ITEMS, description="Maximum number of items, oldest first.", examples=[25]),
     Also(("k",)),
 ]
 Strategy = Annotated[
     Way,
     Field(
-        description="`abstractive`: a language model writes it; `extractive`: it is made of the items' own sentences; "
-        "`auto`: a language model where one answers."
+        description="`abstractive`: a language model writes it; `extractive`: it consists of sentences from the "
+        "items; `auto`: a language model if one answers."
     ),
 ]
 Provider = Annotated[
     Literal["ollama", "openai", "none"] | None,
-    Field(description="Which kind of language model may be asked; `none`: none. The memory's own without it."),
+    Field(description="The kind of language model; `none`: no model. The default is that of the memory."),
 ]
 ModelName = Annotated[
     Annotated[str, Field(min_length=1, max_length=200)] | None,
@@ -69,11 +69,11 @@ ModelName = Annotated[
 ]
 Words = Annotated[
     Annotated[int, Field(ge=1, le=MOST_WORDS)] | None,
-    Field(description="Words of the summary at most; 250, or what the memory says, without it.", examples=[150]),
+    Field(description="Maximum number of words; the default is that of the memory, else 250.", examples=[150]),
 ]
 Threshold = Annotated[
     Annotated[float, Field(ge=0, le=1)] | None,
-    Field(description="Taken and echoed: without a question nothing has a score, so it leaves nothing out."),
+    Field(description="Accepted and returned; without a question items have no score, so it excludes nothing."),
     Also(("scoreThreshold",)),
 ]
 
@@ -83,7 +83,7 @@ class _Result(BaseModel):
 
 
 class SummarisedBy(_Result):
-    """What was summarised by, as it was understood."""
+    """The filters as they were understood."""
 
     project_id: str
     memory_type: MemoryType
@@ -96,16 +96,16 @@ class SummarisedBy(_Result):
 
 
 class Summarised(_Result):
-    """The summary, as it is kept."""
+    """The summary as it is stored."""
 
     summary: str
-    source_memory_ids: list[str] = Field(description="What it was made of, the oldest first.")
-    upserted_memory_id: str = Field(description="The summary's own id.")
+    source_memory_ids: list[str] = Field(description="The ids of its items, oldest first.")
+    upserted_memory_id: str = Field(description="The id of the summary.")
     used_filters: SummarisedBy
-    strategy: Literal["abstractive", "extractive"] = Field(description="How it was made.")
-    provider: str | None = Field(description="The kind of language model that wrote it; null when none did.")
-    model: str | None = Field(description="The language model that wrote it; null when none did.")
-    notes: list[str] = Field(description="What there is to know, for instance why no language model wrote it.")
+    strategy: Literal["abstractive", "extractive"] = Field(description="The method that was used.")
+    provider: str | None = Field(description="The kind of language model that wrote it; null if none did.")
+    model: str | None = Field(description="The language model that wrote it; null if none did.")
+    notes: list[str] = Field(description="Notes, for instance why no language model wrote it.")
 
 
 async def summarize(
@@ -123,11 +123,11 @@ async def summarize(
     score_threshold: Threshold = None,
     collection: Collection = None,
 ) -> Summarised:
-    """Make what happened in some time into one summary, and keep that.
+    """Summarize the items of a period in one item, and store it.
 
-    It is kept as a semantic item that names its sources, and found by `search` with the tag `summary`. Asked for again
-    over the same items, the summary that is there is answered and none is made, unless one of them was changed, or
-    another strategy, provider, model or number of words is asked for: then its text is written anew, under the same id.
+    The summary is a semantic item that names its sources; `search` finds it with the tag `summary`. A repeated call
+    over the same items returns the stored summary. If one of the items was changed, or another strategy, provider,
+    model or number of words is requested, its text is written again under the same id.
     """
     if strategy == "abstractive" and provider == "none":
         raise wrong("provider", "the strategy abstractive needs a language model", example="ollama")

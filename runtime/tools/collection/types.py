@@ -65,66 +65,62 @@ _Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_thei
 
 Collection = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,
-    Field(description=f"The collection, by its name ({NAME_RULE}); the default one without it.", examples=["notes"]),
+    Field(description=f"The collection, by its name ({NAME_RULE}); without it, the default one.", examples=["notes"]),
 ]
-CollectionName = Annotated[
-    str, Field(pattern=AGENT, description=f"What it is called: {NAME_RULE}.", examples=["research"])
-]
+CollectionName = Annotated[str, Field(pattern=AGENT, description=f"Its name: {NAME_RULE}.", examples=["research"])]
 Text = Annotated[
     str | None,
-    Field(description=f"What is to be kept, up to {LARGEST_TEXT:,} characters; it is cut into chunks."),
+    Field(description=f"The text to store, up to {LARGEST_TEXT:,} characters; it is split into chunks."),
 ]
 Type = Annotated[
     MemoryType | None,
-    Field(description="`episodic`: what happened; `semantic`: what is so; `procedural`: how something is done."),
+    Field(description="`episodic`: an event; `semantic`: a statement; `procedural`: instructions."),
     Also(("type",)),
 ]
 Project = Annotated[_Project | None, Field(description="The project's id."), Also(("project",))]
 Tags = Annotated[
     _TagList | None,
-    Field(max_length=100, description="Its tags: a list, or one alone.", examples=[["note", "daily"]]),
+    Field(max_length=100, description="Its tags: a list, or a single one.", examples=[["note", "daily"]]),
 ]
 NewType = Annotated[
     MemoryType | None,
     Field(
-        description="`episodic`: what happened; `semantic`: what is so; `procedural`: how something is done. "
-        "What is new is `semantic` without it."
+        description="`episodic`: an event; `semantic`: a statement; `procedural`: instructions. The default for "
+        "a new item is `semantic`."
     ),
     Also(("type",)),
 ]
 NewProject = Annotated[
-    _Project | None, Field(description=f"The project's id; `{PROJECT}` without it."), Also(("project",))
+    _Project | None, Field(description=f"The project's id; the default is `{PROJECT}`."), Also(("project",))
 ]
 SourceUri = Annotated[
     _Uri | None,
-    Field(description="Where it is from, an address or a path.", examples=["file:///home/ada/notes.md"]),
+    Field(description="The source, a URI or a path.", examples=["file:///home/ada/notes.md"]),
 ]
 Replace = Annotated[
     bool,
     Field(
-        description="Forget what is there from the same `source_uri` and is not in the text any more; all of it when "
-        "the text is blank."
+        description="Delete chunks of the same `source_uri` that are no longer in the text; all of them if the "
+        "text is blank."
     ),
 ]
 WantedTags = Annotated[
-    _TagList, Field(max_length=100, description="Only what has one or more of these tags: a list, or one alone.")
+    _TagList, Field(max_length=100, description="Only items with one or more of these tags: a list, or a single one.")
 ]
 AllTags = Annotated[
-    _TagList, Field(max_length=100, description="Only what has every one of these tags: a list, or one alone.")
+    _TagList, Field(max_length=100, description="Only items with all of these tags: a list, or a single one.")
 ]
 WantedSource = Annotated[
-    Annotated[str, Field(min_length=1, max_length=2000)] | None, Field(description="Only what is from there.")
+    Annotated[str, Field(min_length=1, max_length=2000)] | None, Field(description="Only items from this source.")
 ]
 Query = Annotated[
     str,
-    Field(max_length=LONGEST_QUERY, description="What to look for, in words.", examples=["current architecture plan"]),
+    Field(max_length=LONGEST_QUERY, description="The query, as text.", examples=["current architecture plan"]),
 ]
-Limit = Annotated[
-    int, Field(ge=1, le=100, description="How many hits are answered at most.", examples=[5]), Also(("k",))
-]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of hits.", examples=[5]), Also(("k",))]
 Dimension = Annotated[
     Annotated[int, Field(ge=1, le=65536)] | None,
-    Field(description="How many numbers its vectors must have; it is refused when the embedding makes others."),
+    Field(description="The required dimension of its vectors; the call fails if the embedding has another one."),
 ]
 ItemId = Annotated[
     str, Field(pattern=UUID, description="The item's id, a UUID.", examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"])
@@ -139,9 +135,9 @@ class _Strict(BaseModel):
 
 
 class PushedItem(_Strict):
-    """One of several texts, and what is to be known about it; what it does not say is said for all."""
+    """One of several texts with its fields; fields that it omits are those of the call."""
 
-    text: Annotated[str, Field(description=f"What is to be kept, up to {LARGEST_TEXT:,} characters.")]
+    text: Annotated[str, Field(description=f"The text to store, up to {LARGEST_TEXT:,} characters.")]
     project_id: NewProject = None
     memory_type: NewType = None
     tags: Tags = None
@@ -153,7 +149,7 @@ Items = Annotated[
     list[Annotated[Any, WithJsonSchema(schema_of(PushedItem))]] | None,
     Field(
         max_length=MOST_ITEMS,
-        description="Several texts in place of `text`, each with its own particulars.",
+        description="Several texts instead of `text`, each with its own fields.",
         examples=[
             [{"text": "The API takes 100 requests a minute", "tags": ["api"]}, {"text": "Deploys are on Tuesdays"}]
         ],
@@ -166,30 +162,30 @@ class _Result(BaseModel):
 
 
 class FailedItem(_Result):
-    """An item that was not kept, and why."""
+    """An item that was not stored, and why."""
 
-    index: int = Field(description="Which of the `items`, counted from 0.")
+    index: int = Field(description="Its position in `items`, counted from 0.")
     source_uri: str | None
-    field: str | None = Field(description="What of it is wrong.")
+    field: str | None = Field(description="The wrong field.")
     code: Code
     message: str
 
 
 class Pushed(_Result):
-    """What became of a push."""
+    """The result of a push."""
 
-    inserted: int = Field(description="Chunks that were not there.")
-    updated: int = Field(description="Chunks that were there, and have another type, tags or source now.")
-    skippedDuplicates: int = Field(description="Chunks that were there already, or came twice.")  # noqa: N815
+    inserted: int = Field(description="New chunks.")
+    updated: int = Field(description="Existing chunks whose type, tags or source changed.")
+    skippedDuplicates: int = Field(description="Chunks that existed already, or were given twice.")  # noqa: N815
     chunksIndexed: int = Field(description="Chunks that were written: inserted and updated.")  # noqa: N815
-    chunkSize: int = Field(description="Characters of a chunk at most.")  # noqa: N815
+    chunkSize: int = Field(description="Maximum number of characters of a chunk.")  # noqa: N815
     removed: int = Field(
-        description="Chunks that the source does not say any more, with `replace`: they are forgotten, but for those "
-        "that another source says too."
+        description="With `replace`: chunks that are no longer in the source. They are deleted unless another "
+        "source contains them."
     )
-    memory_ids: list[str] = Field(description="What was inserted, then what was updated.")
-    failed: list[FailedItem] = Field(description="Items that were not kept.")
-    notes: list[str] = Field(description="What there is to know, for instance that it cannot be found yet.")
+    memory_ids: list[str] = Field(description="The inserted chunks, then the updated ones.")
+    failed: list[FailedItem] = Field(description="Items that were not stored.")
+    notes: list[str] = Field(description="Notes, for instance that it cannot be found yet.")
     collection: str
 
 
@@ -197,31 +193,31 @@ class Payload(_Result):
     """The universal payload: one thing remembered."""
 
     memory_id: str
-    project_id: str | None = Field(description="null: of none, as what a delivery left behind.")
+    project_id: str | None = Field(description="null: no project, as for items from a delivery.")
     memory_type: MemoryType
-    timestamp: str = Field(description="When it was kept, RFC 3339.")
-    source_uri: str | None = Field(description="Where it is from: of several sources the one that came last.")
-    other_sources: list[str] = Field(description="Where else it is from; it is forgotten with the last one.")
-    chunk_hash: str = Field(description="sha256 of the text, spaces evened out.")
+    timestamp: str = Field(description="When it was stored, RFC 3339.")
+    source_uri: str | None = Field(description="Its source; of several sources the latest.")
+    other_sources: list[str] = Field(description="Its other sources; the item is deleted with the last one.")
+    chunk_hash: str = Field(description="sha256 of the text, with normalized spaces.")
     tags: list[str]
     text: str
-    source_memory_ids: list[str] = Field(description="What it was made of, where it is a summary.")
+    source_memory_ids: list[str] = Field(description="For a summary: the items from which it was made.")
     collection: str
-    user_id: str = Field(description="Whose it is.")
+    user_id: str = Field(description="The user's id.")
 
 
 class KeptMemory(Payload):
-    """One thing remembered, and how it came to be."""
+    """An item and its origin."""
 
     provenance: Provenance
 
 
 class Hit(Payload, Scores):
-    """What was found."""
+    """The hits."""
 
 
 class UsedFilters(_Result):
-    """What was searched by, as it was understood."""
+    """The filters as they were understood."""
 
     project_id: str | None
     memory_type: MemoryType | None
@@ -236,20 +232,20 @@ class UsedFilters(_Result):
 
 
 class SearchResult(_Result):
-    """What was found, best first."""
+    """The hits, best first."""
 
     hits: list[Hit]
-    context: str = Field(description="The hits as numbered lines, to be put into a prompt.")
+    context: str = Field(description="The hits as numbered lines for a prompt.")
     used_filters: UsedFilters
-    notes: list[str] = Field(description="What there is to know about how it was found.")
+    notes: list[str] = Field(description="Notes about the search.")
 
 
 class CollectionCount(_Result):
     """How much of the caller's is in a collection; of everybody's with the scope `admin`."""
 
     name: str
-    memory: str = Field(description="The memory that it is in.")
-    default: bool = Field(description="Whether it is meant where none is named.")
+    memory: str = Field(description="Its memory.")
+    default: bool = Field(description="true for the default collection.")
     items: int
     by_type: dict[str, int]
 
@@ -257,11 +253,11 @@ class CollectionCount(_Result):
 class CollectionState(CollectionCount):
     """A collection, and how it is searched."""
 
-    embedding: str | None = Field(description="What makes vectors; null: searched by keyword only.")
+    embedding: str | None = Field(description="The embedding; null: searched by keyword only.")
     model: str | None
-    dimension: int | None = Field(description="Numbers of a vector; null while only the model's first answer can tell.")
-    index: str = Field(description="Where words and vectors are kept.")
-    state: str = Field(description="`ready`, or what does not work as declared just now.")
+    dimension: int | None = Field(description="Dimension of vectors; null until the first answer of the model.")
+    index: str = Field(description="The index of words and vectors.")
+    state: str = Field(description="`ready`, or the parts that do not work as declared at the moment.")
 
 
 class Collections(_Result):
@@ -271,43 +267,45 @@ class Collections(_Result):
 
 
 class MadeCollection(_Result):
-    """A collection that is there now."""
+    """The collection."""
 
     name: str
     memory: str
-    created: bool = Field(description="false: it was there already.")
+    created: bool = Field(description="false: it existed already.")
     embedding: str | None
     dimension: int | None
     notes: list[str]
 
 
 class CollectionMetrics(CollectionCount):
-    """How much is in a collection, and how much of it can be found."""
+    """The number of items of a collection, and how many can be found."""
 
-    embedded: int | None = Field(description="Items that can be found by meaning; null when the index cannot be read.")
-    waiting: int | None = Field(description="Items that wait for their vectors.")
+    embedded: int | None = Field(description="Items that can be found by meaning; null if the index cannot be read.")
+    waiting: int | None = Field(description="Items without a vector yet.")
     projects: dict[str, int]
-    tags: dict[str, int] = Field(description=f"The {MOST_TAGS} most used.")
+    tags: dict[str, int] = Field(description=f"The {MOST_TAGS} most frequent.")
     index_problem: str | None
     embedding_problem: str | None
 
 
 class ToolCounts(_Result):
-    """How often the caller called a tool since the process began; everybody with the scope `admin`."""
+    """Number of calls of a tool by the caller since the process started; with the scope `admin`, by all users."""
 
     calls: int
     failures: int
 
 
 class Metrics(_Result):
-    """How much is remembered, and what was asked."""
+    """The number of items and of tool calls."""
 
     collections: list[CollectionMetrics]
-    tools: dict[str, ToolCounts] = Field(description="Those that the caller called; everybody with the scope `admin`.")
+    tools: dict[str, ToolCounts] = Field(
+        description="Tools that the caller called; with the scope `admin`, that any user called."
+    )
 
 
 class Forgotten(_Result):
-    """What is remembered no more."""
+    """The deleted item."""
 
     memory_id: str
     collection: str

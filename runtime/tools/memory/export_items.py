@@ -39,10 +39,10 @@ async def memory_export(
     memory: MemoryName = None,
     cursor: Cursor = None,
 ) -> ExportedItems:
-    """Show everything that is remembered, for another store to import.
+    """Export all items, for import into any store.
 
-    It is in the order of the store: everybody's with the scope `admin`, else one's own. `copy_number` counts the equal
-    items before one, so that an import knows two that are alike from one that it has seen.
+    Items are in the order of the store: those of all users with the scope `admin`, else one's own. `copy_number` counts
+    the equal items before one, so that an import can distinguish two equal items from a repeated one.
     """
     whose = user_filter(context, await asked_user(context, user))
     begin = None if cursor is None else _Place.read(cursor)

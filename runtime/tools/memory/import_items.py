@@ -34,11 +34,11 @@ async def memory_import(
     memory: MemoryName = None,
     gates: Gates = {},  # noqa: B006
 ) -> ImportedLines:
-    """Remember items that were exported, from whichever store.
+    """Import exported items from any store.
 
-    They keep their times and all that is known of them. Each is answered for itself, in order. What is there already is
-    not written again, so that importing twice changes nothing. With the scope `admin` they keep their ids too, in
-    stores that can (collections and records); where an id changes, items that name it as their source name the new one.
+    Items keep their times and other fields. The result lists the outcome of each, in order. Existing items are not
+    written again, so a repeated import changes nothing. With the scope `admin` items also keep their ids, in
+    collections and records. If an id changes, items that name it as a source get the new one.
     """
     work = _Import(context, gates)
     lines: list[_Line] = []

@@ -57,7 +57,7 @@ async def memory_list(
     memory: MemoryName = None,
     cursor: Cursor = None,
 ) -> MemoryItems:
-    """List what is remembered, newest first, of one agent or of all."""
+    """List the items of one agent or of all, newest first."""
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = Filter(
         agent=agent,
@@ -84,7 +84,7 @@ async def memory_list(
 async def memory_show(
     context: Context, memory_id: MemoryIdOrBeginning, agent: AnyAgent = None, memory: MemoryName = None
 ) -> ShownItem:
-    """Show one item, wherever it is kept, and where it stands."""
+    """Show one item of any memory, and its location."""
     item, where = (await _found(context, memory_id, agent, memory))[0]
     place = (await where.store.locate([item])).get(item.memory_id)
     file, line = shown(context, item.agent_id, place)
@@ -92,10 +92,10 @@ async def memory_show(
 
 
 async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memory: MemoryName = None) -> EditedItem:
-    """Have one item say something else; all else about it stays.
+    """Replace the text of one item. Its other fields do not change.
 
-    Secrets are taken out of the new text. In a Markdown memory the text is what an id is made of, so the answer has a
-    new one; in a collection it stays. Records are never changed.
+    Secrets in the new text are redacted. In a Markdown memory the id depends on the text, so the result has a new one;
+    in a collection it stays. Records cannot be changed.
     """
     item, where = await _to_change(context, memory_id, memory, "edit")
     try:
@@ -106,7 +106,7 @@ async def memory_edit(context: Context, memory_id: MemoryId, text: NewText, memo
 
 
 async def memory_forget(context: Context, memory_id: MemoryId, memory: MemoryName = None) -> ForgottenItem:
-    """Forget one item for good. Records are never changed."""
+    """Delete one item permanently. Records cannot be deleted."""
     item, where = await _to_change(context, memory_id, memory, "delete")
     try:
         await where.forget(item.memory_id, item.agent_id)

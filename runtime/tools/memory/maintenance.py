@@ -38,9 +38,9 @@ log = structlog.get_logger("symbiont.memory")
 
 
 async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> MemoryStats:
-    """Count what is remembered, and tell what is wrong with it.
+    """Count the items of agents, and list problems.
 
-    Without the scope `admin`, one's own items are counted and nothing else.
+    Without the scope `admin`, only one's own items are counted.
     """
     whose = user_filter(context, None)
     if whose is not None:
@@ -64,9 +64,9 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
 
 
 async def memory_compact(context: Context, agent: Agent, memory: MemoryName = None) -> CompactedMemory:
-    """Put what an agent's logs hold for the long term where it stays.
+    """Copy long-term entries of an agent's logs to its memory file.
 
-    Then logs older than the declared retention are deleted. Done again, it puts nothing twice.
+    Then logs older than the declared retention are deleted. A repeated call copies nothing twice.
     """
     now = utc(context.app.clock.now())
     done = []
@@ -81,10 +81,10 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
 async def memory_purge(
     context: Context, agent: AnyAgent = None, user: User = None, memory: MemoryName = None, dry_run: DryRun = False
 ) -> PurgedMemory:
-    """Delete everything that an agent remembers, or that a user has.
+    """Delete everything of an agent or of a user.
 
-    With `user` it is what that user alone has, in what one agent remembers or, without `agent`, in what all do; also
-    where nothing else is ever deleted.
+    With `user` only the items of that user are deleted, those of one agent or, without `agent`, of all agents. This
+    includes records, which are otherwise never deleted.
     """
     if user is not None:
         return await _purge_user(context, agent, user, memory, dry_run=dry_run)
@@ -135,7 +135,7 @@ async def _purge_user(
 
 
 async def memory_reindex(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> ReindexedMemories:
-    """Build the index again from what is remembered, vectors too."""
+    """Rebuild the search index, including vectors."""
     done = []
     for each in named(context, memory) if agent is None else await places(context, agent, memory):
         report = await each.reindex(agent, context.progress)
@@ -153,7 +153,7 @@ async def memory_reindex(context: Context, agent: AnyAgent = None, memory: Memor
 
 
 async def memory_verify(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> VerifiedMemories:
-    """Read everything that is remembered, and tell what is not as it was written."""
+    """Read everything, and report damaged items."""
     rows = await everywhere(context, agent, memory)
     found = []
     for number, (each, name) in enumerate(rows):

@@ -31,52 +31,52 @@ NAMED: Final = 20
 """Items that are named at most of those that could not be moved."""
 
 From = Annotated[str, Field(min_length=1, max_length=64, description="The memory to copy.", examples=["notes"])]
-Into = Annotated[
-    str, Field(min_length=1, max_length=64, description="The memory that gets everything of it.", examples=["archive"])
-]
+Into = Annotated[str, Field(min_length=1, max_length=64, description="The memory to copy into.", examples=["archive"])]
 
 
 class MovedAgent(BaseModel):
-    """What became of what one agent remembers, or of one collection."""
+    """The result for one agent or one collection."""
 
     model_config = ConfigDict(frozen=True)
 
     agent: str
-    to: str = Field(description="Whose it is in the memory it was copied into.")
-    items: int = Field(description="As many as there are to copy.")
-    copied: int = Field(description="Those that were copied by this call.")
-    there: int = Field(description="Those that were there before, with the same id and the same content.")
-    equal: int = Field(description="Those that are there under another id, with the same text.")
-    different: int = Field(description="Those whose id something else has there, which was left as it is.")
-    different_ids: list[str] = Field(description=f"Their ids, {NAMED} at most.")
-    items_there: int | None = Field(description="As many as it has afterwards. Not counted by a dry run.")
-    sha256: str | None = Field(description="Of all that was copied or there, the same on both sides.")
+    to: str = Field(description="The agent or collection in the target memory.")
+    items: int = Field(description="Number of items to copy.")
+    copied: int = Field(description="Items copied by this call.")
+    there: int = Field(description="Items that existed already, with the same id and content.")
+    equal: int = Field(description="Items that exist under another id, with the same text.")
+    different: int = Field(description="Items whose id belongs to another item there, which was not changed.")
+    different_ids: list[str] = Field(description=f"Their ids, at most {NAMED}.")
+    items_there: int | None = Field(description="Number of items afterwards. Not counted by a dry run.")
+    sha256: str | None = Field(
+        description="A hash of all items that were copied or existed, the same in both memories."
+    )
     indexed: int | None = Field(description="Entries of the index.")
-    embedded: int | None = Field(description="Entries of the index that have a vector.")
+    embedded: int | None = Field(description="Entries of the index with a vector.")
     problems: list[str]
 
 
 class MovedMemory(BaseModel):
-    """What a move did."""
+    """The result of a move."""
 
     model_config = ConfigDict(frozen=True)
 
     source: str
     target: str
     agents: list[MovedAgent]
-    embedding: str | None = Field(description="The embedding of the memory it was copied into.")
-    problems: list[str] = Field(description="What went wrong besides.")
-    good: bool = Field(description="Whether all of it is there, and in the index.")
+    embedding: str | None = Field(description="The embedding of the target memory.")
+    problems: list[str] = Field(description="Other errors.")
+    good: bool = Field(description="true if all items are in the target memory and in its index.")
     dry_run: bool
 
 
 async def memory_move(
     context: Context, source: From, target: Into, agent: AnyAgent = None, dry_run: DryRun = False
 ) -> MovedMemory:
-    """Copy everything of a memory into another one, and see that it is there.
+    """Copy all items of a memory into another one, and verify the copy.
 
-    Ids, times and all that is known of the items stay as they are. What is there already is not copied again, so a move
-    that was cut off is finished by the same call. What it is copied from stays as it is.
+    Items keep their ids, times and other fields. Existing items are not copied again, so the same call resumes an
+    interrupted move. The source memory does not change.
     """
     origin, goal = await _named(context, "source", source), await _named(context, "target", target)
     if origin is goal or origin.store.identity == goal.store.identity:

@@ -59,10 +59,10 @@ async def memory_search(
 ) -> MemoryHits:
     """Search what an agent remembers, by meaning and by words.
 
-    `parts` of a hit say what meaning (`vector`), words (`keyword`), what stands around it (`neighbours`), its `author`
-    and its `date` added to its score, which is for the order within one memory. `relevance` says how well it fits by
-    itself, from 0 to 1: with a `score_threshold` of 0.55 nothing is found where nothing is known. `notes` say what
-    there is to know, for instance that nothing made vectors.
+    The score of a hit orders the hits of one memory. `parts` are the contributions of meaning (`vector`), words
+    (`keyword`), neighbouring items (`neighbours`), `author` and `date` to it. `relevance`, from 0 to 1, tells how well
+    the hit itself fits: with a `score_threshold` of 0.55 a question about an unknown topic finds nothing. `notes`
+    report limitations, for instance that vectors were not available.
     """
     kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
     wanted = Filter(
@@ -92,7 +92,7 @@ async def memory_search(
 
 
 async def memory_inspect(context: Context, agent: Agent, day: Day = None, memory: MemoryName = None) -> Inspected:
-    """Show an agent's memory and the log of a day as they stand in the files."""
+    """Show the memory file of an agent and its log of a day, unchanged."""
     wanted = _day(context, day)
     where = (await places(context, agent, memory))[0]
     seen = await where.store.inspect(agent, wanted)

@@ -32,35 +32,35 @@ MemoryIdOrBeginning = Annotated[
     str,
     Field(
         pattern=r"^[0-9a-f][0-9a-f-]{3,35}$",
-        description="The item's id, a UUID, or its first characters, four or more, where no other id begins so.",
+        description="The item's id, a UUID, or a unique prefix of four or more characters.",
     ),
 ]
 MemoryName = Annotated[
     Annotated[str, Field(min_length=1, max_length=64)] | None,
-    Field(description="The memory, by the name that the program gives it; without one, wherever the agent remembers."),
+    Field(description="The memory, by its name in the program; without it, every memory of the agent."),
 ]
 
 Kind = Literal["fact", "pattern", "procedure", "episode", "semantic", "procedural", "episodic"]
 Wanted = Annotated[
     Kind | None,
-    Field(description="Only of this type. `fact` is `semantic`, and so is `pattern`, with that tag."),
+    Field(description="Only items of this type. `fact` is `semantic`, and so is `pattern`, with that tag."),
 ]
 Written = Annotated[
     Kind,
     Field(
-        description="What it is: a `fact`, `pattern` or `procedure` is for the long term, an `episode` stands in the "
+        description="The type: a `fact`, `pattern` or `procedure` is long-term, an `episode` is written to the "
         "log of its day."
     ),
 ]
 
 Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(tag_form)]
 Tags = Annotated[list[Tag], Field(max_length=100, description="Its tags.")]
-AnyTag = Annotated[list[Tag], Field(max_length=100, description="Only what has one or more of these tags.")]
-AllTags = Annotated[list[Tag], Field(max_length=100, description="Only what has every one of these tags.")]
+AnyTag = Annotated[list[Tag], Field(max_length=100, description="Only items with one or more of these tags.")]
+AllTags = Annotated[list[Tag], Field(max_length=100, description="Only items with all of these tags.")]
 _Short = Annotated[str, Field(min_length=1, max_length=200)]
 _Long = Annotated[str, Field(min_length=1, max_length=2000)]
 Project = Annotated[_Short | None, Field(description="The project's id.")]
-Source = Annotated[_Long | None, Field(description="Where it is from, an address or a path.")]
+Source = Annotated[_Long | None, Field(description="The source, a URI or a path.")]
 Threshold = Annotated[
     Annotated[float, Field(ge=0, le=1)] | None,
     Field(
@@ -73,49 +73,51 @@ Threshold = Annotated[
 User = Annotated[
     _Short | None,
     Field(
-        description="Whose it is, by the user's name, or its id behind `id:`; another user's needs the scope `admin`, "
-        "with which all are meant unless one is named."
+        description="The user, by name or by `id:` and the id. Other users require the scope `admin`; with that "
+        "scope the default is all users."
     ),
 ]
 Since = Annotated[
     Annotated[str, Field(max_length=40)] | None,
     Field(
-        description="The earliest time: a date or time (ISO 8601, UTC unless it has an offset), or how long ago, such "
-        "as `7d`."
+        description="The earliest time: a date or time (ISO 8601, UTC unless it has an offset), or a duration "
+        "before now, such as `7d`."
     ),
 ]
 Until = Annotated[
-    Annotated[str, Field(max_length=40)] | None, Field(description="The first time that is too late, as in `since`.")
+    Annotated[str, Field(max_length=40)] | None,
+    Field(description="The end of the period (exclusive), in the form of `since`."),
 ]
 
-Query = Annotated[str, Field(max_length=2000, description="What to look for, in words.", examples=["rate limit"])]
-Hits = Annotated[int, Field(ge=1, le=100, description="The most to answer.")]
-Newest = Annotated[int, Field(ge=1, le=500, description="The most to answer.")]
-Page = Annotated[int, Field(ge=1, le=1000, description="The most to answer; fewer where they are long.")]
+Query = Annotated[str, Field(max_length=2000, description="The query, as text.", examples=["rate limit"])]
+Hits = Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")]
+Newest = Annotated[int, Field(ge=1, le=500, description="Maximum number of results.")]
+Page = Annotated[int, Field(ge=1, le=1000, description="Maximum number of results; fewer if they are long.")]
 Cursor = Annotated[
     Annotated[str, Field(max_length=LONGEST_CURSOR)] | None,
-    Field(description="`next_cursor` of the page before; the first page without one."),
+    Field(description="`next_cursor` of the previous page; without it, the first page."),
 ]
 Day = Annotated[
-    Annotated[str, Field(max_length=40)] | None, Field(description="The day of the log, `YYYY-MM-DD` in UTC; today's.")
+    Annotated[str, Field(max_length=40)] | None,
+    Field(description="The day of the log, `YYYY-MM-DD` in UTC; the default is today."),
 ]
-DryRun = Annotated[bool, Field(description="Say what would be done, and do nothing.")]
+DryRun = Annotated[bool, Field(description="Return what would be done, without doing it.")]
 
-Text = Annotated[str, Field(description="What is to be remembered, up to 1,048,576 characters.")]
-NewText = Annotated[str, Field(description="What it says from now on, up to 1,048,576 characters.")]
-Author = Annotated[_Short | None, Field(description="Who said it.")]
-SessionId = Annotated[_Short | None, Field(description="The conversation or run that it belongs to.")]
-Task = Annotated[_Long | None, Field(description="What was being done.")]
-Confidence = Annotated[Annotated[float, Field(ge=0, le=1)] | None, Field(description="How sure it is, from 0 to 1.")]
-Risk = Annotated[RiskTier | None, Field(description="How much harm it can do.")]
-Commit = Annotated[_Short | None, Field(description="The commit that it is about, as git abbreviates it.")]
-Evidence = Annotated[list[_Long], Field(max_length=100, description="Files and addresses that show it.")]
+Text = Annotated[str, Field(description="The text of the item, up to 1,048,576 characters.")]
+NewText = Annotated[str, Field(description="The new text, up to 1,048,576 characters.")]
+Author = Annotated[_Short | None, Field(description="The author of the statement.")]
+SessionId = Annotated[_Short | None, Field(description="The conversation or run that produced it.")]
+Task = Annotated[_Long | None, Field(description="The task during which it was learned.")]
+Confidence = Annotated[Annotated[float, Field(ge=0, le=1)] | None, Field(description="Confidence in it, from 0 to 1.")]
+Risk = Annotated[RiskTier | None, Field(description="The risk of acting on it.")]
+Commit = Annotated[_Short | None, Field(description="The commit that it concerns, as abbreviated by git.")]
+Evidence = Annotated[list[_Long], Field(max_length=100, description="Files and URLs that support it.")]
 Gates = Annotated[
     dict[_Short, _Long],
     Field(
         max_length=20,
-        description="How each gate of the store is closed, by its name: `done:…`, or `na:` and the reason; `tdd_proof` "
-        "with `red:… green:…`.",
+        description="The value that closes each gate of the store, by its name: `done:…`, or `na:` and the "
+        "reason; `tdd_proof` with `red:… green:…`.",
         examples=[{"governance": "na:read-only", "tdd_proof": "na:docs-only"}],
     ),
 ]
@@ -123,13 +125,13 @@ Lines = Annotated[
     list[dict[str, Any]],
     Field(
         max_length=1000,
-        description="Items as an export has them; `user_id` is one's own where it is left out, and has to be without "
-        "the scope `admin`.",
+        description="Items from an export; `user_id` defaults to one's own, and must be one's own without the "
+        "scope `admin`.",
     ),
 ]
 Into = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,
-    Field(description="The agent whose they become, whoever's they were; without one, they stay their own agent's."),
+    Field(description="The agent of all items; without it, each item keeps its agent."),
 ]
 
 TYPES: dict[str, tuple[MemoryType, frozenset[str]]] = {
@@ -149,40 +151,40 @@ class _Result(BaseModel):
 
 
 class KeptItem(Item):
-    """An item, and the memory that it is kept in."""
+    """An item and its memory."""
 
     memory: str
 
 
 class ExportedItem(KeptItem):
-    """An item, the memory that it is from, and how many equal ones were before it there."""
+    """An item, its memory, and the number of equal items before it."""
 
     copy_number: int = Field(default=0, ge=0)
 
 
 class Difficulty(_Result):
-    """Something that cannot be read, or is not as it should be."""
+    """A file or item that is unreadable or damaged."""
 
     file: str
     message: str
-    severity: Literal["error", "warning"] = Field(description="A warning is to be known; nothing is lost or refused.")
+    severity: Literal["error", "warning"] = Field(description="For a warning, nothing is lost or refused.")
 
 
 class Scores(_Result):
     """How well something that was found fits."""
 
     score: float = Field(
-        description="For the order among the hits of one memory: the best has about the same anywhere."
+        description="Orders the hits of one memory; the best hit of every search has about the same score."
     )
-    parts: dict[str, float] = Field(description="What each part of the search added to the score.")
+    parts: dict[str, float] = Field(description="The contribution of each part of the search to the score.")
     relevance: float = Field(
-        description="How well the text itself fits, 0 to 1, which can be compared with that of any other hit."
+        description="How well the text itself fits, 0 to 1; comparable with that of any other hit."
     )
     cosine: float | None = Field(
-        description="How near it is in meaning, -1 to 1; null where no vectors were searched or it has none yet."
+        description="The similarity of meaning, -1 to 1; null if no vectors were searched or the item has none yet."
     )
     keyword_share: float = Field(
-        description="How much of the question's words it has, 0 to 1; rare words are more of it than common ones."
+        description="The share of the question's words that it contains, 0 to 1, weighted by rarity."
     )
 
 
@@ -194,37 +196,37 @@ def scores_of(hit: FoundHit) -> dict[str, Any]:
 
 
 class MemoryHit(Scores):
-    """An item that was found."""
+    """A hit."""
 
     item: KeptItem
-    file: str | None = Field(description="Where it stands; the last parts of the path without the scope `admin`.")
+    file: str | None = Field(description="Its location; only the last parts of the path without the scope `admin`.")
     line: int | None
 
 
 class MemoryHits(_Result):
-    """What was found, best first."""
+    """The hits, best first."""
 
     hits: list[MemoryHit]
-    notes: list[str] = Field(description="What there is to know about how it was found.")
+    notes: list[str] = Field(description="Notes about the search.")
 
 
 class ShownItem(_Result):
-    """An item, and where it stands."""
+    """An item and its location."""
 
     item: KeptItem
-    file: str | None = Field(description="Where it stands; the last parts of the path without the scope `admin`.")
+    file: str | None = Field(description="Its location; only the last parts of the path without the scope `admin`.")
     line: int | None
 
 
 class EditedItem(_Result):
-    """An item that says something else now."""
+    """The edited item."""
 
     item: KeptItem
-    previous_id: str = Field(description="The id that it had; the item's own where that stayed.")
+    previous_id: str = Field(description="The previous id; the same as the item's id if that stayed.")
 
 
 class ForgottenItem(_Result):
-    """What is remembered no more."""
+    """The deleted item."""
 
     memory_id: str
     agent: str
@@ -232,60 +234,62 @@ class ForgottenItem(_Result):
 
 
 class MemoryItems(_Result):
-    """What is remembered, newest first."""
+    """The items, newest first."""
 
     items: list[KeptItem]
-    next_cursor: str | None = Field(description="For the next page; null when this is the last one.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
 
 
 class ExportedItems(_Result):
-    """Some of everything that is remembered, in the order of the store."""
+    """A page of all items, in the order of the store."""
 
     items: list[ExportedItem]
-    total: int | None = Field(description="About how many items there are in all; null where that is not known.")
-    problems: list[Difficulty] = Field(description="What cannot be read and is left out.")
-    next_cursor: str | None = Field(description="For the next page; null when this is the last one.")
+    total: int | None = Field(description="Approximate total number of items; null if unknown.")
+    problems: list[Difficulty] = Field(description="Unreadable items, which are not included.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
 
 
 class WrittenItem(_Result):
-    """What was, or would be, remembered."""
+    """The item that was, or would be, written."""
 
-    outcome: Literal["stored", "there", "dry_run"] = Field(description="`there`: it was remembered already.")
+    outcome: Literal["stored", "there", "dry_run"] = Field(description="`there`: the item exists already.")
     memory: str
-    item: KeptItem | None = Field(description="What was stored, as it stands there; null when it was not.")
-    record: dict[str, Any] | None = Field(description="What would be stored, as the store writes it; of a dry run.")
-    refused: str | None = Field(None, description="Of a dry run: why it would be refused, which gates are open.")
+    item: KeptItem | None = Field(description="The stored item; null if it was not stored.")
+    record: dict[str, Any] | None = Field(description="For a dry run: the record that would be stored.")
+    refused: str | None = Field(None, description="For a dry run: why it would be refused, and the open gates.")
 
 
 class ImportedLine(_Result):
-    """What became of one item."""
+    """The result for one item."""
 
     outcome: Literal["stored", "there", "refused"]
-    memory_id: str | None = Field(description="Under which it is remembered; null where that is not known.")
+    memory_id: str | None = Field(description="The id under which it is stored; null if unknown.")
     reason: str | None = Field(description="Why it was refused.")
 
 
 class ImportedLines(_Result):
-    """What became of each item, in their order."""
+    """The result for each item, in order."""
 
     lines: list[ImportedLine]
     stored: int
-    there: int = Field(description="How many were remembered already.")
+    there: int = Field(description="Number of items that existed already.")
     refused: int
 
 
 class AgentMemory(_Result):
-    """How much an agent remembers in a memory."""
+    """The items of an agent in one memory."""
 
     agent: str
     memory: str
-    files: int | None = Field(description="null without the scope `admin`, as are all that count others' items too.")
+    files: int | None = Field(
+        description="null without the scope `admin`, like all numbers that include items of other users."
+    )
     bytes: int | None
     oldest: date | None = Field(description="The day of the oldest log.")
     newest: date | None = Field(description="The day of the newest log.")
-    items: int | None = Field(description="null when the index cannot be read.")
-    embedded: int | None = Field(description="Those of them that can be found by meaning.")
-    pending: int | None = Field(description="Those that wait for it.")
+    items: int | None = Field(description="null if the index cannot be read.")
+    embedded: int | None = Field(description="Items with a vector, which can be found by meaning.")
+    pending: int | None = Field(description="Items that wait for a vector.")
     problems: list[Difficulty]
 
 
@@ -294,27 +298,29 @@ class MemoryState(_Result):
 
     memory: str
     store: str = Field(description="The kind of store.")
-    capabilities: list[str] = Field(description="What can be done with what is there: edit, delete, compact, remove.")
-    embedding: str | None = Field(description="What makes vectors; null: searched by keyword only.")
-    problems: list[str] = Field(description="What does not work as declared just now.")
+    capabilities: list[str] = Field(
+        description="The operations that the store supports: edit, delete, compact, remove."
+    )
+    embedding: str | None = Field(description="The embedding; null: searched by keyword only.")
+    problems: list[str] = Field(description="The parts that do not work as declared at the moment.")
 
 
 class MemoryStats(_Result):
-    """How much is remembered."""
+    """The number of items."""
 
     agents: list[AgentMemory]
     memories: list[MemoryState]
 
 
 class MemoryFile(_Result):
-    """A file as it stands."""
+    """A file, unchanged."""
 
     path: str
-    text: str | None = Field(description="null when there is no such file.")
+    text: str | None = Field(description="null if there is no such file.")
 
 
 class Inspected(_Result):
-    """An agent's memory as a person reads it."""
+    """The files of an agent's memory."""
 
     agent: str
     name: str = Field(description="The memory's name.")
@@ -323,56 +329,56 @@ class Inspected(_Result):
 
 
 class Compacted(_Result):
-    """What was done with the logs of one memory."""
+    """The result of compacting the logs of one memory."""
 
     memory: str
-    flushed: int = Field(description="Items of logs that were put where they stay.")
+    flushed: int = Field(description="Long-term entries that were copied.")
     deleted: int = Field(description="Expired logs, or entries of a collection, that were deleted.")
-    problems: list[Difficulty] = Field(description="What was left as it is.")
+    problems: list[Difficulty] = Field(description="Logs that were not deleted, and why.")
 
 
 class CompactedMemory(_Result):
-    """What was done with an agent's logs."""
+    """The result of compacting an agent's logs."""
 
     agent: str
     memories: list[Compacted]
 
 
 class Purged(_Result):
-    """What one memory held of an agent."""
+    """The items of an agent in one memory."""
 
     memory: str
-    files: int = Field(description="0 where only one user's items were deleted from files that are everybody's.")
-    items: int | None = Field(description="null when they cannot be counted.")
+    files: int = Field(description="0 if only items of one user were deleted from files shared by several users.")
+    items: int | None = Field(description="null if they cannot be counted.")
 
 
 class PurgedMemory(_Result):
-    """What was, or would be, deleted."""
+    """The items that were, or would be, deleted."""
 
     agent: str | None
     memories: list[Purged]
-    notes: list[str] = Field(description="What there is to know about what was deleted.")
+    notes: list[str] = Field(description="Notes about the deletion.")
     dry_run: bool
 
 
 class Reindexed(_Result):
-    """What building an index again did."""
+    """The result of rebuilding one index."""
 
     memory: str
-    parts: int = Field(description="Files, or whatever the store reads at once.")
+    parts: int = Field(description="Files, or the units in which the store is read.")
     items: int
-    embedded: int = Field(description="Those of them that can be found by meaning.")
+    embedded: int = Field(description="Items with a vector, which can be found by meaning.")
     problems: list[str]
 
 
 class ReindexedMemories(_Result):
-    """What building indexes again did."""
+    """The result of rebuilding indexes."""
 
     memories: list[Reindexed]
 
 
 class Verified(_Result):
-    """What was read of an agent's memory, and what is wrong with it."""
+    """The number of items of an agent that were read, and the problems."""
 
     agent: str
     memory: str
@@ -382,7 +388,7 @@ class Verified(_Result):
 
 
 class VerifiedMemories(_Result):
-    """What was read, and what is wrong with it."""
+    """The number of items read, and the problems."""
 
     agents: list[Verified]
     good: bool

@@ -59,9 +59,9 @@ async def memory_write(
     memory: MemoryName = None,
     dry_run: DryRun = False,
 ) -> WrittenItem:
-    """Remember something, without the secrets in it.
+    """Write an item; secrets in it are redacted.
 
-    When it is answered, it is on disk. A fact, pattern or procedure that is there already is not written again.
+    When the call returns, the item is on disk. A fact, pattern or procedure that exists already is not written again.
     """
     if not text.strip():
         raise UsageError("the text is empty", hint="there is nothing to remember")

@@ -41,11 +41,11 @@ log = structlog.get_logger("symbiont.webhooks")
 async def webhook_create(
     context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
 ) -> NewWebhook:
-    """Make a webhook: what it accepts wakes an agent or, with null for it, is kept.
+    """Create a webhook that runs an agent on each delivery or, with null, only stores deliveries.
 
     Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
-    HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is answered here and never
-    again. A webhook takes 60 deliveries a minute, all of a user's together 300, and bodies up to 256 KiB.
+    HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is returned only here. A
+    webhook accepts 60 deliveries a minute, all webhooks of a user together 300, and bodies up to 256 KiB.
     """
     app, user = context.app, context.caller.user_id
     if agent is not None and agent not in app.agents:
@@ -61,7 +61,7 @@ async def webhook_create(
 
 
 async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = None) -> WebhookPage:
-    """List your webhooks, oldest first; everybody's with the scope `admin`."""
+    """List your webhooks, oldest first; with the scope `admin` those of all users."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
     # One more than asked for tells whether there is another page.
     found = await context.app.made.page(user_filter(context, None), limit + 1, after)
@@ -71,16 +71,16 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
 
 
 async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
-    """Show one of your webhooks without its secret; with `admin`, anybody's."""
+    """Show one of your webhooks without its secret; with `admin`, one of any user."""
     return Webhook(**_fields(await _mine(context, webhook_id), context))
 
 
 async def webhook_update(
     context: Context, webhook_id: WebhookId, title: Title | None = None, is_active: bool | None = None
 ) -> Webhook:
-    """Rename a webhook, or switch it off and on: what is not given stays.
+    """Rename a webhook, or switch it on or off. Omitted fields do not change.
 
-    While it is switched off, requests are answered 404.
+    While it is off, requests are answered 404.
     """
     if title is None and is_active is None:
         raise UsageError("there is nothing to change", hint="give title or is_active")
@@ -93,16 +93,16 @@ async def webhook_update(
 
 
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
-    """Delete a webhook. What it has accepted is run all the same."""
+    """Delete a webhook. Deliveries that it has accepted are still run."""
     deleted = await context.app.made.delete(user_filter(context, None), webhook_id)
     await _changed(context, "deleted", webhook_id, there=deleted)
     return DeletedWebhook(webhook_id=webhook_id)
 
 
 async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap: Overlap = "24h") -> RotatedSecret:
-    """Give a webhook a new secret, which is answered here and never again.
+    """Give a webhook a new secret, which is returned only here.
 
-    The secret before stays good for the overlap, so that senders can change over; one from before that ends at once.
+    The previous secret stays valid for the overlap, so that senders can change over; an older one ends at once.
     """
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
     rotated = await context.app.made.rotate(user_filter(context, None), webhook_id, wanted)
@@ -115,7 +115,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
 async def webhook_get_audit_log(
     context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditPage:
-    """Show what came in for a webhook, accepted or not, newest first."""
+    """List the requests to a webhook, accepted and refused, newest first."""
     webhook, app = await _mine(context, webhook_id), context.app
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
     if app.audit is not None:

@@ -33,38 +33,36 @@ Title = Annotated[
     Field(
         pattern=_TITLE,
         max_length=200,
-        description="What people call it: up to 200 characters in one line, without a space at either end.",
+        description="The title: up to 200 characters in one line, without a space at either end.",
         examples=["Nightly build"],
     ),
 ]
 AgentName = Annotated[
     Annotated[str, Field(min_length=1, max_length=64)] | None,
-    Field(description="The agent that each delivery wakes; null: deliveries are only kept.", examples=["reviewer"]),
+    Field(description="The agent to run for each delivery; null: deliveries are only stored.", examples=["reviewer"]),
 ]
-Insecure = Annotated[
-    bool, Field(description="Accept requests that nobody signed: whoever knows the URL can wake the agent.")
-]
+Insecure = Annotated[bool, Field(description="Accept unsigned requests: anyone who knows the URL can run the agent.")]
 Overlap = Annotated[
     str,
     Field(
         max_length=40,
         pattern=r"^[0-9a-z]+$",
-        description="How long the secret before stays good, such as `24h` or `7d`; `0s` ends it at once, `30d` is the "
-        "longest.",
+        description="How long the previous secret stays valid, such as `24h` or `7d`; `0s` ends it at once, "
+        "`30d` is the maximum.",
         examples=["24h"],
     ),
     AfterValidator(_duration),
 ]
-Limit = Annotated[int, Field(ge=1, le=200, description="The most to answer.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of results.")]
 Cursor = Annotated[
-    str | None, Field(max_length=200, description="`next_cursor` of the page before; the first page without one.")
+    str | None, Field(max_length=200, description="`next_cursor` of the previous page; without it, the first page.")
 ]
 Secret = Annotated[
     str | None,
     Field(
         repr=False,
-        description="The signing secret; the whole text is the key. Shown this once, so keep it. null when unverified "
-        "requests are accepted.",
+        description="The signing secret; the whole text is the key. It is shown only once, so store it. null if "
+        "unverified requests are accepted.",
     ),
 ]
 
@@ -74,71 +72,73 @@ class _Result(BaseModel):
 
 
 class Webhook(_Result):
-    """A webhook made at run time, without its secret."""
+    """A webhook created through the API, without its secret."""
 
     webhook_id: WebhookId
     title: str
-    agent: str | None = Field(description="The agent that each delivery wakes; null: deliveries are only kept.")
-    user_id: str = Field(description="Whose it is: the user's id.")
-    url: str = Field(description="Where senders post.")
+    agent: str | None = Field(description="The agent to run for each delivery; null: deliveries are only stored.")
+    user_id: str = Field(description="The id of its user.")
+    url: str = Field(description="The URL for senders.")
     is_active: bool = Field(description="false: requests are answered 404.")
-    insecure_allow_unverified: bool = Field(description="true: requests that nobody signed are accepted.")
-    previous_secret_until: AwareDatetime | None = Field(description="Until when the secret before is good too.")
+    insecure_allow_unverified: bool = Field(description="true: unsigned requests are accepted.")
+    previous_secret_until: AwareDatetime | None = Field(
+        description="The time until which the previous secret is also valid."
+    )
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
 
 class NewWebhook(Webhook):
-    """A webhook that was just made, with its secret."""
+    """A new webhook, with its secret."""
 
     secret: Secret
-    notes: list[str] = Field(description="What there is to know, for instance that nobody listens at the URL yet.")
+    notes: list[str] = Field(description="Notes, for instance that no daemon listens at the URL yet.")
 
 
 class RotatedSecret(_Result):
-    """A new secret, and until when the one before is good."""
+    """A new secret, and the time until which the previous one is valid."""
 
     webhook_id: WebhookId
     secret: Secret
-    previous_secret_until: AwareDatetime | None = Field(description="null: the secret before is not good any more.")
+    previous_secret_until: AwareDatetime | None = Field(description="null: the previous secret is no longer valid.")
 
 
 class WebhookPage(_Result):
-    """Some of one's webhooks, oldest first."""
+    """A page of one's webhooks, oldest first."""
 
     webhooks: list[Webhook]
-    next_cursor: str | None = Field(description="For the next page; null when this is the last one.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
 
 
 class DeletedWebhook(_Result):
-    """The webhook that is no more."""
+    """The deleted webhook."""
 
     webhook_id: WebhookId
 
 
 class AuditEntry(_Result):
-    """One request, or several alike ones that were refused within a minute. Never the body itself."""
+    """One request, or several similar ones that were refused within a minute; never the body."""
 
     id: str
-    time: AwareDatetime = Field(description="When it came in; of the newest, where several are one entry.")
+    time: AwareDatetime = Field(description="When it arrived; for several requests, when the newest did.")
     verdict: str = Field(description="accepted, refused, filtered, repeated or handshake.", examples=["accepted"])
-    rejection_reason: str | None = Field(description="Why it was not accepted; null when it was.")
-    http_status: int = Field(description="What was answered.")
-    insecure_allow_unverified: bool = Field(description="true: the webhook accepts requests that nobody signed.")
-    signature_valid: bool | None = Field(description="null when the webhook accepts requests that nobody signed.")
-    secret: str | None = Field(description="Which secret matched: newest, or previous after a rotation.")
+    rejection_reason: str | None = Field(description="Why it was not accepted; null if it was.")
+    http_status: int = Field(description="The status of the answer.")
+    insecure_allow_unverified: bool = Field(description="true: the webhook accepts unsigned requests.")
+    signature_valid: bool | None = Field(description="null if the webhook accepts unsigned requests.")
+    secret: str | None = Field(description="The secret that matched: newest, or previous after a rotation.")
     source_ip: str | None
     payload_size_bytes: int
     payload_sha256: str | None
-    headers: dict[str, str] = Field(description="Some of the headers; never one that may hold a secret.")
+    headers: dict[str, str] = Field(description="Some of the headers; never one that may contain a secret.")
     delivery_id: str | None
-    run_id: str | None = Field(description="What the agent did about it.")
+    run_id: str | None = Field(description="The state of the delivery.")
     run_state: str | None
-    count: int = Field(description="How many requests this entry stands for.")
+    count: int = Field(description="The number of requests in this entry.")
 
 
 class AuditPage(_Result):
-    """Some of what came in, newest first."""
+    """A page of requests, newest first."""
 
     entries: list[AuditEntry]
-    next_cursor: str | None = Field(description="For the next page; null when this is the last one.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
