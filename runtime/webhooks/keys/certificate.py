@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
-from runtime.webhooks.keys.public_key import canonical_base64, read_pem
+from runtime.webhooks.keys.encoding import canonical_base64, read_pem
 from runtime.webhooks.request.refusal import Refused
 
 _CHAIN = 8

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 from jwt.exceptions import InvalidKeyError
 
-from runtime.webhooks.keys.public_key import read_pem
+from runtime.webhooks.keys.encoding import read_pem
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import Refused

@@ -12,7 +12,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+
+from runtime.webhooks.keys.encoding import read_pem
 
 _HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 _ED25519_HINT = "an Ed25519 key is 32 bytes in hex or base64, `whpk_…`, or PEM"
@@ -98,16 +100,6 @@ def _verifies(verify: Callable[[bytes, bytes], None]) -> Callable[[bytes, bytes]
     return holds
 
 
-def read_pem(text: bytes) -> tuple[PublicKeyTypes | None, PrivateKeyTypes | None]:
-    """The public or the private key of a PEM text. Raises ValueError, in one line."""
-    try:
-        if b"PRIVATE KEY" in text.partition(b"\n")[0]:
-            return None, serialization.load_pem_private_key(text, None)
-        return serialization.load_pem_public_key(text), None
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ValueError("the secret is not a key in PEM that can be read") from None
-
-
 def _ed25519_public(text: bytes) -> PublicKeyTypes | None:
     raw = bytes.fromhex(text.decode()) if _HEX.fullmatch(text) else _base64(text.removeprefix(b"whpk_"), _ED25519_HINT)
     if len(raw) != 32:
@@ -135,12 +127,3 @@ def _base64(text: bytes, hint: str) -> bytes:
         return base64.b64decode(b"".join(text.split()), validate=True)
     except binascii.Error:
         raise ValueError(f"the secret is no such key: {hint}") from None
-
-
-def canonical_base64(text: str) -> bytes | None:
-    """The bytes of padded base64; None for what is none, or could be written otherwise too (RFC 4648 section 3.5)."""
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        return None
-    return raw if base64.b64encode(raw).decode() == text else None

@@ -6,12 +6,12 @@ As with a token, nothing covers the body or a time: see `token_scheme`.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import Check, Draft, Match, Scheme
@@ -59,11 +59,7 @@ def _decoded(value: str) -> bytes:
     # The scheme's name is in any case (RFC 9110 section 11.1).
     if value[: len(_SCHEME)].lower() != _SCHEME:
         raise Refused("malformed_signature")
-    try:
-        text = value[len(_SCHEME) :].encode("ascii")
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise Refused("malformed_signature") from None
-    if base64.b64encode(raw) != text:
+    raw = canonical_base64(value[len(_SCHEME) :])
+    if raw is None:
         raise Refused("malformed_signature")
     return raw

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -13,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path, plain_steps
@@ -216,8 +216,5 @@ _ENCODE: dict[str, Callable[[bytes], bytes]] = {"hex": _hex, "base64": base64.b6
 def _well_formed(text: bytes, encoding: Encoding, size: int) -> bool:
     if encoding == "hex":
         return re.fullmatch(rb"[0-9a-f]{%d}" % (2 * size), text) is not None
-    try:
-        decoded = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return False
-    return len(decoded) == size and base64.b64encode(decoded) == text
+    raw = canonical_base64(text.decode("latin-1"))
+    return raw is not None and len(raw) == size

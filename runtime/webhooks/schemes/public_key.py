@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.webhooks.keys.public_key import Load, canonical_base64
+from runtime.webhooks.keys.encoding import canonical_base64
+from runtime.webhooks.keys.public_key import Load
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.request.request import Request
 from runtime.webhooks.schemes.scheme import CannotSign, Check, Draft, Match, Scheme
