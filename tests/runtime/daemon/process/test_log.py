@@ -10,7 +10,7 @@ import pytest
 
 _FAILING = """
 import structlog
-from runtime.daemon import log
+from runtime.daemon.process import log_setup as log
 
 def check(key):
     raise ValueError("no")
@@ -36,7 +36,7 @@ def test_a_traceback_shows_where_and_never_a_variable(form: str) -> None:
 _SPEAKING = """
 import logging
 import structlog
-from runtime.daemon import log
+from runtime.daemon.process import log_setup as log
 
 log.configure({form!r})
 bad = "x" + chr(13) + chr(10) + "forged line" + chr(27) + "[2J" + chr(0x85) + chr(0x2028) + "end"
@@ -58,7 +58,7 @@ def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(form
 _AT_A_LEVEL = """
 import logging
 import structlog
-from runtime.daemon import log
+from runtime.daemon.process import log_setup as log
 
 log.configure("json", {level!r})
 for name in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):

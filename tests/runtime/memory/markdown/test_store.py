@@ -346,7 +346,7 @@ async def test_a_failed_fsync_is_fatal_to_the_store(store: MarkdownStore, monkey
 _FULL = """
 import asyncio, resource, sys
 from pathlib import Path
-from runtime.memory import StoreError
+from runtime.memory.errors import StoreError
 from runtime.memory.markdown.store import MarkdownStore
 from tests.runtime.memory.texts import fact, item
 

@@ -230,7 +230,7 @@ def refuse(event, given):
         raise RuntimeError(event)
 
 sys.addaudithook(refuse)
-from dslc.blocks import Choice
+from dslc.blocks.choice import Choice
 from runtime.search.embedding import open_embedding
 
 async def embed():
