@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-from runtime.random_bytes import chance
+from runtime.random_bytes import random_bytes
 
 
 class Clock(Protocol):
@@ -65,7 +65,7 @@ def uuid7(clock: Clock) -> str:
     after them count what this process makes within one millisecond (section 6.2, method 1), so that the order of ids
     is the order in which they were made, as long as the clock is not set back.
     """
-    now, random = milliseconds(clock), chance(9).hex()
+    now, random = milliseconds(clock), random_bytes(9).hex()
     last, count = _last_made
     count = count + 1 if now == last else int(random[16:], 16)
     _last_made[:] = now, count

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from runtime.errors import SymbiontError
-from runtime.random_bytes import chance
+from runtime.random_bytes import random_bytes
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -56,7 +56,7 @@ class MasterKey:
 
     def seal(self, plaintext: bytes, *, user_id: str, table: str, column: str, row: str) -> SealedBytes:
         """Encrypt `plaintext` for exactly this place; the same bytes elsewhere do not open."""
-        nonce = chance(NONCE_BYTES)
+        nonce = random_bytes(NONCE_BYTES)
         sealed = self._cipher.encrypt(nonce, plaintext, _place(user_id, table, column, row))
         return SealedBytes(_VERSION + self.key_id + nonce + sealed)
 

@@ -11,21 +11,21 @@ from typing import Any, Protocol, TypeVar, cast
 from pydantic import BaseModel
 
 
-class Row(Protocol):
+class ExtensionRow(Protocol):
     """Anything with a name."""
 
     @property
     def name(self) -> str: ...
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ExtensionRow)
 
 
 @dataclass(frozen=True)
-class LateRow:
+class LazyRow:
     """A row whose code is loaded when it is first needed, so that a table costs nothing and an extra may be absent.
 
-    `options_path` and `opening` are `module:name`: the pydantic model of what the program may say behind the row's
+    `options_path` and `opener_path` are `module:name`: the pydantic model of what the program may say behind the row's
     name, and what opens it. `doc_url` is where it is described, `extra` the optional dependency that it needs.
     """
 
@@ -33,7 +33,7 @@ class LateRow:
     title: str
     doc: str
     options_path: str
-    opening: str
+    opener_path: str
     doc_url: str | None = None
     extra: str | None = None
 
@@ -43,12 +43,12 @@ class LateRow:
         return cast("type[BaseModel]", _load(self.options_path))
 
     @property
-    def opened_by(self) -> Any:
+    def opener(self) -> Any:
         """What opens it; the table says what that takes."""
-        return _load(self.opening)
+        return _load(self.opener_path)
 
 
-def by_name(kind: str, rows: Iterable[R]) -> Mapping[str, R]:
+def table_of(kind: str, rows: Iterable[R]) -> Mapping[str, R]:
     """A read-only table of `rows` by name. Raises ValueError naming the `kind` and the row whose name was taken."""
     found: dict[str, R] = {}
     for row in rows:

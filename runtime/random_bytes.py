@@ -18,7 +18,7 @@ class _Drawn(threading.local):
 _drawn = _Drawn()
 
 
-def chance(count: int) -> bytes:
+def random_bytes(count: int) -> bytes:
     """`count` bytes of the system's own randomness, at most 4,096, which nobody else is given.
 
     They are drawn many at a time: each call of the system gives the interpreter's lock away, and a thread that makes

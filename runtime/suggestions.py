@@ -11,7 +11,7 @@ _SHOWN = 12
 """Names that an error lists: one line that can still be read."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], error: type[UsageError] = UsageError) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str], error: type[UsageError] = UsageError) -> UsageError:
     """The `error` for a `name` that is not among the `known` ones, with the nearest of them."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

@@ -146,7 +146,7 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
     click.echo()
     rows = [
         (
-            f"{entry.title} ({users.shown(known, entry.user_id)})" if entry.title else entry.name,
+            f"{entry.title} ({users.display_name(known, entry.user_id)})" if entry.title else entry.name,
             entry.path,
             entry.provider,
             entry.agent or "-",

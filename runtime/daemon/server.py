@@ -41,7 +41,7 @@ from runtime.daemon.program.file_watch import changes
 from runtime.daemon.program.reload import Compiled, compile_paths
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.errors import Unavailable
-from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup
+from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
 from runtime.http.error import PROBLEMS
@@ -165,20 +165,20 @@ class Daemon:
         app.on_fatal = self._tasks.fail
         database.commits.on_commit = app.metrics.committed
         self._audit = app.audit = Audit(database, clock)
-        self._wakeup = Wakeup(database)
+        self._notifications = Notifications(database)
         self._dispatcher = Dispatcher(
             database,
             clock,
             self._run_agent,
             workers=settings.workers,
             concurrency=self._concurrency,
-            on_full=lambda: self._wakeup.tell(INBOX),
+            on_full=lambda: self._notifications.send(INBOX),
             stand_back=self._has_no_agent,
             metrics=app.metrics,
         )
         app.on_queued = self._dispatcher.wake
-        self._wakeup.listen(INBOX, self._dispatcher.heard)
-        self._wakeup.listen(WEBHOOKS, self._look_at_made)
+        self._notifications.listen(INBOX, self._dispatcher.heard)
+        self._notifications.listen(WEBHOOKS, self._look_at_made)
         space = Space(settings.keep_mb * 1024 * 1024)
         self._retention = Retention(database, clock, space, keep_seconds=settings.keep_days * 86_400)
         self._admission = Admission(
@@ -233,7 +233,7 @@ class Daemon:
             tasks.start("dispatcher", self._dispatcher.run())
             tasks.start("watch", self._watch())
             tasks.start("guard", self._guard())
-            tasks.start("wake-ups", self._wakeup.run())
+            tasks.start("notifications", self._notifications.run())
             tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", app.made_routes.run())
             tasks.start("tokens", app.tokens.run())

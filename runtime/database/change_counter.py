@@ -13,7 +13,7 @@ from runtime.database.schema import meta
 _RENEW = text("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value")
 
 
-def renew(connection: Connection, name: str) -> None:
+def advance(connection: Connection, name: str) -> None:
     """Give `name` a text that it never had; whoever else does so waits for this transaction to end."""
     connection.execute(_RENEW, {"name": name, "value": uuid4().hex})
 

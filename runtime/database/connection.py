@@ -14,8 +14,8 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from runtime.crypto import MasterKey
-from runtime.database.database_id import lasting_id
-from runtime.database.drivers.postgresql import ANSWER_SECONDS, Server
+from runtime.database.database_id import database_id
+from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnections
 from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
 from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
@@ -61,7 +61,7 @@ class Database:
         writer: AsyncEngine,
         reader: AsyncEngine,
         thread: WriterThread | None,
-        server: Server | None = None,
+        server: PostgresConnections | None = None,
     ) -> None:
         self.kind: Kind = location.kind
         self.shown = location.shown
@@ -319,7 +319,7 @@ def _ready(connection: Connection, key: MasterKey, shown: str) -> tuple[str, str
     revision that its schema had before when that was an older one."""
     before = migrate(connection, shown)
     check_key(connection, key, shown)
-    return lasting_id(connection), before
+    return database_id(connection), before
 
 
 def _sqlite(location: Location, key: MasterKey) -> Database:
@@ -336,5 +336,5 @@ def _sqlite(location: Location, key: MasterKey) -> Database:
 
 
 def _postgresql(location: Location, key: MasterKey) -> Database:
-    server = Server(location, connections=READERS + 2)
+    server = PostgresConnections(location, connections=READERS + 2)
     return Database(location, key, writer=server.engine, reader=server.engine, thread=None, server=server)

@@ -12,7 +12,7 @@ NAME = "database_id"
 BYTES = 16
 
 
-def lasting_id(connection: Connection) -> str:
+def database_id(connection: Connection) -> str:
     """The database's id, 32 hexadecimal digits; a new random one when it has none yet."""
     stored = connection.execute(select(meta.c.value).where(meta.c.name == NAME)).scalar()
     if stored is not None:

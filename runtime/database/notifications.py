@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 
-log = structlog.get_logger("symbiont.wakeup")
+log = structlog.get_logger("symbiont.notifications")
 
 INBOX: Final = "symbiont_inbox"
 """More deliveries may wait than the daemon that says so has places for."""
@@ -48,7 +48,7 @@ def notify(connection: Connection, channel: str) -> None:
 _NOTIFY = text("SELECT pg_notify(:channel, '')")
 
 
-class Wakeup:
+class Notifications:
     """Listens, and tells others. `run` keeps the connection; on SQLite it has nothing to do."""
 
     def __init__(self, database: Database, *, again: float = AGAIN_SECONDS, alive: float = ALIVE_SECONDS) -> None:
@@ -57,8 +57,8 @@ class Wakeup:
         self._again = again
         self._alive = alive
         self._callbacks: dict[str, Callable[[], None]] = {}
-        self._to_tell: set[str] = set()
-        self._telling = asyncio.Event()
+        self._to_send: set[str] = set()
+        self._pending = asyncio.Event()
         self._connection: Any = None
 
     def listen(self, channel: str, callback: Callable[[], None]) -> None:
@@ -66,14 +66,14 @@ class Wakeup:
         something may have been told meanwhile. To be called before `run`."""
         self._callbacks[channel] = callback
 
-    def tell(self, channel: str) -> None:
+    def send(self, channel: str) -> None:
         """Wake the daemons that listen, in a moment. Never waits and never fails; without a connection it is dropped.
 
         A transaction of its own: the commits of deliveries would otherwise wait for each other.
         """
         if self._connection is not None:
-            self._to_tell.add(channel)
-            self._telling.set()
+            self._to_send.add(channel)
+            self._pending.set()
 
     async def run(self) -> None:
         """Keep a connection and serve it, until cancelled."""
@@ -98,13 +98,13 @@ class Wakeup:
         try:
             connection.add_termination_listener(lambda _: self._lose(lost))
             for channel in self._callbacks:
-                await connection.add_listener(channel, self._heard)
+                await connection.add_listener(channel, self._received)
             self._connection = connection
             log.debug("listening for wake-ups", channels=sorted(self._callbacks))
             for callback in self._callbacks.values():
                 callback()
             while not lost.is_set():
-                await self._tell(connection)
+                await self._send(connection)
         except Exception as error:
             # Whatever the driver says of a connection that breaks: the next one is tried.
             if not _is_about_connection(error):
@@ -115,20 +115,20 @@ class Wakeup:
             # Not `close`, which waits for an answer.
             connection.terminate()
 
-    async def _tell(self, connection: Any) -> None:
+    async def _send(self, connection: Any) -> None:
         """Tell what is to be told, or try the connection when nothing is for a while."""
         try:
-            await asyncio.wait_for(self._telling.wait(), self._alive)
+            await asyncio.wait_for(self._pending.wait(), self._alive)
         except TimeoutError:
             await connection.execute("SELECT 1", timeout=ANSWER_SECONDS)
             return
-        self._telling.clear()
-        channels, self._to_tell = self._to_tell, set()
+        self._pending.clear()
+        channels, self._to_send = self._to_send, set()
         for channel in channels:
             await connection.execute("SELECT pg_notify($1, '')", channel, timeout=ANSWER_SECONDS)
         await asyncio.sleep(PAUSE_SECONDS)
 
-    def _heard(self, connection: Any, pid: int, channel: str, _payload: object) -> None:
+    def _received(self, connection: Any, pid: int, channel: str, _payload: object) -> None:
         # What this very connection told is known here.
         if pid != connection.get_server_pid() and (callback := self._callbacks.get(channel)) is not None:
             callback()
@@ -136,7 +136,7 @@ class Wakeup:
     def _lose(self, lost: asyncio.Event) -> None:
         lost.set()
         self._connection = None
-        self._telling.set()
+        self._pending.set()
 
 
 def _is_about_connection(error: Exception) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from runtime import extras
 from runtime.documents.document import Document, Unreadable
 from runtime.documents.encoding import MARKS
-from runtime.extension_table import by_name
+from runtime.extension_table import table_of
 
 MIB = 1024 * 1024
 _LOOKED_AT = 1024
@@ -55,7 +55,7 @@ class Reader:
         return replace(found, kind=self.name)
 
 
-READERS = by_name(
+READERS = table_of(
     "reader of documents",
     [
         Reader("text", "runtime.documents.plain:read_text", (".txt", ".text", ".rst", ".adoc", ".org"), 16 * MIB),

@@ -36,7 +36,7 @@ class TokenRefused(SymbiontError):  # noqa: N818
         self.token_id = token_id
 
 
-class Made(NamedTuple):
+class CreatedToken(NamedTuple):
     """A new token: its text is here and nowhere else."""
 
     token_id: str
@@ -45,7 +45,7 @@ class Made(NamedTuple):
     """Unix milliseconds."""
 
     def __repr__(self) -> str:
-        return f"Made({self.token_id})"
+        return f"CreatedToken({self.token_id})"
 
 
 class Tokens:
@@ -58,7 +58,7 @@ class Tokens:
 
     async def create(
         self, user_id: str, *, label: str, scopes: Collection[Scope], lifetime_ms: int | None = None
-    ) -> Made | None:
+    ) -> CreatedToken | None:
         """A new token of `user_id`, good for `lifetime_ms` milliseconds or for ever; None without such a user."""
         token, token_id, now = make_token(), uuid7(self._clock), milliseconds(self._clock)
         expires_at = None if lifetime_ms is None else now + lifetime_ms
@@ -66,12 +66,12 @@ class Tokens:
         row = (token_id, user_id, label, token_hash(token), held, now, expires_at)
 
         def insert(connection: Connection) -> bool:
-            if not users.is_there(connection, user_id):
+            if not users.exists(connection, user_id):
                 return False
             bulk.insert(connection, tokens, _COLUMNS, [row])
             return True
 
-        return Made(token_id, token, expires_at) if await self._database.transact(insert) else None
+        return CreatedToken(token_id, token, expires_at) if await self._database.transact(insert) else None
 
     async def rows(self, user_id: str | None = None) -> list[dict[str, Any]]:
         """What is known of each token (of `user_id`), oldest first; never its hash. Times are Unix milliseconds."""

@@ -18,7 +18,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import OWNER, tokens, users
 from runtime.errors import Conflict, UsageError
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 
 ID: Final = "id:"
 """What stands before an id where a name is asked for. No name holds a colon."""
@@ -65,11 +65,11 @@ async def find(database: Database, name: str) -> str:
         return name.removeprefix(ID)
     known = {each: user_id for user_id, each in (await names(database)).items()}
     if name not in known:
-        raise unknown("user", name, known)
+        raise unknown_name("user", name, known)
     return known[name]
 
 
-def shown(known: Mapping[str, str], user_id: str) -> str:
+def display_name(known: Mapping[str, str], user_id: str) -> str:
     """The user's name; for one that is none of the `known` ones, such as a removed one, what `find` takes for it."""
     return known.get(user_id, f"{ID}{user_id}")
 
@@ -92,7 +92,7 @@ async def overview(database: Database, now: int) -> list[dict[str, Any]]:
     ]
 
 
-def is_there(connection: Connection, user_id: str) -> bool:
+def exists(connection: Connection, user_id: str) -> bool:
     """Whether there is a user with this id; inside a transaction it stays until the end."""
     if user_id == OWNER:
         return True

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
-from runtime.extension_table import LateRow, by_name
+from runtime.extension_table import LazyRow, table_of
 from runtime.memory.collection.options import STORE
 from runtime.memory.store_types import StorePlace
 
@@ -27,8 +27,8 @@ Open = Callable[[StorePlace], Awaitable["Store"]]
 
 
 @dataclass(frozen=True)
-class StoreRow(LateRow):
-    """A kind of store; `opening` names an `Open`.
+class StoreRow(LazyRow):
+    """A kind of store; `opener_path` names an `Open`.
 
     `files`: its items are files under the memory's path, so that a single daemon must own them; otherwise they are rows
     of the database. `expires`: items older than `retention` are deleted.
@@ -38,7 +38,7 @@ class StoreRow(LateRow):
     expires: bool = True
 
 
-STORES = by_name(
+STORES = table_of(
     "store",
     [
         StoreRow(
@@ -46,7 +46,7 @@ STORES = by_name(
             title="Markdown files",
             doc="One folder per agent: `memory.md` with what it knows and one log a day, for people to read and edit.",
             options_path="runtime.memory.markdown.store:MarkdownOptions",
-            opening="runtime.memory.markdown.store:open_markdown",
+            opener_path="runtime.memory.markdown.store:open_markdown",
         ),
         StoreRow(
             name="records",
@@ -54,7 +54,7 @@ STORES = by_name(
             doc="One folder per agent, in it one JSON file a memory with a checksum: written once, never edited or "
             "deleted, behind gates if it has some, and sent to a remote if it has one.",
             options_path="runtime.memory.records.options:RecordsOptions",
-            opening="runtime.memory.records.store:open_records",
+            opener_path="runtime.memory.records.store:open_records",
             expires=False,
         ),
         StoreRow(
@@ -64,7 +64,7 @@ STORES = by_name(
             "each text once for its user and project, and kept until it is forgotten, or is an entry past the "
             "`retention` that the block declares. `path` means nothing here.",
             options_path="runtime.memory.collection.options:CollectionOptions",
-            opening="runtime.memory.collection.store:open_collection",
+            opener_path="runtime.memory.collection.store:open_collection",
             files=False,
         ),
     ],
@@ -126,7 +126,7 @@ async def open_store(
         )
     database = database if row.files else _needed(database, memory)
     given = memory.store.options if options is None else options
-    return await cast("Open", row.opened_by)(StorePlace(memory, path, database, clock, given))
+    return await cast("Open", row.opener)(StorePlace(memory, path, database, clock, given))
 
 
 def _needed(database: Database | None, memory: Memory) -> Database:

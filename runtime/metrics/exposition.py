@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from runtime.metrics.instruments import Counter, Deliveries, Gauge, Histogram
+from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram
 from runtime.metrics.metrics import Metrics
 
 UNITS = ("seconds", "bytes")
@@ -46,10 +46,10 @@ class Exposition(Collector):
         yield InfoMetricFamily("symbiont_build", "The version of Symbiont.", value=build)
 
 
-def _family(instrument: Counter | Deliveries | Gauge | Histogram) -> Metric:
+def _family(instrument: Counter | DeliveryCounter | Gauge | Histogram) -> Metric:
     unit = next((unit for unit in UNITS if instrument.name.endswith(f"_{unit}")), "")
     match instrument:
-        case Deliveries():
+        case DeliveryCounter():
             return _deliveries(instrument)
         case Counter():
             counter = CounterMetricFamily(instrument.name, instrument.help, labels=[instrument.label])
@@ -64,7 +64,7 @@ def _family(instrument: Counter | Deliveries | Gauge | Histogram) -> Metric:
     return histogram
 
 
-def _deliveries(instrument: Deliveries) -> Metric:
+def _deliveries(instrument: DeliveryCounter) -> Metric:
     counter = CounterMetricFamily(instrument.name, instrument.help, labels=instrument.labels)
     for webhook, verdict, count in instrument.values():
         counter.add_metric((webhook, verdict), count)

@@ -72,7 +72,7 @@ class Gauge:
         self.ask: Callable[[], float | Mapping[str, float] | None] = lambda: None
 
 
-class Deliveries:
+class DeliveryCounter:
     """Counts by webhook and verdict.
 
     A webhook has series while it is declared; those that were made at run time share `shared`. Until something comes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from runtime.metrics.instruments import Counter, Deliveries, Gauge, Histogram
+from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, Histogram
 
-MADE: Final = "made"
+DYNAMIC: Final = "made"
 """The value of the label `webhook` for all webhooks that were made at run time: users make as many as they like."""
 
 VERDICTS: Final = ("accepted", "repeated", "filtered", "handshake", "refused")
@@ -32,8 +32,8 @@ class Metrics:
 
     def __init__(self, reasons: Iterable[str] = ()) -> None:
         """`reasons`: every reason that a request can be refused for."""
-        self.deliveries = Deliveries(
-            "symbiont_deliveries_total", "Requests for a webhook, by what became of them.", VERDICTS, MADE
+        self.deliveries = DeliveryCounter(
+            "symbiont_deliveries_total", "Requests for a webhook, by what became of them.", VERDICTS, DYNAMIC
         )
         self.refusals = Counter(
             "symbiont_refusals_total", "Requests refused on the public listener, by reason.", "reason", reasons
@@ -48,7 +48,7 @@ class Metrics:
         self.inbox_oldest = Gauge(
             "symbiont_inbox_oldest_seconds", "How long the delivery has waited that could have run first."
         )
-        self.dead_letters = Gauge("symbiont_dead_letters", "Deliveries that were given up on and are still kept.")
+        self.dead_letters = Gauge("symbiont_dead_letters", "DeliveryCounter that were given up on and are still kept.")
         self.runs = Counter("symbiont_runs_total", "Attempts at runs that ended, by outcome.", "outcome", OUTCOMES)
         self.run_seconds = Histogram("symbiont_run_seconds", "How long attempts at runs took.", _LONG_SECONDS)
         self.reloads = Counter(
@@ -77,6 +77,6 @@ class Metrics:
         self.commit_seconds.observe(seconds)
 
     @property
-    def all(self) -> list[Counter | Deliveries | Gauge | Histogram]:
+    def all(self) -> list[Counter | DeliveryCounter | Gauge | Histogram]:
         """Every one of them, in the order of the page."""
         return list(vars(self).values())

@@ -13,17 +13,17 @@ from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.extension_table import LateRow, by_name
+from runtime.extension_table import LazyRow, table_of
 from runtime.models.model import Model
 
 Open = Callable[[Mapping[str, object]], Awaitable[Model | None]]
 
 
-class ModelRow(LateRow):
+class ModelRow(LazyRow):
     """A language model; `opening` names an `Open`."""
 
 
-MODELS = by_name(
+MODELS = table_of(
     "model",
     [
         ModelRow(
@@ -31,7 +31,7 @@ MODELS = by_name(
             title="Ollama",
             doc="A model that Ollama runs, on this machine or another.",
             options_path="runtime.models.ollama:OllamaOptions",
-            opening="runtime.models.ollama:open_ollama",
+            opener_path="runtime.models.ollama:open_ollama",
             doc_url="https://docs.ollama.com/api/generate",
         ),
         ModelRow(
@@ -40,7 +40,7 @@ MODELS = by_name(
             doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What it "
             "is asked about is sent there, redacted.",
             options_path="runtime.models.openai:OpenAIOptions",
-            opening="runtime.models.openai:open_openai",
+            opener_path="runtime.models.openai:open_openai",
             doc_url="https://platform.openai.com/docs/api-reference/chat/create",
         ),
         ModelRow(
@@ -48,7 +48,7 @@ MODELS = by_name(
             title="No model",
             doc="Nobody is asked: what can be done without a model is done without one.",
             options_path="runtime.models.none:NoneOptions",
-            opening="runtime.models.none:open_none",
+            opener_path="runtime.models.none:open_none",
         ),
     ],
 )
@@ -65,7 +65,7 @@ async def open_model(choice: Choice, options: Mapping[str, object]) -> Model | N
     if row is None:
         raise UsageError(f"there is no model {choice.name}", hint=f"there are {', '.join(sorted(MODELS))}")
     try:
-        return await cast("Open", row.opened_by)(options)
+        return await cast("Open", row.opener)(options)
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
         raise UsageError(

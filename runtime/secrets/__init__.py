@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runtime.clock import rfc3339
-from runtime.extension_table import by_name
-from runtime.secrets.backend import Context, Rotated, Unresolved
+from runtime.extension_table import table_of
+from runtime.secrets.backend import Rotated, SecretContext, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
 from runtime.secrets.file import FILE
@@ -16,7 +16,7 @@ from runtime.secrets.vault.backend import VAULT
 SCHEME = "secret://"
 
 
-BACKENDS = by_name("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, KEYRING, VAULT))
+BACKENDS = table_of("secret backend", (CREDENTIAL, ENV, FILE, GENERATED, KEYRING, VAULT))
 
 
 def origin_of(text: str) -> str:
@@ -32,7 +32,7 @@ def backend_of(text: str) -> str | None:
     return text.removeprefix(SCHEME).partition("/")[0] if text.startswith(SCHEME) else None
 
 
-async def resolve(text: str, context: Context) -> Secret:
+async def resolve(text: str, context: SecretContext) -> Secret:
     """The secret that `text` refers to, or `text` itself when it is a literal.
 
     Raises `Unresolved`, whose message says why and never holds a secret: no such backend, nothing there, or a value

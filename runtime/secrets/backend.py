@@ -17,7 +17,7 @@ class Unresolved(SymbiontError):  # noqa: N818 - it is a state of a secret, told
     """The secret is not to be had now. The message names the place and the reason, never a value."""
 
 
-class Away(Unresolved):
+class BackendUnavailable(Unresolved):
     """The backend does not answer, or cannot just now: nothing else that it is asked will fare better."""
 
 
@@ -29,7 +29,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class SecretContext:
     """What backends may look at: the process's environment, the root, and the sealed secrets of the database."""
 
     environ: Mapping[str, str] = field(repr=False)
@@ -66,6 +66,6 @@ class Backend:
     name: str
     title: str
     doc: str
-    read: Callable[[str, Context], Awaitable[bytes | Rotated]]
+    read: Callable[[str, SecretContext], Awaitable[bytes | Rotated]]
     extra: str | None = None
-    keep: Callable[[Context], Coroutine[Any, Any, None]] | None = None
+    keep: Callable[[SecretContext], Coroutine[Any, Any, None]] | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, SecretContext, Unresolved
 from runtime.secrets.file import read_file
 
 
-async def read(path: str, context: Context) -> bytes:
+async def read(path: str, context: SecretContext) -> bytes:
     folder = context.environ.get("CREDENTIALS_DIRECTORY")
     if not folder:
         raise Unresolved("CREDENTIALS_DIRECTORY is not set: only a service started by systemd has credentials")

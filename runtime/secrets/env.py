@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, SecretContext, Unresolved
 
 
-async def read(path: str, context: Context) -> bytes:
+async def read(path: str, context: SecretContext) -> bytes:
     value = context.environ.get(path)
     if value is None:
         raise Unresolved(f"the environment variable {path} is not set")

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from runtime.secrets.backend import Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, SecretContext, Unresolved
 
 MAX_BYTES = 64 * 1024
 
@@ -30,7 +30,7 @@ def read_file(file: Path) -> bytes:
     return value.removesuffix(b"\n").removesuffix(b"\r")
 
 
-async def read(path: str, context: Context) -> bytes:
+async def read(path: str, context: SecretContext) -> bytes:
     return await asyncio.to_thread(read_file, context.root / path)
 
 

@@ -12,12 +12,12 @@ from sqlalchemy import Connection, Row, Select, select
 from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.change_counter import current, renew
+from runtime.database.change_counter import advance, current
 from runtime.database.group_commit import Stage
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
-from runtime.secrets.backend import Backend, Context, Rotated, Unresolved
+from runtime.secrets.backend import Backend, Rotated, SecretContext, Unresolved
 
 PREFIX: Final = "secret://generated/"
 VERSION: Final = "secrets_version"
@@ -36,13 +36,13 @@ class Rotation(NamedTuple):
     """Until when the one before that would have been good; it ended at once. None: there was none."""
 
 
-async def find(name: str, context: Context) -> bytes | None:
+async def find(name: str, context: SecretContext) -> bytes | None:
     """The secret called `name`, or None when it was never made. Raises `Unsealable`."""
     row = await _row(name, context)
     return None if row is None else _open(row, name, context)
 
 
-async def read(path: str, context: Context) -> bytes | Rotated:
+async def read(path: str, context: SecretContext) -> bytes | Rotated:
     if not _NAME.match(path):
         raise Unresolved(f"{path!r} is not a legal name for a generated secret")
     row = await _row(path, context)
@@ -64,7 +64,7 @@ async def read(path: str, context: Context) -> bytes | Rotated:
     return Rotated(value, previous, row.previous_until / 1000)
 
 
-async def rotate(name: str, context: Context, overlap_ms: int) -> Rotation | None:
+async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation | None:
     """Give `name` a new value; the one before is good for `overlap_ms` milliseconds more, and an older one no longer.
 
     None when there is no such secret. Whoever serves requests has to resolve it again. Raises `Unsealable`.
@@ -88,21 +88,21 @@ async def rotate(name: str, context: Context, overlap_ms: int) -> Rotation | Non
                 previous_until=until,
             )
         )
-        renew(connection, VERSION)
+        advance(connection, VERSION)
         good = row.previous is not None and row.previous_until > now
         return Rotation(until, row.previous_until if good else None)
 
     return await context.database.transact(change)
 
 
-async def _forget(name: str, until: int, context: Context) -> None:
+async def _forget(name: str, until: int, context: SecretContext) -> None:
     """Drop the secret before the present one, unless there was another rotation since."""
     chosen = table.update().where(table.c.user_id == OWNER, table.c.name == name, table.c.previous_until == until)
     change = chosen.values(previous=None, previous_until=None)
     await context.database.transact(lambda connection: connection.execute(change).rowcount)
 
 
-async def version(context: Context) -> str | None:
+async def version(context: SecretContext) -> str | None:
     """Text that is another one after every rotation; None before the first."""
     async with context.database.read() as connection:
         return await current(connection, VERSION)
@@ -112,12 +112,12 @@ def _fresh() -> bytes:
     return secrets.token_hex(32).encode()
 
 
-async def _make(name: str, context: Context) -> bytes:
+async def _make(name: str, context: SecretContext) -> bytes:
     # A first start may make thousands: those that are asked for together are stored together.
     return await context.database.commits.store(_MAKING, (name, context))
 
 
-def _store_all(connection: Connection, asked: Sequence[tuple[str, Context]]) -> list[bytes]:
+def _store_all(connection: Connection, asked: Sequence[tuple[str, SecretContext]]) -> list[bytes]:
     """Make and store what is not there yet: another daemon on the same database may have made it a moment ago."""
     names = sorted({(OWNER, name) for name, _ in asked})
     context = asked[0][1]
@@ -133,7 +133,7 @@ def _store_all(connection: Connection, asked: Sequence[tuple[str, Context]]) -> 
 _MAKING = Stage(0, _store_all)
 
 
-async def _row(name: str, context: Context) -> Row[Any] | None:
+async def _row(name: str, context: SecretContext) -> Row[Any] | None:
     async with context.database.read() as connection:
         found: Row[Any] | None = (await connection.execute(_query(name))).first()
         return found
@@ -144,7 +144,7 @@ def _query(name: str) -> Select[Any]:
     return wanted.where(table.c.user_id == OWNER, table.c.name == name)
 
 
-def _open(row: Row[Any], name: str, context: Context) -> bytes:
+def _open(row: Row[Any], name: str, context: SecretContext) -> bytes:
     return Seal(context.key, table.c.value).open(row.value, row=name)
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from runtime import extras
-from runtime.secrets.backend import Away, Backend, Context, Unresolved
+from runtime.secrets.backend import Backend, BackendUnavailable, SecretContext, Unresolved
 from runtime.secrets.blocking_call import in_thread
 
 TIMEOUT_SECONDS = 10.0
 """A locked keyring may wait for a person at a dialog that nobody sees."""
 
 
-async def read(path: str, context: Context) -> bytes:
+async def read(path: str, context: SecretContext) -> bytes:
     service, _, user = path.rpartition("/")
     if not service or not user:
         raise Unresolved(f"{path} does not say whose secret it is", hint="write secret://keyring/SERVICE/USER")
     try:
         value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
     except TimeoutError:
-        raise Away(
+        raise BackendUnavailable(
             f"the keyring did not answer in {TIMEOUT_SECONDS:.0f} s", hint="is it locked, and waits for its password?"
         ) from None
     if value is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.extension_table import by_name
+from runtime.extension_table import table_of
 from runtime.tools.collection.items import forget, get, update
 from runtime.tools.collection.overview import get_collections, metrics, new_collection
 from runtime.tools.collection.push import push
@@ -26,7 +26,7 @@ from runtime.tools.webhooks.manage import (
     webhook_update,
 )
 
-TOOLS = by_name(
+TOOLS = table_of(
     "tool",
     [
         Tool(

@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel
 
 from runtime.errors import NotFound
-from runtime.extension_table import by_name
-from runtime.suggestions import unknown
+from runtime.extension_table import table_of
+from runtime.suggestions import unknown_name
 from runtime.tools import resource_results
 from runtime.tools.context import Context
 
@@ -74,7 +74,7 @@ class Readable:
         return self.path.format_map({name: quote(value, safe="") for name, value in values.items()})
 
 
-READABLES = by_name(
+READABLES = table_of(
     "readable",
     [
         Readable("memory-types", resource_results.memory_types, "Memory types"),
@@ -97,7 +97,7 @@ async def read(context: Context, path: str) -> BaseModel:
         match = row.pattern.fullmatch(path)
         if match is not None:
             return await row.function(context, **{name: _text(part) for name, part in match.groupdict().items()})
-    raise unknown("resource", path[:200], READABLES, NotFound)
+    raise unknown_name("resource", path[:200], READABLES, NotFound)
 
 
 def path_in(uri: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
-from runtime.extension_table import by_name
+from runtime.extension_table import table_of
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
@@ -96,7 +96,7 @@ def test_a_row_says_what_it_is_and_what_options_it_takes(row: IndexRow) -> None:
 
 def test_a_row_that_is_there_twice_is_named_at_start(row: IndexRow) -> None:
     with pytest.raises(ValueError, match=row.name):
-        by_name("index", [row, row])
+        table_of("index", [row, row])
 
 
 async def test_an_index_or_option_that_there_is_not_is_named(row: IndexRow) -> None:

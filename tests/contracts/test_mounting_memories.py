@@ -25,7 +25,7 @@ from runtime.daemon.program.generation import build
 from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from tests.contracts.options import BESIDE, Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
 from tests.databases import migrated
@@ -70,7 +70,7 @@ def _rows() -> Iterator[tuple[str, Row]]:
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = Context({}, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext({}, tmp_path, database, database.master_key, SYSTEM)
     # What a block leaves open is none of its matter here, and a model takes its time to load.
     environment = Environment(embedding="none")
     yield Opening(tmp_path / "root", tmp_path / "index", context, Pools(), environment)
@@ -85,7 +85,7 @@ async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
         return False
     for secret in _SECRETS:
         environ = {"OPTION": secret, "OPENAI_API_KEY": secret}
-        context = Context(environ, opening.root, opening.context.database, opening.context.key, SYSTEM)
+        context = SecretContext(environ, opening.root, opening.context.database, opening.context.key, SYSTEM)
         given = Opening(opening.root, opening.index_folder, context, opening.pools, opening.environment)
         try:
             generation = await build(1, Program(memories={"m": memory}), None, opening=given)

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
-from runtime.extension_table import by_name
+from runtime.extension_table import table_of
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.tools import TOOLS
@@ -230,4 +230,4 @@ async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App
 def test_two_tools_of_one_name_are_refused() -> None:
     tool = TOOLS["webhook_list"]
     with pytest.raises(ValueError, match="webhook_list stands in the table twice"):
-        by_name("tool", [tool, tool])
+        table_of("tool", [tool, tool])

@@ -6,24 +6,24 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from runtime.random_bytes import chance
+from runtime.random_bytes import random_bytes
 
 _FORKED = """
 import os
-from runtime.random_bytes import chance
-chance(12)
+from runtime.random_bytes import random_bytes
+random_bytes(12)
 read, write = os.pipe()
 child = os.fork()
 if not child:
-    os.write(write, chance(12))
+    os.write(write, random_bytes(12))
     os._exit(0)
 os.waitpid(child, 0)
-assert os.read(read, 12) != chance(12)
+assert os.read(read, 12) != random_bytes(12)
 """
 
 
 def test_nothing_is_given_twice() -> None:
-    taken = [chance(12) for _ in range(2000)]
+    taken = [random_bytes(12) for _ in range(2000)]
 
     assert {len(each) for each in taken} == {12}
     assert len(set(taken)) == len(taken)
@@ -31,7 +31,9 @@ def test_nothing_is_given_twice() -> None:
 
 def test_threads_are_given_different_bytes() -> None:
     with ThreadPoolExecutor(4) as threads:
-        taken = [each for some in threads.map(lambda _: [chance(9) for _ in range(2000)], range(8)) for each in some]
+        taken = [
+            each for some in threads.map(lambda _: [random_bytes(9) for _ in range(2000)], range(8)) for each in some
+        ]
 
     assert len(set(taken)) == len(taken)
 

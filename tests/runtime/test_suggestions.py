@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all() -> None:
-    assert unknown("user", "ad", ["ada", "grace"]).hint == "did you mean ada?"
-    assert unknown("user", "zz", ["grace", "ada"]).hint == "there are: ada, grace"
-    assert unknown("user", "zz", []).hint == "there are none"
+    assert unknown_name("user", "ad", ["ada", "grace"]).hint == "did you mean ada?"
+    assert unknown_name("user", "zz", ["grace", "ada"]).hint == "there are: ada, grace"
+    assert unknown_name("user", "zz", []).hint == "there are none"
 
 
 def test_of_many_names_only_the_first_are_listed() -> None:
-    hint = unknown("webhook", "zz", [f"{number:03}" for number in range(112)]).hint
+    hint = unknown_name("webhook", "zz", [f"{number:03}" for number in range(112)]).hint
     assert hint is not None
     assert hint.endswith(", 010, 011 and 100 more")

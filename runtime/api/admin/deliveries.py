@@ -11,7 +11,7 @@ from runtime.api.admin.state import App
 from runtime.api.admin.time_input import moment, told
 from runtime.errors import UsageError
 from runtime.identity import users
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.queries import ID_LENGTH, STATES, Listed, Wanted
 from runtime.webhooks.deliveries.redelivery import ENDED, send_all_again
@@ -30,7 +30,7 @@ async def list_deliveries(app: App, parameters: Mapping[str, Any]) -> dict[str, 
     limit = integer(parameters, "limit", 20, 1, 10_000)
     rows = await queries.newest(app.database, wanted, limit + 1)
     if not rows:
-        await _refuse_unknown(app, wanted)
+        await _refuse_unknown_name(app, wanted)
     known = await users.names(app.database)
     return {"deliveries": [_row(row, known) for row in rows[:limit]], "more": len(rows) > limit}
 
@@ -47,7 +47,7 @@ async def select(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     after = optional_text(parameters, "after") or ""
     ids = await queries.oldest_ids(app.database, wanted, SELECTED + 1, after)
     if not ids and not after:
-        await _refuse_unknown(app, wanted)
+        await _refuse_unknown_name(app, wanted)
     return {"ids": ids[:SELECTED], "states": list(wanted.states), "more": len(ids) > SELECTED}
 
 
@@ -106,7 +106,7 @@ async def replay(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _wanted(app: App, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
     status = optional_text(parameters, "status")
     if status is not None and status not in STATES:
-        raise unknown("status", status, STATES)
+        raise unknown_name("status", status, STATES)
     return Wanted(
         name=optional_text(parameters, "name"),
         states=default if status is None else (status,),
@@ -115,19 +115,19 @@ def _wanted(app: App, parameters: Mapping[str, Any], default: tuple[str, ...] = 
     )
 
 
-async def _refuse_unknown(app: App, wanted: Wanted) -> None:
+async def _refuse_unknown_name(app: App, wanted: Wanted) -> None:
     """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
     if wanted.name is None or wanted.name in app.mounts:
         return
     if not await queries.newest(app.database, Wanted(name=wanted.name), 1):
-        raise unknown("webhook", wanted.name, app.mounts)
+        raise unknown_name("webhook", wanted.name, app.mounts)
 
 
 def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "id": row.id,
         "webhook": row.webhook,
-        "user": users.shown(known, row.user_id),
+        "user": users.display_name(known, row.user_id),
         "agent": row.agent or None,
         "provider": row.provider,
         "event": row.event,

@@ -11,7 +11,7 @@ from runtime.api.admin.parameters import optional_text, text
 from runtime.api.admin.state import App
 from runtime.clock import uuid7
 from runtime.errors import UsageError
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.webhooks.filters.explanation import Line, explain, sent_headers
 
 
@@ -24,7 +24,7 @@ async def explain_delivery(app: App, parameters: Mapping[str, Any]) -> dict[str,
     name = text(parameters, "name")
     entry = app.mounts.get(name)
     if entry is None:
-        raise unknown("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, app.mounts)
     if entry.declared is None:
         raise UsageError(f"the webhook {name} was made at run time, and has no filters")
     try:

@@ -19,7 +19,7 @@ from runtime.api.admin.tools import TOOL_OPERATIONS
 from runtime.database import schema
 from runtime.errors import UsageError
 from runtime.secrets import generated
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.tools.webhooks.types import LONGEST_OVERLAP
 from runtime.webhooks.routing.route import Mount
 
@@ -33,7 +33,7 @@ async def show(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if value is None:
         async with app.database.read() as connection:
             rows = await connection.execute(select(schema.secrets.c.name))
-        raise unknown("generated secret", name, (row.name for row in rows))
+        raise unknown_name("generated secret", name, (row.name for row in rows))
     return {"name": name, "value": value.decode()}
 
 
@@ -48,7 +48,7 @@ async def rotate(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     overlap_ms = _milliseconds(overlap)
     entry = app.mounts.get(name)
     if entry is None:
-        raise unknown("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, app.mounts)
     if entry.declared is None:
         return await _rotate_made(app, entry, overlap)
     kept = _generated(entry.declared)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from runtime.identity.tokens import Tokens
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from runtime.tools.context import App as ToolsApp
 from runtime.webhooks.routing.route import Mount
 
@@ -15,7 +15,7 @@ from runtime.webhooks.routing.route import Mount
 class App(ToolsApp, Protocol):
     """An opened root with a running program."""
 
-    secrets: Context
+    secrets: SecretContext
     tokens: Tokens
     addresses: dict[str, str]
     """The listeners' addresses by name (`public`, `admin`); empty when no daemon runs."""

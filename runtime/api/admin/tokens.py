@@ -16,7 +16,7 @@ from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.identity.caller import SCOPES, Scope
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 
 log = structlog.get_logger("symbiont.tokens")
 
@@ -35,7 +35,7 @@ async def create(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     user_id = await users.find(app.database, user)
     made = await app.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
     if made is None:
-        raise unknown("user", user, (await users.names(app.database)).values())
+        raise unknown_name("user", user, (await users.names(app.database)).values())
     log.info("a token was made", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": told(made.expires_at)}
 
@@ -49,7 +49,7 @@ async def list_tokens(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]
         "tokens": [
             {
                 "id": row["id"],
-                "user": users.shown(known, row["user_id"]),
+                "user": users.display_name(known, row["user_id"]),
                 "label": row["label"],
                 "scopes": row["scopes"].split(),
                 "state": row["state"],

@@ -16,7 +16,7 @@ from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
 from runtime.identity import users
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.webhooks.routing import dynamic_webhooks
 
 log = structlog.get_logger("symbiont.users")
@@ -57,7 +57,7 @@ async def remove(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     removed = await app.database.transact(gone)
     if removed is None and (keep or not name.startswith(users.ID)):
-        raise unknown("user", name, (await users.names(app.database)).values())
+        raise unknown_name("user", name, (await users.names(app.database)).values())
     tokens, webhooks = removed or (0, 0)
     log.info("a user was removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # It is done; should the database not answer now, the routes follow as soon as it does.

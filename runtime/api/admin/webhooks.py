@@ -12,7 +12,7 @@ from runtime.api.admin.state import App
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.webhooks.audit import log as audit_log
 from runtime.webhooks.audit.log import ANY_STATUS, Asked, Noted
 from runtime.webhooks.providers.samples import sample as samples
@@ -29,7 +29,7 @@ def _row(entry: Mount, app: App, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
-        "user": users.shown(known, entry.user_id),
+        "user": users.display_name(known, entry.user_id),
         "path": entry.path,
         "provider": entry.provider,
         "agent": entry.agent,
@@ -68,7 +68,7 @@ async def log(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if name is not None and not rows and name not in app.mounts:
         known = await audit_log.read(app.database, Asked(name=name), 1)
         if not known:
-            raise unknown("webhook", name, app.mounts)
+            raise unknown_name("webhook", name, app.mounts)
     shown = rows[:tail] if since is not None else rows[-tail:]
     return {"attempts": [_attempt(row, app) for row in shown], "more": len(rows) > tail}
 
@@ -146,7 +146,7 @@ async def list_samples(app: App, parameters: Mapping[str, Any]) -> dict[str, Any
     """Which samples there are, by provider: of all, or of that of the webhook `name`."""
     name = optional_text(parameters, "name")
     if name is not None and name not in app.mounts:
-        raise unknown("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, app.mounts)
     providers = samples.names() if name is None else (app.mounts[name].provider,)
     found = [{"provider": each, "events": list(samples.events(each))} for each in providers]
     return {"samples": [each for each in found if each["events"]]}
@@ -156,7 +156,7 @@ def _mounted(app: App, parameters: Mapping[str, Any]) -> tuple[Mount, Route]:
     name = text(parameters, "name")
     entry = app.mounts.get(name)
     if entry is None:
-        raise unknown("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, app.mounts)
     if entry.route is None:
         raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
     return entry, entry.route

@@ -161,7 +161,7 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
         if len(found) > 1:
             raise _ambiguous(found)
         if not found:
-            raise _unknown(name, files.keys(), program)
+            raise _unknown_name(name, files.keys(), program)
         try:
             edit = remove_block(program.file(found[0]), "webhook", name)
         except LookupError:
@@ -172,13 +172,13 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
     _told(program, "removed", name, found[0], change, as_json=as_json)
 
 
-def _unknown(name: str, files: Collection[Path], program: ProgramFiles) -> UsageError:
+def _unknown_name(name: str, files: Collection[Path], program: ProgramFiles) -> UsageError:
     from dslc.editing.edit import names
-    from runtime.suggestions import unknown
+    from runtime.suggestions import unknown_name
 
     known = [other for path in files if program.files[path].readable for other in names(program.files[path], "webhook")]
     broken = [shown(path) for path in files if not program.files[path].readable]
-    error = unknown("webhook", name, known)
+    error = unknown_name("webhook", name, known)
     if broken:
         return UsageError(str(error), hint=f"{', '.join(broken)}: not looked into, for a syntax error")
     return error

@@ -34,7 +34,7 @@ from runtime.memory.indexing.indexer import Start
 from runtime.memory.open_memory import OpenMemory
 from runtime.metrics.metrics import Metrics
 from runtime.secrets import generated
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.request.refusal import REASONS
 from runtime.webhooks.routing.dynamic_routes import MadeRoutes
@@ -64,7 +64,7 @@ class App:
         self.clock = clock
         # A program of another user, whose rights the superuser has taken on, is not shown the superuser's environment.
         environ = {} if is_for_another() else os.environ
-        self.secrets = Context(environ, root.folder, database, key, clock)
+        self.secrets = SecretContext(environ, root.folder, database, key, clock)
         self.pools = Pools()
         self.generation: Generation | None = None
         self.problem: Problem | None = None

@@ -25,7 +25,7 @@ from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.index import DEFAULT as INDEX
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from runtime.secrets.secret import Secret
 
 
@@ -46,7 +46,7 @@ class Opening:
     root: Path
     index_folder: Path | None
     """None: nobody searches, so indexes are empty ones in memory, and nothing is embedded."""
-    context: Context
+    context: SecretContext
     pools: Pools
     environment: Environment = field(default_factory=Environment)
     """What blocks do not say."""

@@ -13,7 +13,7 @@ from dslc.program import Program
 from runtime import secrets
 from runtime.memory.secret_options import secrets_of
 from runtime.secrets import backend_of
-from runtime.secrets.backend import Away, Context, Unresolved
+from runtime.secrets.backend import BackendUnavailable, SecretContext, Unresolved
 from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 
@@ -54,7 +54,7 @@ async def resolve(
     program: Program,
     memories: Iterable[Memory],
     previous: Resolution,
-    context: Context,
+    context: SecretContext,
     *,
     again: Callable[[str], bool] = lambda _: True,
 ) -> Resolution:
@@ -66,7 +66,7 @@ async def resolve(
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
     problems: dict[str, str] = {}
-    away: dict[str | None, Away] = {}
+    away: dict[str | None, BackendUnavailable] = {}
     for first in range(0, len(asked), AT_A_TIME):
         some = asked[first : first + AT_A_TIME]
         answers = await asyncio.gather(*(_ask(text, context, away) for text in some), return_exceptions=True)
@@ -77,7 +77,7 @@ async def resolve(
                 continue
             if not isinstance(answer, Unresolved):
                 raise answer
-            if isinstance(answer, Away):
+            if isinstance(answer, BackendUnavailable):
                 away[backend_of(text)] = answer
             if text in values:
                 kept[text] = answer.line()
@@ -86,11 +86,11 @@ async def resolve(
     return Resolution(MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept))
 
 
-async def _ask(text: str, context: Context, away: Mapping[str | None, Away]) -> Secret:
+async def _ask(text: str, context: SecretContext, away: Mapping[str | None, BackendUnavailable]) -> Secret:
     """One secret. A backend that was found `away` is not asked for it: thousands need not each wait for that again."""
     found = away.get(backend_of(text))
     if found is not None:
-        raise Away(str(found), hint=found.hint)
+        raise BackendUnavailable(str(found), hint=found.hint)
     return await secrets.resolve(text, context)
 
 

@@ -24,7 +24,7 @@ _TIMER = "symbiont_timer"
 _LATE = "symbiont_late"
 
 
-class Server:
+class PostgresConnections:
     """A PostgreSQL server: its engine, and every connection to it that is open."""
 
     def __init__(self, location: Location, *, connections: int) -> None:

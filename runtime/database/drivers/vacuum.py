@@ -14,7 +14,7 @@ SPARE = 4096
 back and asked for anew."""
 
 
-def shrink(connection: Connection) -> bool:
+def vacuum(connection: Connection) -> bool:
     """Give some of the free pages of a SQLite file back, in the writer's transaction; whether there are more to give.
 
     PostgreSQL's own vacuum sees to its files. A file that was made without `auto_vacuum` keeps what it has

@@ -12,17 +12,17 @@ from pydantic import ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.extension_table import LateRow, by_name
+from runtime.extension_table import LazyRow, table_of
 from runtime.search.embedding.embedder import Embedder
 
 Open = Callable[[Mapping[str, object]], Awaitable[Embedder]]
 
 
-class EmbeddingRow(LateRow):
+class EmbeddingRow(LazyRow):
     """An embedding; `opening` names an `Open`. The module of its options imports nothing that the extra brings."""
 
 
-EMBEDDINGS = by_name(
+EMBEDDINGS = table_of(
     "embedding",
     [
         EmbeddingRow(
@@ -32,7 +32,7 @@ EMBEDDINGS = by_name(
             "inside a package, runs on the processor and needs no network. A memory without `embedding` uses it "
             "where it is installed.",
             options_path="runtime.search.embedding.local:LocalOptions",
-            opening="runtime.search.embedding.local:open_local",
+            opener_path="runtime.search.embedding.local:open_local",
             doc_url="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
             extra="local",
         ),
@@ -41,7 +41,7 @@ EMBEDDINGS = by_name(
             title="Ollama",
             doc="A model that Ollama runs, on this machine or another; which one decides what languages it knows.",
             options_path="runtime.search.embedding.ollama:OllamaOptions",
-            opening="runtime.search.embedding.ollama:open_ollama",
+            opener_path="runtime.search.embedding.ollama:open_ollama",
             doc_url="https://docs.ollama.com/api/embed",
         ),
         EmbeddingRow(
@@ -50,7 +50,7 @@ EMBEDDINGS = by_name(
             doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What is "
             "remembered is sent there, redacted.",
             options_path="runtime.search.embedding.openai:OpenAIOptions",
-            opening="runtime.search.embedding.openai:open_openai",
+            opener_path="runtime.search.embedding.openai:open_openai",
             doc_url="https://platform.openai.com/docs/api-reference/embeddings/create",
         ),
         EmbeddingRow(
@@ -58,7 +58,7 @@ EMBEDDINGS = by_name(
             title="For tests: hashed words",
             doc="For tests only: vectors that are made of a text's words by arithmetic and carry no meaning.",
             options_path="runtime.search.embedding.hashing:HashingOptions",
-            opening="runtime.search.embedding.hashing:open_hashing",
+            opener_path="runtime.search.embedding.hashing:open_hashing",
         ),
     ],
 )
@@ -87,7 +87,7 @@ async def open_embedding(choice: Choice | None, options: Mapping[str, object]) -
     if row is None:
         raise UsageError(f"there is no embedding {name}", hint=f"there are {', '.join(sorted(EMBEDDINGS))}")
     try:
-        return await cast("Open", row.opened_by)(options)
+        return await cast("Open", row.opener)(options)
     except ValidationError as error:
         raise UsageError(
             f"the embedding {row.name} is given options that it does not take",

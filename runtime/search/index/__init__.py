@@ -13,19 +13,19 @@ from pydantic import BaseModel, ValidationError
 
 from dslc.blocks.choice import Choice
 from runtime.errors import UsageError
-from runtime.extension_table import LateRow, by_name
+from runtime.extension_table import LazyRow, table_of
 from runtime.search.index.index import Index, IndexPlace
 from runtime.secrets.secret import Secret
 
 Open = Callable[[IndexPlace, BaseModel], Awaitable[Index]]
 
 
-class IndexRow(LateRow):
+class IndexRow(LazyRow):
     """A kind of index; `opening` names an `Open`, given the index's place and the options. Where an option is a secret,
     it is given a `Secret`, or the text that stands in the program."""
 
 
-INDEXES = by_name(
+INDEXES = table_of(
     "index",
     [
         IndexRow(
@@ -34,7 +34,7 @@ INDEXES = by_name(
             doc="Vectors and words in one SQLite file of the state folder, sealed where the store is, searched in the "
             "daemon itself.",
             options_path="runtime.search.index.embedded.index:EmbeddedOptions",
-            opening="runtime.search.index.embedded.index:open_embedded",
+            opener_path="runtime.search.index.embedded.index:open_embedded",
         ),
         IndexRow(
             name="qdrant",
@@ -43,7 +43,7 @@ INDEXES = by_name(
             "words in one SQLite file of the state folder, sealed where the store is. What is remembered is sent "
             "there, redacted and not sealed.",
             options_path="runtime.search.index.qdrant.options:QdrantOptions",
-            opening="runtime.search.index.qdrant.options:open_qdrant",
+            opener_path="runtime.search.index.qdrant.options:open_qdrant",
             doc_url="https://qdrant.tech/documentation/",
             extra="qdrant",
         ),
@@ -53,7 +53,7 @@ INDEXES = by_name(
             doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may share it. What "
             "is remembered is sent there, redacted and not sealed.",
             options_path="runtime.search.index.postgres.options:PostgresOptions",
-            opening="runtime.search.index.postgres.index:open_postgres",
+            opener_path="runtime.search.index.postgres.index:open_postgres",
             doc_url="https://github.com/pgvector/pgvector",
         ),
     ],
@@ -94,5 +94,5 @@ async def open_index(
             f"the index {row.name} is given options it does not take",
             hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
         ) from None
-    opening = cast("Open", row.opened_by)
+    opening = cast("Open", row.opener)
     return await opening(IndexPlace(path, name, key), given.model_copy(update=resolved))

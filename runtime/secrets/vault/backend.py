@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.secrets.backend import Backend, Context, Unresolved
-from runtime.secrets.vault.login import Settings
+from runtime.secrets.backend import Backend, SecretContext, Unresolved
+from runtime.secrets.vault.login import VaultSettings
 from runtime.secrets.vault.session import VaultSession
 
 _SESSION = "vault"
 
 
-def _session(context: Context) -> VaultSession:
+def _session(context: SecretContext) -> VaultSession:
     session = context.sessions.get(_SESSION)
     if not isinstance(session, VaultSession):
         session = context.sessions[_SESSION] = VaultSession(context.clock)
     return session
 
 
-async def read(path: str, context: Context) -> bytes:
-    settings = Settings.read(context.environ)
+async def read(path: str, context: SecretContext) -> bytes:
+    settings = VaultSettings.read(context.environ)
     place, _, field = path.partition("#")
     place = place.strip("/")
     if not place or any(part in {"", ".", ".."} for part in place.split("/")):
@@ -44,7 +44,7 @@ def _field(fields: Mapping[str, Any], field: str, place: str) -> bytes:
     return value.encode("utf-8", "surrogateescape")
 
 
-async def keep(context: Context) -> None:
+async def keep(context: SecretContext) -> None:
     """Keep the token good that reads log in with."""
     await _session(context).keep()
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from runtime import extras
-from runtime.secrets.backend import Away, Unresolved
-from runtime.secrets.vault.login import Settings, text_of
+from runtime.secrets.backend import BackendUnavailable, Unresolved
+from runtime.secrets.vault.login import VaultSettings, value_at
 
 REQUEST_SECONDS = 5
 """For the connection, and for each piece of an answer; the whole is bounded by who calls."""
@@ -17,7 +17,7 @@ class Denied(Unresolved):
     """Vault does not take the token, or does not let it do this: another token may."""
 
 
-class Unreachable(Away):
+class Unreachable(BackendUnavailable):
     """Vault does not answer, or cannot just now."""
 
 
@@ -32,7 +32,7 @@ class Grant(NamedTuple):
 class VaultClient:
     """Asks the Vault of `settings`. Every method blocks, and raises `Unresolved`, never with a secret in it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: VaultSettings) -> None:
         try:
             import hvac
         except ImportError:
@@ -68,7 +68,7 @@ class VaultClient:
             self._client.token = text = getattr(login, "text", "")
             return self._given(text)
         answer = self._request("POST", where, f"log in at {where.removesuffix('/login')}", login.proof(), token=False)
-        token = text_of(answer, "auth", "client_token")
+        token = value_at(answer, "auth", "client_token")
         if not isinstance(token, str) or not token:
             raise Unresolved(f"Vault's answer to the login at {where} holds no token")
         self._client.token = token
@@ -85,8 +85,8 @@ class VaultClient:
         place = f"{mount}/{path}"
         where = f"{mount}/data/{path}" if version == 2 else place
         answer = self._request("GET", where, f"read {where}")
-        fields = text_of(answer, "data", "data") if version == 2 else text_of(answer, "data")
-        if version == 2 and fields is None and text_of(answer, "data", "metadata"):
+        fields = value_at(answer, "data", "data") if version == 2 else value_at(answer, "data")
+        if version == 2 and fields is None and value_at(answer, "data", "metadata"):
             raise Unresolved(f"Vault's newest version of {place} was deleted")
         if not isinstance(fields, dict):
             raise Unresolved(
@@ -103,9 +103,9 @@ class VaultClient:
         except Denied as error:
             # Vault says the same of a mount that is not there.
             raise Denied(str(error), hint=f"is there a mount {mount}? SYMBIONT_VAULT_MOUNT names another one") from None
-        if text_of(answer, "data", "type") not in {"kv", "generic"}:
+        if value_at(answer, "data", "type") not in {"kv", "generic"}:
             raise Unresolved(f"the mount {mount} of Vault is no KV store")
-        return 2 if text_of(answer, "data", "options", "version") == "2" else 1
+        return 2 if value_at(answer, "data", "options", "version") == "2" else 1
 
     def _given(self, text: str) -> Grant:
         """A token that was given to us, and what Vault says of it. One that may not even ask is used as it is."""
@@ -124,8 +124,8 @@ class VaultClient:
         try:
             answer = adapter.request(method.lower(), f"/v1/{quote(path)}", **given)
         except VaultError as error:
-            deleted = text_of(error.json, "data", "metadata", "deletion_time")
-            if deleted or text_of(error.json, "data", "metadata", "destroyed"):
+            deleted = value_at(error.json, "data", "metadata", "deletion_time")
+            if deleted or value_at(error.json, "data", "metadata", "destroyed"):
                 return error.json
             raise self._refused(error, what, path) from None
         except (OSError, ValueError) as error:  # requests' own errors, and a VAULT_CACERT that is not there
@@ -181,6 +181,6 @@ class VaultClient:
 
 
 def _grant(token: str, answer: object, part: str, seconds: str) -> Grant:
-    left = text_of(answer, part, seconds)
+    left = value_at(answer, part, seconds)
     good = float(left) if isinstance(left, int) and left > 0 else None
-    return Grant(token, good, text_of(answer, part, "renewable") is True)
+    return Grant(token, good, value_at(answer, part, "renewable") is True)

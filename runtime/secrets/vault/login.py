@@ -77,7 +77,7 @@ class Kubernetes:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class VaultSettings:
     """Where Vault is, and how to log in. `shown`: the address without what may be a password in it."""
 
     address: str = field(repr=False)
@@ -90,7 +90,7 @@ class Settings:
     login: Login
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> Settings:
+    def read(cls, environ: Mapping[str, str]) -> VaultSettings:
         """The settings in `environ`. Raises `Unresolved` naming the variable that is missing or wrong."""
         address = environ.get("VAULT_ADDR")
         if not address:
@@ -168,7 +168,7 @@ def _content(value: Path | str) -> str:
     return text
 
 
-def text_of(answer: Any, *keys: str) -> Any:
+def value_at(answer: Any, *keys: str) -> Any:
     """What stands at `keys` in an answer of Vault's; None when nothing does."""
     for key in keys:
         if not isinstance(answer, dict):

@@ -13,7 +13,7 @@ from runtime.clock import Clock
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.blocking_call import in_thread
 from runtime.secrets.vault.client import Denied, Grant, Unreachable, VaultClient
-from runtime.secrets.vault.login import Settings
+from runtime.secrets.vault.login import VaultSettings
 
 log = structlog.get_logger("symbiont.secrets")
 
@@ -38,7 +38,7 @@ class VaultSession:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._settings: Settings | None = None
+        self._settings: VaultSettings | None = None
         self._client: VaultClient | None = None
         self._grant: Grant | None = None
         self._granted_at = 0.0
@@ -51,7 +51,7 @@ class VaultSession:
         self._failure: Unreachable | None = None
         self._opened = asyncio.Event()
 
-    async def read(self, path: str, settings: Settings) -> dict[str, Any]:
+    async def read(self, path: str, settings: VaultSettings) -> dict[str, Any]:
         """The fields of the secret at `path`. Raises `Unresolved`."""
         failures = self._failures
         async with self._asking:
@@ -67,7 +67,7 @@ class VaultSession:
         if self._failure is not None and self._failures != failures:
             raise Unreachable(str(self._failure), hint=self._failure.hint)
 
-    async def _read(self, path: str, settings: Settings, failures: int) -> dict[str, Any]:
+    async def _read(self, path: str, settings: VaultSettings, failures: int) -> dict[str, Any]:
         client, grant = await self._ready(settings, failures)
         try:
             return await self._fields(client, path, settings)
@@ -80,7 +80,7 @@ class VaultSession:
             client, _ = await self._ready(settings, failures, instead_of=grant)
             return await self._fields(client, path, settings)
 
-    async def _fields(self, client: VaultClient, path: str, settings: Settings) -> dict[str, Any]:
+    async def _fields(self, client: VaultClient, path: str, settings: VaultSettings) -> dict[str, Any]:
         version = settings.kv or self._versions.get(settings.mount)
         if version is None:
             version = self._versions[settings.mount] = await self._ask(settings, client.version)
@@ -94,7 +94,7 @@ class VaultSession:
             raise
 
     async def _ready(
-        self, settings: Settings, failures: int, *, instead_of: Grant | None = None
+        self, settings: VaultSettings, failures: int, *, instead_of: Grant | None = None
     ) -> tuple[VaultClient, Grant]:
         """A client with a token: the one that is there, unless the settings are others or its token is `instead_of`."""
         async with self._logging_in:
@@ -109,7 +109,7 @@ class VaultSession:
             assert self._grant is not None
             return self._client, self._grant
 
-    async def _open(self, settings: Settings) -> None:
+    async def _open(self, settings: VaultSettings) -> None:
         # The first import of hvac takes its time, too.
         client = await self._ask(settings, lambda: VaultClient(settings))
         grant = await self._ask(settings, client.log_in)
@@ -178,7 +178,7 @@ class VaultSession:
         self._tries += 1
         self._renew_at = self._clock.monotonic() + pause
 
-    async def _ask(self, settings: Settings, question: Callable[[], T]) -> T:
+    async def _ask(self, settings: VaultSettings, question: Callable[[], T]) -> T:
         try:
             return await in_thread(question, SECONDS)
         except TimeoutError:

@@ -14,7 +14,7 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import IndexFailed
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.memory.access import sees_all, user_filter
 
@@ -79,7 +79,7 @@ async def find_collection(context: Context, name: str | None) -> Collection:
         if name in there:
             return Collection(each, name)
         known |= there
-    raise unknown("collection", name, known, NoSuchCollection)
+    raise unknown_name("collection", name, known, NoSuchCollection)
 
 
 async def collection_notes(context: Context, memory: OpenMemory) -> list[str]:

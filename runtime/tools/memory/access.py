@@ -16,7 +16,7 @@ from runtime.identity.caller import Forbidden
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Place, Scan
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.memory.types import KeptItem
 from runtime.tools.time_input import read_moment
@@ -55,7 +55,7 @@ def named(context: Context, memory: str | None) -> list[OpenMemory]:
     if memory is None:
         return list(memories.values())
     if memory not in memories:
-        raise unknown("memory", memory, memories, NotFound)
+        raise unknown_name("memory", memory, memories, NotFound)
     return [memories[memory]]
 
 
@@ -76,7 +76,7 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
         known = set(context.app.agents)
         if sees_all(context):
             known = known.union(*remembers.values())
-        raise unknown("agent", agent, known, NotFound)
+        raise unknown_name("agent", agent, known, NotFound)
     return found
 
 

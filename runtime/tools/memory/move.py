@@ -18,7 +18,7 @@ from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Part, Scan, redacted_item
 from runtime.search.errors import IndexFailed
-from runtime.suggestions import unknown
+from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.types import AnyAgent, DryRun
@@ -112,7 +112,7 @@ async def _named(context: Context, field: str, name: str) -> OpenMemory:
         return memories[name]
     if name == STORE:
         return await context.app.collection_memory()
-    error = unknown("memory", name, {*memories, STORE}, NotFound)
+    error = unknown_name("memory", name, {*memories, STORE}, NotFound)
     raise wrong(field, str(error), hint=error.hint)
 
 
@@ -121,7 +121,7 @@ async def _agents(origin: OpenMemory, agent: str | None) -> list[str]:
     if agent is None:
         return list(there)
     if agent not in there:
-        error = unknown("agent", agent, there, NotFound)
+        error = unknown_name("agent", agent, there, NotFound)
         raise wrong("agent", f"{error} in the memory {origin.name}", hint=error.hint)
     return [agent]
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.drivers.vacuum import shrink
+from runtime.database.drivers.vacuum import vacuum
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
 from runtime.webhooks.deliveries.backoff import TRIES, delay
@@ -156,7 +156,7 @@ class Retention:
     async def _give_back(self) -> None:
         """Make a file that has become much too large shorter, a little at a time."""
         for _ in range(GIVEN_BACK):
-            if not await self._database.transact(shrink):
+            if not await self._database.transact(vacuum):
                 return
 
     async def _measure(self) -> None:

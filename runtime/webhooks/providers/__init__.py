@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from runtime.extension_table import by_name
+from runtime.extension_table import table_of
 from runtime.webhooks.providers.adyen import ADYEN
 from runtime.webhooks.providers.aws_sns import AWS_SNS
 from runtime.webhooks.providers.azure_event_grid import AZURE_EVENT_GRID
@@ -79,7 +79,7 @@ from runtime.webhooks.providers.workos import WORKOS
 from runtime.webhooks.providers.zendesk import ZENDESK
 from runtime.webhooks.providers.zoom import ZOOM
 
-PROVIDERS: Mapping[str, Provider] = by_name(
+PROVIDERS: Mapping[str, Provider] = table_of(
     "provider",
     (
         CUSTOM,

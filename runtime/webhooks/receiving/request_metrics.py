@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from runtime.clock import Clock
-from runtime.metrics.metrics import MADE, Metrics
+from runtime.metrics.metrics import DYNAMIC, Metrics
 from runtime.webhooks.deliveries.delivery import Attempt, Candidate, Decision
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.routing.dynamic_routes import PREFIX
@@ -70,7 +70,7 @@ class Observation:
 
 
 def _webhook(route: Route) -> str:
-    return MADE if route.path.startswith(PREFIX) else route.name
+    return DYNAMIC if route.path.startswith(PREFIX) else route.name
 
 
 def _traces(headers: Headers) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, case, delete, func, select, tuple_
 from runtime.clock import Clock, milliseconds
 from runtime.crypto import Unsealable
 from runtime.database import bulk
-from runtime.database.change_counter import renew
+from runtime.database.change_counter import advance
 from runtime.database.connection import Database
 from runtime.database.notifications import WEBHOOKS, notify
 from runtime.database.schema import webhooks
@@ -84,7 +84,7 @@ class MadeWebhooks:
         row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
 
         def insert(connection: Connection) -> MadeWebhook:
-            if not users.is_there(connection, user_id):
+            if not users.exists(connection, user_id):
                 raise NotFound(f"there is no user {user_id}")
             # Before the count: whoever else makes one waits here, so that the count holds.
             _renew(connection)
@@ -222,7 +222,7 @@ def delete_all(connection: Connection, user_id: str) -> int:
 
 
 def _renew(connection: Connection) -> None:
-    renew(connection, VERSION)
+    advance(connection, VERSION)
     notify(connection, WEBHOOKS)
 
 

@@ -26,7 +26,7 @@ async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
     second = await users.add(database, "ada", 0)
     assert first != second
     assert await users.names(database) == {"owner": "owner", second: "ada"}
-    assert users.shown(await users.names(database), first) == f"id:{first}"
+    assert users.display_name(await users.names(database), first) == f"id:{first}"
 
 
 async def test_a_name_is_found_exactly_and_an_id_by_its_mark_alone(database: Database) -> None:

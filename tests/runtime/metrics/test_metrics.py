@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from runtime.http.error import PROBLEMS
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
-from runtime.metrics.metrics import MADE, VERDICTS, Metrics
+from runtime.metrics.metrics import DYNAMIC, VERDICTS, Metrics
 from runtime.webhooks.request.refusal import REASONS
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
@@ -117,21 +117,21 @@ def test_a_webhook_has_all_its_series_once_something_came_in_for_it(first: str) 
 def test_a_webhook_that_a_reload_removed_loses_its_series_and_the_others_keep_theirs() -> None:
     metrics = complete()
     metrics.deliveries.declare(["github-events", "stripe"])
-    for webhook in ("github-events", "stripe", MADE):
+    for webhook in ("github-events", "stripe", DYNAMIC):
         metrics.deliveries.add(webhook, "accepted")
     metrics.deliveries.declare(["github-events", "slack"])
     # Its last request was still under way.
     metrics.deliveries.add("stripe", "accepted")
     shown = {webhook: count for webhook, verdict, count in metrics.deliveries.values() if verdict == "accepted"}
-    assert shown == {"github-events": 1, "slack": 0, MADE: 1}
+    assert shown == {"github-events": 1, "slack": 0, DYNAMIC: 1}
 
 
 def test_a_declared_webhook_of_the_shared_name_counts_with_the_shared_ones() -> None:
     metrics = complete()
-    metrics.deliveries.declare([MADE])
-    metrics.deliveries.add(MADE, "accepted")
+    metrics.deliveries.declare([DYNAMIC])
+    metrics.deliveries.add(DYNAMIC, "accepted")
     metrics.deliveries.declare([])
-    assert value(metrics, "symbiont_deliveries_total", webhook=MADE, verdict="accepted") == 1
+    assert value(metrics, "symbiont_deliveries_total", webhook=DYNAMIC, verdict="accepted") == 1
 
 
 def test_what_is_not_known_is_left_out() -> None:

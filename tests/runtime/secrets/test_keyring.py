@@ -21,7 +21,7 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.secrets import keyring, resolve
-from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.backend import SecretContext, Unresolved
 
 async def main():
     keyring.TIMEOUT_SECONDS = float(sys.argv[2])
@@ -29,7 +29,7 @@ async def main():
     database = await Database.open(Path(sys.argv[1]), key)
     for text in sys.argv[3:]:
         try:
-            secret = await resolve(text, Context({}, Path("/"), database, key, SYSTEM))
+            secret = await resolve(text, SecretContext({}, Path("/"), database, key, SYSTEM))
             print("value", secret.reveal().decode(), secret.origin)
         except Unresolved as error:
             print("unresolved", error.line())

@@ -13,7 +13,7 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import secrets as table
 from runtime.secrets import generated, resolve
-from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.backend import SecretContext, Unresolved
 from runtime.secrets.secret import Secret
 from tests.clocks import START, ManualClock
 from tests.databases import migrated
@@ -29,15 +29,15 @@ def database_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def context(database: Database, clock: ManualClock, tmp_path: Path) -> Context:
-    return Context({}, tmp_path, database, database.master_key, clock)
+def context(database: Database, clock: ManualClock, tmp_path: Path) -> SecretContext:
+    return SecretContext({}, tmp_path, database, database.master_key, clock)
 
 
-async def hook(context: Context) -> Secret:
+async def hook(context: SecretContext) -> Secret:
     return await resolve(HOOK, context)
 
 
-async def test_the_one_before_is_good_until_the_overlap_is_over(context: Context, clock: ManualClock) -> None:
+async def test_the_one_before_is_good_until_the_overlap_is_over(context: SecretContext, clock: ManualClock) -> None:
     old = await hook(context)
     done = await generated.rotate("hook", context, HOUR)
     assert done == (milliseconds(clock) + HOUR, None)
@@ -54,14 +54,14 @@ async def test_the_one_before_is_good_until_the_overlap_is_over(context: Context
     assert (await hook(context)).reveal() == new.reveal()
 
 
-async def test_no_overlap_ends_the_one_before_at_once(context: Context) -> None:
+async def test_no_overlap_ends_the_one_before_at_once(context: SecretContext) -> None:
     await hook(context)
     assert await generated.rotate("hook", context, 0) == (None, None)
     assert (await hook(context)).previous is None
 
 
 async def test_a_second_rotation_ends_the_one_from_before_the_first_and_says_so(
-    context: Context, clock: ManualClock
+    context: SecretContext, clock: ManualClock
 ) -> None:
     values = [(await hook(context)).reveal()]
     first = await generated.rotate("hook", context, HOUR)
@@ -80,7 +80,7 @@ async def test_a_second_rotation_ends_the_one_from_before_the_first_and_says_so(
     assert third.ended is None
 
 
-async def test_rotations_at_the_same_moment_each_count(context: Context) -> None:
+async def test_rotations_at_the_same_moment_each_count(context: SecretContext) -> None:
     await hook(context)
     before = await generated.version(context)
     done = await asyncio.gather(*(generated.rotate("hook", context, HOUR) for _ in range(5)))
@@ -88,13 +88,13 @@ async def test_rotations_at_the_same_moment_each_count(context: Context) -> None
     assert await generated.version(context) != before
 
 
-async def test_what_was_never_made_is_not_rotated(context: Context) -> None:
+async def test_what_was_never_made_is_not_rotated(context: SecretContext) -> None:
     assert await generated.rotate("hook", context, HOUR) is None
     assert await generated.version(context) is None
 
 
 async def test_old_and_new_are_sealed_and_the_old_one_is_dropped_a_day_after_its_end(
-    context: Context, clock: ManualClock
+    context: SecretContext, clock: ManualClock
 ) -> None:
     old = (await hook(context)).reveal()
     await generated.rotate("hook", context, HOUR)
@@ -119,8 +119,8 @@ async def test_old_and_new_are_sealed_and_the_old_one_is_dropped_a_day_after_its
     assert await row() == (value, None, None)
 
 
-async def test_another_master_key_makes_it_unresolved_and_breaks_nothing_else(context: Context) -> None:
+async def test_another_master_key_makes_it_unresolved_and_breaks_nothing_else(context: SecretContext) -> None:
     await hook(context)
-    other = Context({}, context.root, context.database, MasterKey(bytes(32)), context.clock)
+    other = SecretContext({}, context.root, context.database, MasterKey(bytes(32)), context.clock)
     with pytest.raises(Unresolved, match="was sealed with key"):
         await hook(other)

@@ -13,7 +13,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.secrets import resolve
-from runtime.secrets.backend import Context, Unresolved
+from runtime.secrets.backend import SecretContext, Unresolved
 from runtime.secrets.vault import backend
 from runtime.secrets.vault import session as vault_session
 from runtime.secrets.vault.session import VaultSession
@@ -33,11 +33,11 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await opened.close()
 
 
-def context(database: Database, clock: Clock = SYSTEM, **environ: str) -> Context:
-    return Context({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.master_key, clock)
+def context(database: Database, clock: Clock = SYSTEM, **environ: str) -> SecretContext:
+    return SecretContext({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.master_key, clock)
 
 
-async def reason(context: Context, text: str = "secret://vault/hook") -> str:
+async def reason(context: SecretContext, text: str = "secret://vault/hook") -> str:
     try:
         with pytest.raises(Unresolved) as caught:
             await resolve(text, context)
@@ -168,7 +168,7 @@ class Renewing:
 ROLE = {"VAULT_TOKEN": "", "SYMBIONT_VAULT_ROLE_ID": "role", "SYMBIONT_VAULT_SECRET_ID": "id"}
 
 
-def session(given: Context) -> VaultSession:
+def session(given: SecretContext) -> VaultSession:
     found = given.sessions["vault"]
     assert isinstance(found, VaultSession)
     return found

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from runtime.extension_table import LateRow, by_name
+from runtime.extension_table import LazyRow, table_of
 
 if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.memory.records.remotes.remote import Remote
 
 
-class RemoteRow(LateRow):
+class RemoteRow(LazyRow):
     """A kind of remote; `opening` gives the `Remote` for the options of a program, secrets resolved, or raises
     `RemoteOff`."""
 
     def open(self, options: Mapping[str, object], clock: Clock) -> Remote:
         """What sends to it. Nothing is connected yet. Raises RemoteOff."""
-        opening = cast("Callable[[Mapping[str, object], Clock], Remote]", self.opened_by)
+        opening = cast("Callable[[Mapping[str, object], Clock], Remote]", self.opener)
         return opening(options, clock)
 
 
-REMOTES = by_name(
+REMOTES = table_of(
     "remote",
     [
         RemoteRow(
@@ -33,7 +33,7 @@ REMOTES = by_name(
             title="ContextStream",
             doc='Each record is sent by POST as `{"record": …, "project": …}`, with the key as a bearer token.',
             options_path="runtime.memory.records.remotes.contextstream:ContextStreamOptions",
-            opening="runtime.memory.records.remotes.contextstream:open_contextstream",
+            opener_path="runtime.memory.records.remotes.contextstream:open_contextstream",
         ),
     ],
 )

@@ -27,7 +27,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from tests.databases import migrated
 from tests.runtime.daemon.running import GITHUB, running, symbi, write_program
 from tests.runtime.search.embedding.services import DIMENSION, serving
@@ -238,7 +238,7 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
 @pytest.fixture
 async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = Context({"OPENAI_API_KEY": KEY}, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext({"OPENAI_API_KEY": KEY}, tmp_path, database, database.master_key, SYSTEM)
     yield Opening(tmp_path, tmp_path / "index", context, Pools())
     await database.close()
 

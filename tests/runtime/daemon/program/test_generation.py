@@ -24,7 +24,7 @@ from runtime.daemon.program.generation import AT_A_TIME, ENDED_AT_A_TIME, Genera
 from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.database.connection import Database
-from runtime.secrets.backend import Away, Context
+from runtime.secrets.backend import BackendUnavailable, SecretContext
 from runtime.webhooks.routing.route import Mount
 from tests.databases import migrated
 
@@ -39,7 +39,7 @@ async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
     program = analyse([Source("p.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
     database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(bytes(32)))
-    context = Context(os.environ, folder, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, folder, database, database.master_key, SYSTEM)
     generation = await build(1, program, None, opening=Opening(folder, None, context, Pools()))
     yield generation
     await generation.retire()
@@ -91,7 +91,7 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(requests())
-    context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
     opening = Opening(tmp_path, None, context, Pools())
     generation = await build(1, program, None, opening=opening)
     assert len(generation.table) == MANY
@@ -113,7 +113,7 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
     text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://env/SECRET_{n}" }}\n' for n in range(many))
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
     done = list[int]()
 
     async def requests(resolving: asyncio.Task[Resolution]) -> None:
@@ -135,9 +135,9 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     many = 10 * secret_resolution.AT_A_TIME
     asked = list[str]()
 
-    async def read(path: str, _context: Context) -> bytes:
+    async def read(path: str, _context: SecretContext) -> bytes:
         asked.append(path)
-        raise Away("Vault did not answer")
+        raise BackendUnavailable("Vault did not answer")
 
     vault = replace(secrets.BACKENDS["vault"], read=read)
     monkeypatch.setattr(secrets, "BACKENDS", {**secrets.BACKENDS, "vault": vault})
@@ -147,7 +147,7 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     program = analyse([Source("many.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
-    context = Context(os.environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
     found = await resolve(program, (), Resolution(), context)
     assert len(asked) == secret_resolution.AT_A_TIME
     assert list(found.problems.values()) == ["Vault did not answer"] * many

@@ -19,7 +19,7 @@ from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.item import Item
 from runtime.memory.store import Store
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from tests.databases import migrated
 from tests.runtime.memory.texts import fact
 
@@ -57,7 +57,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     environ: dict[str, str] = {}
-    context = Context(environ, tmp_path, database, database.master_key, SYSTEM)
+    context = SecretContext(environ, tmp_path, database, database.master_key, SYSTEM)
     made = World(Opening(tmp_path, tmp_path / "index", context, Pools()), environ)
     yield made
     if made.running is not None:

@@ -18,7 +18,7 @@ import pytest
 from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.secrets import generated
-from runtime.secrets.backend import Context
+from runtime.secrets.backend import SecretContext
 from tests.conftest import KEY, KEY_BYTES
 from tests.runtime.daemon.running import GITHUB, Answer, Daemon, running, until, write_program
 from tests.runtime.daemon.v1 import make_token, make_webhook
@@ -308,7 +308,7 @@ def test_a_rotation_by_another_daemon_on_the_database_is_followed(tmp_path: Path
 
     async def rotate_there() -> tuple[str, str]:
         database = await Database.open(postgres_url, KEY)
-        context = Context({}, tmp_path, database, KEY, SYSTEM)
+        context = SecretContext({}, tmp_path, database, KEY, SYSTEM)
         try:
             old = await generated.find("hook", context)
             await generated.rotate("hook", context, 0)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.notifications import INBOX, WEBHOOKS, Wakeup, notify
+from runtime.database.notifications import INBOX, WEBHOOKS, Notifications, notify
 from tests.runtime.webhooks.candidates import cut_off
 
 
@@ -34,13 +34,13 @@ class Heard:
 
 
 @asynccontextmanager
-async def listening(database: Database, channel: str = INBOX) -> AsyncIterator[tuple[Wakeup, Heard]]:
+async def listening(database: Database, channel: str = INBOX) -> AsyncIterator[tuple[Notifications, Heard]]:
     """A wake-up that has its connection: every new one calls back."""
-    wakeup, heard = Wakeup(database, again=0.01, alive=0.1), Heard()
-    wakeup.listen(channel, heard)
-    task = asyncio.create_task(wakeup.run())
+    notifications, heard = Notifications(database, again=0.01, alive=0.1), Heard()
+    notifications.listen(channel, heard)
+    task = asyncio.create_task(notifications.run())
     await heard.next()
-    yield wakeup, heard
+    yield notifications, heard
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()
@@ -56,7 +56,7 @@ async def two(postgres_url: str, master_key: MasterKey) -> AsyncIterator[tuple[D
 
 async def test_what_one_tells_the_other_hears(two: tuple[Database, Database]) -> None:
     async with listening(two[0]) as (mine, my_heard), listening(two[1]) as (_, heard):
-        mine.tell(INBOX)
+        mine.send(INBOX)
         await heard.next()
         assert my_heard.count == 1, "nobody is woken by what it told itself"
 
@@ -64,7 +64,7 @@ async def test_what_one_tells_the_other_hears(two: tuple[Database, Database]) ->
 async def test_many_wake_ups_at_once_are_few(two: tuple[Database, Database]) -> None:
     async with listening(two[0]) as (mine, _), listening(two[1]) as (_, heard):
         for _ in range(1000):
-            mine.tell(INBOX)
+            mine.send(INBOX)
         await heard.next()
         assert heard.count < 10
 
@@ -90,15 +90,15 @@ async def test_a_lost_connection_is_made_again_and_everything_is_looked_at(two: 
             await heard.next()
         async with asyncio.timeout(60):
             while not heard.event.is_set():
-                mine.tell(INBOX)
+                mine.send(INBOX)
                 await asyncio.sleep(0.01)
 
 
 async def test_on_sqlite_nobody_is_there_to_be_woken(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(tmp_path / "db", master_key)
-    wakeup = Wakeup(database)
-    wakeup.listen(INBOX, lambda: None)
-    await wakeup.run()
-    wakeup.tell(INBOX)
+    notifications = Notifications(database)
+    notifications.listen(INBOX, lambda: None)
+    await notifications.run()
+    notifications.send(INBOX)
     await database.transact(lambda connection: notify(connection, INBOX))
     await database.close()
