@@ -143,7 +143,7 @@ class Admission:
         # The keys first: what another daemon commits in between is then found by its id too, and is a repeat.
         seen = _seen(connection, entries)
         firsts = _firsts(connection, entries)
-        # Of a commit whose answer was lost with the connection: these are here already, and they are these very ones.
+        # Entries of a commit whose answer was lost with the connection: they are stored already.
         stored = {first.delivery_id for first in firsts.values()} | set(seen.values())
         others = [(entry.delivery_id,) for entry in entries if not entry.identity and not entry.key]
         stored |= {row[0] for row in bulk.find(connection, deliveries, ("id",), (), others)}
@@ -179,8 +179,8 @@ class Admission:
         return decisions
 
     def _plainly(self, entries: Sequence[Entry]) -> Plain[Decision] | None:
-        """The statements that store all entries, when no one of them is a repeat or a replay; None when that is not
-        known, and where limits have to be counted."""
+        """Statements that store all entries, to be rolled back if one is a repeat or a replay. None if `_admit` has to
+        decide: where limits are counted, or a replay key may have been forgotten."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
             return None
         statements = [

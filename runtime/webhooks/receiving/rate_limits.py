@@ -1,9 +1,9 @@
-"""How many deliveries a minute: counted where they are stored, in the same transaction, for all daemons together.
+"""Limits of deliveries a minute: counted in the transaction that stores the deliveries, for all daemons together.
 
-A rate's row holds how many were accepted in each of the last seconds. What is counted stays counted for sixty whole
-seconds, so there is no span of sixty seconds in which more than the quota is accepted, wherever it begins; two
-counters with a weight, and a bucket that refills, both let nearly twice as many through. Only what is accepted counts:
-who is refused may come again, and a sender's repeat of a delivery is none.
+The row of a limit holds how many deliveries were accepted in each of the last seconds. A second is counted until sixty
+whole seconds have passed after it, so no span of sixty seconds holds more than the quota, and the whole quota may come
+at once; two weighted counters, and a bucket that refills, let nearly twice as many through. Only accepted deliveries
+count: neither refused ones nor repeats do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Window:
         self.counts = counts
 
     def turn(self, now: int) -> None:
-        """Go on to the time `now` (Unix milliseconds).
+        """Advance to the time `now` (Unix milliseconds).
 
         A clock that is behind, another daemon's or one that was set back a little, counts into the newest second; one
         that was set back by more keeps what was counted, as of now. Neither opens the limit, nor closes it for longer
@@ -85,15 +85,15 @@ def limits_of(candidate: Candidate) -> tuple[Limit, ...]:
 
 
 class Rates:
-    """The windows of one transaction: taken from, and then written back, or thrown away with it."""
+    """The counters of one transaction: read with a lock, counted up, written back."""
 
     def __init__(self, windows: Mapping[Key, Window]) -> None:
         self._windows = windows
 
     @classmethod
     def locked(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
-        """The rows of `keys`, made when they are missing; in the order of the keys, so that no two daemons wait for
-        each other. They are this transaction's until its end."""
+        """Read the rows of `keys`, and lock them until the end of the transaction; missing ones are inserted. In the
+        order of the keys, so that no two daemons wait for each other."""
         wanted = sorted(set(keys))
         found = bulk.find(connection, rates, _KEY, _STATE, wanted, lock="UPDATE")
         if len(found) < len(wanted):

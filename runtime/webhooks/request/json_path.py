@@ -16,7 +16,7 @@ nothing else."""
 
 _Test = Callable[[Any], bool]
 _Part = tuple[str | int, ...] | _Test | None
-"""A piece of a usual path: plain steps, a test that selects children, or None, which selects all of them."""
+"""Part of a usual path: names and indexes, a test that selects children, or None, which selects all children."""
 
 _TEXT = r"""'[^'"\\\x00-\x1f]*'|"[^'"\\\x00-\x1f]*\""""
 _STEP = rf"\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{{0,8}}|{_TEXT})\]"
@@ -134,11 +134,11 @@ def _selector(path: str, at: int) -> tuple[_Test, int] | None:
 
 
 def _test(steps: tuple[str | int, ...], sign: str | None, literal: str) -> _Test:
-    """Only texts have an order, and numbers, which truth values are not; what is not there equals nothing
-    (section 2.3.5.2.2)."""
+    """A test of the child's descendant. Only numbers and texts have an order, and true is not a number; an absent value
+    equals nothing (RFC 9535 section 2.3.5.2.2)."""
     if sign is None:
         return lambda child: _descendant(child, steps) is not _NOTHING
-    wanted = msgspec.json.decode(literal.replace("'", '"'))
+    wanted = literal[1:-1] if literal[0] in "'\"" else msgspec.json.decode(literal)
     kinds = (int, float) if type(wanted) in {int, float} else (type(wanted),)
     compare, otherwise = _COMPARE.get(sign, operator.eq), sign == "!="
 
