@@ -239,23 +239,21 @@ def test_a_stop_is_not_held_up_by_a_call_that_never_ends(
 ) -> None:
     root = tmp_path_factory.mktemp("stopping")
     (root / "notes.symbiont").write_text(PROGRAM.format(url=model.url))
-    with running(root, "notes.symbiont") as daemon:
+    # To wait for the call as a drain waits for deliveries would take an hour.
+    with running(root, "notes.symbiont", SYMBIONT_DRAIN_SECONDS="3600") as daemon:
         made = make_token(daemon, "--label", "long", "--scope", "write")
         with over_http(daemon, made, mode="legacy") as connected:
             connected.content("push", text="There is something.", collection="slow")
 
-            async def stopped(client: Any) -> float:
+            async def stopped(client: Any) -> None:
                 asked = {"query_text": "wait for ever", "collection": "slow"}
                 call = asyncio.ensure_future(client.call_tool("search", asked))
                 assert await asyncio.to_thread(model.asked.acquire, timeout=60)
-                began = time.monotonic()
                 assert await asyncio.to_thread(daemon.stop) == 0
                 call.cancel()
                 await asyncio.gather(call, return_exceptions=True)
-                return time.monotonic() - began
 
-            # The embedding alone would be waited for ten seconds, and the drain of deliveries may take twenty.
-            assert connected.ask(stopped) < 20
+            connected.ask(stopped)
         assert model.left.acquire(timeout=30)
 
 

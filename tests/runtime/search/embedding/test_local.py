@@ -107,7 +107,7 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("embedding local")]
     await other.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     again = await open_local({})
     await again.embed(["e"])
