@@ -30,9 +30,8 @@ run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTE
 test: .venv/installed-dev ## run the tests but the long ones, those that TESTS names or all
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
-# With an effort of 1 the generated examples would be those of `make test` again.
 test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form
-	SYMBIONT_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n auto --dist worksteal -m '$(if $(filter 1,$(EFFORT)),long,long or hypothesis)' $(TESTS)
+	SYMBIONT_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis' $(TESTS)
 
 check: .venv/installed-dev ## format, lint, types, order of imports, folders
 	$(BIN)/ruff format --check .

@@ -1,7 +1,7 @@
 """Which tests run where: `make test` runs all but those that are marked `long`, `make test-long` the others.
 
-`SYMBIONT_EFFORT` is 1 unless it is set. It multiplies the number of generated examples; with 1, the repetitions of
-`make test-long` are few.
+`SYMBIONT_EFFORT` multiplies the number of generated examples. `make test` leaves it at a half; `make test-long` sets it
+to 10, and tries generated examples again. With 1, the repetitions of `make test-long` are few.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-EFFORT = int(os.environ.get("SYMBIONT_EFFORT", "1"))
+EFFORT = float(os.environ.get("SYMBIONT_EFFORT", "0.5"))
 
 LONG = pytest.mark.long
 
 
 def examples(number: int) -> int:
-    """The number of generated examples where `make test` tries `number`."""
-    return number * EFFORT
+    """The number of generated examples to try: `number` with an effort of 1."""
+    return max(1, round(number * EFFORT))
 
 
 def repeated(name: str, few: int, many: int) -> pytest.MarkDecorator:

