@@ -22,6 +22,11 @@ Group = tuple[str, str | None, str, str]
 """User, webhook, verdict and reason: what is bounded on its own, so that a flood of one pushes nothing else out."""
 
 
+def group_of(attempt: Attempt) -> Group:
+    """What `attempt` is counted with."""
+    return attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason
+
+
 class Row(NamedTuple):
     """A row to be written: `attempt`, and how often it came until `at` (Unix milliseconds)."""
 
@@ -50,7 +55,7 @@ class RollUp:
         if now // MINUTE_MS != self._minute:
             self.forget()
             self._minute = now // MINUTE_MS
-        group = (attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason)
+        group = group_of(attempt)
         alike: tuple[Any, ...] = (*group, attempt.source)
         row_id, seen = self._current.get(alike, ("", 0))
         if seen >= ONE_BY_ONE and attempt.verdict == "refused":

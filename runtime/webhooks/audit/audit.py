@@ -17,7 +17,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts
 from runtime.database.text import headers_json, storable
-from runtime.webhooks.audit.aggregation import WAITING, Group, RollUp, Row
+from runtime.webhooks.audit.aggregation import WAITING, Group, RollUp, Row, group_of
 from runtime.webhooks.deliveries.delivery import Attempt, Headers
 from runtime.webhooks.request.headers import Headers as Received
 
@@ -131,11 +131,6 @@ class Audit:
             found = (await connection.execute(select(*columns, func.count()).group_by(*columns))).all()
         share = min(self._kept, fair_share([row[4] for row in found], self._kept_in_all))
         return {(row[0], row[1], row[2], row[3]): share for row in found if row[4] > share}
-
-
-def group_of(attempt: Attempt) -> Group:
-    """What `attempt` is counted with."""
-    return attempt.user_id, attempt.webhook, attempt.verdict, attempt.reason
 
 
 def fair_share(counts: Iterable[int], total: int) -> int:

@@ -12,7 +12,7 @@ from dslc.blocks.webhook import Webhook
 from runtime.webhooks.filters.filter import Filters, compile_filter, compile_filters
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.field_source import compile_sources, header_name
+from runtime.webhooks.request.field_source import compile_sources
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
@@ -86,11 +86,7 @@ def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -
 def sent_headers(webhook: Webhook, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
     """The headers that say what a delivery is, as its sender would send them; not those that sign it."""
     row = _row(webhook)
-    headers = [("Content-Type", row.content_type)]
-    for sources, value in ((row.event, event or row.sample_event), (row.delivery_id, delivery_id)):
-        name = next((name for source in sources if (name := header_name(source))), None)
-        headers += [(name, value)] if name is not None and value is not None else []
-    return headers
+    return row.headers(event or row.sample_event, delivery_id)
 
 
 def _row(webhook: Webhook) -> Provider:

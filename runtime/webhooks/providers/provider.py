@@ -12,6 +12,7 @@ from dslc.blocks.setting import settings_of
 from dslc.blocks.values.secret import is_reference, valid_secret
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes.handshake import Handshake
+from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json
 from runtime.webhooks.request.static_response import Answer
 from runtime.webhooks.schemes.scheme import Scheme
@@ -72,6 +73,15 @@ class Provider:
     def signed(self) -> tuple[str, ...]:
         """The parts of a request that its signature covers."""
         return self.scheme.signed
+
+    def headers(self, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
+        """Content type, and event and delivery id where the sender puts them into headers."""
+        headers = [("Content-Type", self.content_type)]
+        for sources, value in ((self.event, event), (self.delivery_id, delivery_id)):
+            name = next((name for source in sources if (name := header_name(source))), None)
+            if name is not None and value is not None:
+                headers.append((name, value))
+        return headers
 
     def references(self, options: Mapping[str, object]) -> dict[str, str]:
         """The options that are secrets and given, by name, each as a reference or as the secret itself."""

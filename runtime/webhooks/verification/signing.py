@@ -11,7 +11,6 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.schemes.scheme import Draft
 
 
@@ -46,11 +45,5 @@ def sign_request(
 
 def signed_headers(row: Provider, key: bytes, draft: Draft, event: str | None) -> list[tuple[str, str]]:
     """The headers of `draft` as its sender would write it."""
-    headers = {"content-type": ("Content-Type", row.content_type)}
-    for sources, value in ((row.event, event), (row.delivery_id, draft.delivery_id)):
-        name = next((name for source in sources if (name := header_name(source))), None)
-        if name is not None and value is not None:
-            headers[name.lower()] = (name, value)
-    for name, value in row.scheme.sign(key, draft):
-        headers[name.lower()] = (name, value)
-    return list(headers.values())
+    sent = row.headers(event, draft.delivery_id) + row.scheme.sign(key, draft)
+    return list({name.lower(): (name, value) for name, value in sent}.values())
