@@ -108,7 +108,8 @@ def summarize(
 ) -> None:
     """Summarize the episodic items of a period in one semantic item, and store it in the same collection.
 
-    A repeated call with the same options prints the stored summary.
+    A repeated call for the same period and items prints the stored summary. With a relative period, such as 7d, each
+    call is for a new period.
     """
     within = time_range(since, until) or {}
     asked = {**wanted, "tags": list(tags) or None, "time_range": {"end": now(), **within}}

@@ -1,0 +1,160 @@
+"""What happens in the middle of a story: nothing, a reload, a full disk, or a database that cannot be reached."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any, Literal
+
+import pytest
+
+from tests.lanes import LONG
+from tests.runtime.daemon.proxy import Proxy, proxied
+from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.stories.test_several import environ
+
+Kind = Literal["calm", "reload", "full disk", "lost database"]
+DISTURBED = pytest.mark.parametrize(
+    "world",
+    ["calm", "reload", pytest.param("full disk", marks=LONG), pytest.param("lost database", marks=LONG)],
+    indirect=True,
+)
+"""The test runs once with each kind; `make test` leaves the two slowest to `make test-long`."""
+
+EXTRA = 'webhook extra { path "/hooks/extra" provider github secret "secret://env/GITHUB_SECRET" }\n'
+Step = Callable[[], CompletedProcess[str]]
+
+
+class World:
+    """A folder for roots, a database, and one disturbance for both."""
+
+    def __init__(self, kind: Kind, folder: Path, given: dict[str, str], proxy: Proxy | None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.given = given
+        self._proxy = proxy
+        self._programs: dict[Path, str] = {}
+        self._daemons: list[Daemon] = []
+
+    @contextmanager
+    def daemon(self, program: str, name: str = "root") -> Iterator[Daemon]:
+        """A running daemon with this program on a root of its own."""
+        root = self.folder / name
+        root.mkdir(exist_ok=True)
+        write_program(root, program)
+        self._programs[root] = program
+        with running(root, "program", wait=True, **self.given) as daemon:
+            self._daemons.append(daemon)
+            yield daemon
+            self._daemons.remove(daemon)
+
+    def run(self, daemon: Daemon, *arguments: str, stdin: str | None = None) -> CompletedProcess[str]:
+        return daemon.symbi(*arguments, input=stdin, **self.given)
+
+    def json(self, daemon: Daemon, *arguments: str, stdin: str | None = None) -> Any:
+        """The answer of a command that must succeed."""
+        done = self.run(daemon, *arguments, "--json", stdin=stdin)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def disturbed(self, step: Step) -> CompletedProcess[str]:
+        """Do `step` during the disturbance, and again after it until it succeeds: a step that failed said so in one
+        clear line, and one that was done is not done twice."""
+        with self._disturbance():
+            done = step()
+        assert "Traceback" not in done.stdout + done.stderr
+        if self.kind in {"calm", "reload"}:
+            assert done.returncode == 0, done.stderr
+        elif self.kind == "lost database":
+            assert done.returncode != 0
+        assert done.returncode == 0 or done.stderr.strip()
+        if self.kind == "calm":
+            return done
+
+        def again() -> CompletedProcess[str] | None:
+            repeated = step()
+            return repeated if repeated.returncode == 0 else None
+
+        repeated: CompletedProcess[str] = until(again, what="the step after the disturbance")
+        for daemon in self._daemons:
+            daemon.wait_until_ready()
+            assert "Traceback" not in daemon.log.read_text()
+        return repeated
+
+    @contextmanager
+    def _disturbance(self) -> Iterator[None]:
+        if self.kind == "reload":
+            with self._reloading():
+                yield
+        elif self.kind == "full disk":
+            with self._full():
+                yield
+        elif self.kind == "lost database":
+            assert self._proxy is not None
+            self._proxy.cut()
+            yield
+            self._proxy.mend()
+        else:
+            yield
+
+    @contextmanager
+    def _reloading(self) -> Iterator[None]:
+        """The program changes just before, and again just after."""
+        for root, program in self._programs.items():
+            write_program(root, program + EXTRA)
+        yield
+        self._until_listed(True)
+        for root, program in self._programs.items():
+            write_program(root, program)
+        self._until_listed(False)
+
+    def _until_listed(self, wanted: bool) -> None:
+        for daemon in self._daemons:
+            until(partial(self._is_listed, daemon, wanted), what="the reload")
+
+    def _is_listed(self, daemon: Daemon, wanted: bool) -> bool:
+        return ("/hooks/extra" in self.run(daemon, "webhook", "list").stdout) == wanted
+
+    @contextmanager
+    def _full(self) -> Iterator[None]:
+        filler = self.folder / "filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as handle:
+            while handle.write(b"x" * 4096):
+                pass
+        yield
+        filler.unlink()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A world with the disturbance that `DISTURBED` names. A database that is lost is a PostgreSQL behind a proxy."""
+    kind: Kind = request.param
+    with ExitStack() as stack:
+        folder, given, proxy = tmp_path, {}, None
+        if kind == "full disk":
+            folder = stack.enter_context(small_disk(tmp_path / "disk"))
+        if kind == "lost database":
+            proxy = stack.enter_context(proxied(str(request.getfixturevalue("postgres_url"))))
+            given = environ(proxy.url)
+        yield World(kind, folder, given, proxy)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 16 MiB. Skips the test where nothing can be mounted."""
+    folder.mkdir()
+    command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if os.geteuid() != 0 or mounted.returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
