@@ -194,7 +194,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
         async with App.open(Root(root), Settings.read({})) as app:
             await app.load_last_program()
             await app.attend(tasks.start)
-            memory = app.memories["notes"]
+            memory = app.generation.memories["notes"]
             yield lambda query: memory.search(memory.question(query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
             await tasks.cancel()
 

@@ -34,7 +34,6 @@ from runtime.memory.indexing.indexer import PUT_AT_ONCE
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.index.embedded import schema, sqlcipher
 from runtime.tools.collection.push import push
-from runtime.tools.context import Context
 
 CHUNKS = 10_000
 ROUNDS = 3
@@ -76,7 +75,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
     (folder / "p.symbiont").write_text(_PROGRAM)
     async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
         await app.load([folder / "p.symbiont"])
-        context = Context(Caller(OWNER, frozenset({"admin"})), app)
+        context = app.context(Caller(OWNER, frozenset({"admin"})))
         await app.attend(lambda name, work: asyncio.create_task(work, name=name))
         begin, before = time.perf_counter(), time.process_time()
         for first in range(0, len(texts), _CALL):
@@ -85,7 +84,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
             done = await push(context, items=items)
             assert done.inserted == len(items)
         pushed = time.perf_counter()
-        memory = app.memories["notes"]
+        memory = app.generation.memories["notes"]
         await _indexed(memory, len(texts))
         times = Times(pushed - begin, time.perf_counter() - begin, time.process_time() - before)
         await memory.indexer.rest()

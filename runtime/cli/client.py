@@ -288,8 +288,8 @@ async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: 
     operation = OPERATIONS[name]
     try:
         if isinstance(operation, ToolOperation) and progress is not None:
-            return await operation(app, parameters, progress)
-        return await operation(app, parameters)
+            return await operation(app.admin_context(), parameters, progress)
+        return await operation(app.admin_context(), parameters)
     except SymbiontError as error:
         failure = failure_of(error, TOOLS.get(name)).json()
         told = {"message": str(error), "hint": error.hint, "exit_code": error.exit_code, "failure": failure}

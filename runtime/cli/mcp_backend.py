@@ -153,7 +153,7 @@ class Either:
         from runtime.identity.caller import OWNER_CALLER
         from runtime.mcp.local_backend import LocalBackend
 
-        self._own = LocalBackend(app, OWNER_CALLER)
+        self._own = LocalBackend(app.open_context, OWNER_CALLER)
         return True
 
 

@@ -122,7 +122,7 @@ async def serve(
             root = _owned(find, stack)
         async with App.open(root, settings) as app:
             compiled = await app.start(paths)
-            if app.generation is None:
+            if not app.generation.number:
                 refuse(compiled)
                 return False
             app.remember_program()
@@ -187,7 +187,7 @@ class Daemon:
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
         self._keys = KeyStore(clock)
         self._compactor = Compactor(
-            app,
+            app.pinned_memories,
             clock,
             read=lambda: app.root.read(COMPACTED_FILE),
             write=lambda moments: app.root.write(COMPACTED_FILE, moments),
@@ -272,13 +272,12 @@ class Daemon:
         await self._app.tokens.flush()
 
     def _concurrency(self) -> Mapping[str, int]:
-        generation = self._app.generation
-        return generation.concurrency if generation else {}
+        return self._app.generation.concurrency
 
     def _has_no_agent(self) -> bool:
         """Whether nothing in this program could run what waits while another daemon's may: memories that are files keep
         agents to one of those that share a database, and this one is not to bury what waits for that."""
-        return self._app.database.kind == "postgresql" and not self._app.agents
+        return self._app.database.kind == "postgresql" and not self._app.generation.agents
 
     def _is_serving(self) -> bool:
         return self._serving
@@ -292,12 +291,11 @@ class Daemon:
     async def _run_agent(self, turn: ClaimedDelivery, run_log: RunLog) -> None:
         """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
         generation = self._app.generation
-        assert generation is not None
         async with generation.pinned():
             agent = generation.agent(turn.agent)
             if agent is None or not agent.enabled:
                 raise AgentGone(turn.agent)
-            store = generation.memories[generation.memory_name(turn.agent, turn.webhook)].store
+            store = generation.memories.of(turn.agent, turn.webhook).store
             try:
                 await act(agent, turn, run_log, store)
             except FsyncFailed as error:
@@ -309,7 +307,7 @@ class Daemon:
         app = self._app
 
         def ignored() -> list[Path]:
-            return [app.root.state, *(app.generation.folders if app.generation else ())]
+            return [app.root.state, *app.generation.folders]
 
         async for _ in changes(app.paths, ignored):
             await app.reload()
@@ -359,7 +357,7 @@ class Daemon:
     def _status(self) -> str:
         app = self._app
         status = f"{len(app.table)} webhooks on {app.addresses['public']}"
-        if missing := not_mounted(app):
+        if missing := not_mounted(app.mounts):
             status += f"; {len(missing)} not mounted"
         if app.problem is not None:
             status += f"; the last program was refused: {app.problem.text()}"

@@ -91,7 +91,7 @@ async def _attend(app: App, tasks: Supervisor) -> None:
     """What a daemon does of itself for memories and secrets."""
     await app.attend(tasks.start)
     compactor = Compactor(
-        app,
+        app.pinned_memories,
         app.clock,
         read=lambda: app.root.read(COMPACTED_FILE),
         write=lambda moments: app.root.write(COMPACTED_FILE, moments),
@@ -113,7 +113,7 @@ async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
 
 async def _watch(app: App) -> None:
     def ignored() -> list[Path]:
-        return [app.root.state, *(app.generation.folders if app.generation else ())]
+        return [app.root.state, *app.generation.folders]
 
     async for _ in changes(app.paths, ignored):
         await app.reload()

@@ -1,11 +1,10 @@
-"""The backend of an opened root: the tables of tools and readables, for one caller."""
+"""Backend of an open root: the tables of tools and resources, for one caller."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -13,25 +12,17 @@ from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import Answer, Failed, Progress
 from runtime.tools import TOOLS, resources
-from runtime.tools.context import App as ToolsApp
-from runtime.tools.context import Context, untold
+from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.failure import failure_of
 
 log = structlog.get_logger("symbiont.mcp")
 
 
-class App(ToolsApp, Protocol):
-    """An opened root whose generation can be kept."""
-
-    def pinned(self) -> AbstractAsyncContextManager[None]:
-        """Keep what the running generation has open while inside."""
-
-
 class LocalBackend:
-    """`Backend` over an app in this process."""
+    """`Backend` in the process that owns the root."""
 
-    def __init__(self, app: App, caller: Caller) -> None:
-        self._app = app
+    def __init__(self, open_context: OpenContext, caller: Caller) -> None:
+        self._open_context = open_context
         self._caller = caller
 
     def may(self, scope: Scope) -> bool:
@@ -42,8 +33,7 @@ class LocalBackend:
         """See `Backend`."""
         tool = TOOLS[name]
         try:
-            async with self._app.pinned():
-                context = Context(self._caller, self._app, progress or untold)
+            async with self._open_context(self._caller, progress or no_progress) as context:
                 text = (await tool.call(context, arguments)).model_dump_json()
         except SymbiontError as error:
             raise Failed(failure_of(error, tool, self._caller).json()) from None
@@ -54,8 +44,8 @@ class LocalBackend:
     async def read(self, uri: str) -> Answer:
         """See `Backend`."""
         try:
-            async with self._app.pinned():
-                found = await resources.read(Context(self._caller, self._app), resources.path_in(uri))
+            async with self._open_context(self._caller, no_progress) as context:
+                found = await resources.read(context, resources.path_in(uri))
                 text = found.model_dump_json()
         except SymbiontError as error:
             raise Failed(failure_of(error, None, self._caller).json()) from None

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -23,30 +23,20 @@ SPREAD: Final = 3600
 TICK_SECONDS: Final = 60.0
 
 
-class App(Protocol):
-    """What the compactor acts on."""
-
-    @property
-    def memories(self) -> Mapping[str, OpenMemory]:
-        """Every memory of the running program, by name."""
-
-    def pinned(self) -> AbstractAsyncContextManager[None]:
-        """Keep what is open while inside."""
-
-
 class Compactor:
     """Compacts every memory once a day, at a time of its own; at once when that time passed while nothing ran."""
 
     def __init__(
         self,
-        app: App,
+        pinned: Callable[[], AbstractAsyncContextManager[Mapping[str, OpenMemory]]],
         clock: Clock,
         *,
         read: Callable[[], Mapping[str, Any]],
         write: Callable[[dict[str, float]], None],
     ) -> None:
-        """`read` and `write`: when each store was compacted last (Unix seconds, by identity), kept over restarts."""
-        self._app = app
+        """`pinned` yields the memories of the running program and keeps them open. `read` and `write`: when each store
+        was compacted last (Unix seconds, by identity), kept over restarts."""
+        self._pinned = pinned
         self._clock = clock
         self._write = write
         self._last = {key: float(at) for key, at in read().items() if isinstance(at, int | float)}
@@ -54,8 +44,8 @@ class Compactor:
     async def run(self) -> None:
         """For ever. Raises FsyncFailed."""
         while True:
-            async with self._app.pinned():
-                for memory in tuple(self._app.memories.values()):
+            async with self._pinned() as memories:
+                for memory in tuple(memories.values()):
                     if self._is_due(memory):
                         await self._compact(memory)
             await self._clock.sleep(TICK_SECONDS)

@@ -105,7 +105,7 @@ async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, tmp_path: Pa
     failed: SymbiontError | None = None
     async with opened(tmp_path) as app:
         try:
-            await tool.call(Context(Caller("ada", frozenset({"admin"})), app), tool.example)
+            await tool.call(app.context(Caller("ada", frozenset({"admin"}))), tool.example)
         except SymbiontError as error:
             failed = error
     # What it names is not there; nothing else may be wrong with it.
@@ -127,7 +127,7 @@ def test_its_annotations_follow_from_its_row(tool: Tool) -> None:
 @ROWS
 @SHARED
 async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(tool: Tool, app: App) -> None:
-    context = Context(Caller("ada", frozenset({"admin"})), app)
+    context = app.context(Caller("ada", frozenset({"admin"})))
     for name in (*tool.parameters.model_fields, *tool.aliases):
         with pytest.raises(WrongParameters) as wrong:
             # No parameter of any tool is an object with this in it.
@@ -155,7 +155,7 @@ async def test_null_stands_for_what_is_not_given(tool: Tool, app: App, monkeypat
     fields = tool.parameters.model_fields.items()
     nothing = {name: None for name, field in fields if not field.is_required()}
     nothing |= {alias: None for alias, name in tool.aliases.items() if name in nothing}
-    context = Context(Caller("ada", frozenset({"admin"})), app)
+    context = app.context(Caller("ada", frozenset({"admin"})))
     # Language models say null of what they leave out.
     await tool.call(context, {**nothing, **(tool.example or {})})
     await tool.call(context, tool.example or {})
@@ -170,7 +170,7 @@ def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
 @ROWS
 @SHARED
 async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: Tool, app: App) -> None:
-    context = Context(Caller("ada", frozenset({"admin"})), app)
+    context = app.context(Caller("ada", frozenset({"admin"})))
     for name in tool.parameters.model_fields:
         if len(name) < 5:
             continue
@@ -184,7 +184,7 @@ async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: 
 @SHARED
 async def test_calls_and_failures_are_counted(app: App) -> None:
     tool = TOOLS["webhook_list"]
-    context = Context(Caller("ada", frozenset({"admin"})), app)
+    context = app.context(Caller("ada", frozenset({"admin"})))
     before = replace(COUNTS["ada"][tool.name])
     with pytest.raises(WrongParameters):
         await tool.call(context, {"nonsense": 1})
@@ -211,7 +211,7 @@ async def test_a_caller_without_the_scope_is_refused_before_anything_is_read(sco
     tool = next(tool for tool in TOOLS.values() if tool.scope == scope)
     smaller: frozenset[Scope] = frozenset(SCOPES[: SCOPES.index(tool.scope)])
     with pytest.raises(Forbidden) as refused:
-        await tool.call(Context(Caller("ada", smaller), app), {"nonsense": object})
+        await tool.call(app.context(Caller("ada", smaller)), {"nonsense": object})
     assert refused.value.scope == tool.scope
 
 
@@ -221,7 +221,7 @@ async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App
     caller = Caller("ada", frozenset({"admin"}))
     for name in ("nonsense", "context", "caller", "user_id"):
         with pytest.raises(WrongParameters) as wrong:
-            await tool.call(Context(caller, app), {name: "whsec_marked"})
+            await tool.call(app.context(caller), {name: "whsec_marked"})
         assert (name,) in [path for path, _ in wrong.value.problems]
         # What was given may be a secret in the wrong place.
         assert "whsec_marked" not in str(wrong.value)

@@ -38,12 +38,12 @@ def program(folder: Path, text: str) -> None:
 
 
 async def test_a_program_without_a_collection_has_none_until_it_is_asked_for(app: App) -> None:
-    assert set(app.memories) == {"default"}
-    memory = await app.collection_memory()
+    assert set(app.generation.memories) == {"default"}
+    memory = await app.generation.memories.collection()
     assert memory.name == "collection"
-    assert set(app.memories) == {"default", "collection"}
-    assert app.memory_of("reviewer") == "default"
-    assert await app.collection_memory() is memory
+    assert set(app.generation.memories) == {"default", "collection"}
+    assert app.generation.memories.name_of("reviewer") == "default"
+    assert await app.generation.memories.collection() is memory
 
 
 async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
@@ -56,11 +56,11 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(OpenMemory, "activate", held_up)
-    asking = asyncio.create_task(app.collection_memory())
+    asking = asyncio.create_task(app.generation.memories.collection())
     await begun.wait()
     asking.cancel()
     await asyncio.wait({asking})
-    assert set(app.memories) == {"default"}
+    assert set(app.generation.memories) == {"default"}
     activated: list[str] = []
 
     async def noted(memory: OpenMemory, start: Start | None = None) -> None:
@@ -68,19 +68,19 @@ async def test_a_caller_that_is_cancelled_leaves_none_that_is_half_open(
         activated.append(memory.name)
 
     monkeypatch.setattr(OpenMemory, "activate", noted)
-    assert (await app.collection_memory()).name == "collection"
+    assert (await app.generation.memories.collection()).name == "collection"
     assert activated == ["collection"]
 
 
 async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(app: App, tmp_path: Path) -> None:
-    store = (await app.collection_memory()).store
+    store = (await app.generation.memories.collection()).store
     program(tmp_path, RECORDER + "memory default {}\n")
     assert await app.reload()
-    assert app.memories["collection"].store is store
+    assert app.generation.memories["collection"].store is store
     assert len(app.pools.stores) == 2
     program(tmp_path, RECORDER + "memory collection {\n    store collection\n}\nmemory default {}\n")
     assert await app.reload()
-    assert (await app.collection_memory()).store is store
+    assert (await app.generation.memories.collection()).store is store
 
 
 async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, 
     for memories in ({"default"}, {"default", "collection"}):
         async with App.open(root, Settings.read({})) as app:
             await app.load([tmp_path / "p.symbiont"])
-            assert set(app.memories) == memories
-            assert app.memory_of("reviewer") == "default"
-            await (await app.collection_memory()).upsert([fact(agent_id="collection")])
+            assert set(app.generation.memories) == memories
+            assert app.generation.memories.name_of("reviewer") == "default"
+            await (await app.generation.memories.collection()).upsert([fact(agent_id="collection")])
         assert len(app.pools.stores) == 0
 
 
@@ -98,12 +98,11 @@ async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(app: App, t
     program(tmp_path, RECORDER + "memory collection {}\n")
     assert await app.reload()
     with pytest.raises(UsageError, match="no collection"):
-        await app.collection_memory()
+        await app.generation.memories.collection()
 
 
 async def test_a_collection_that_is_the_only_memory_is_the_agents_own(app: App, tmp_path: Path) -> None:
     program(tmp_path, RECORDER + "memory notes {\n    store collection\n}\n")
     assert await app.reload()
-    assert app.memory_of("reviewer") == "notes"
-    assert app.generation is not None
+    assert app.generation.memories.name_of("reviewer") == "notes"
     assert app.generation.folders == ()

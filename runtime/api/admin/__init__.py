@@ -8,10 +8,10 @@ from typing import Any
 
 from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
 from runtime.api.admin.resources import resource_read
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.api.admin.tools import TOOL_OPERATIONS
 
-Operation = Callable[[App, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+Operation = Callable[[AdminContext, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Takes flat JSON parameters, answers a JSON object, raises SymbiontError."""
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(

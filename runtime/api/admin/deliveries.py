@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.admin.parameters import integer, optional_text, text, unicode
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.api.admin.time_input import moment, told
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -23,39 +23,39 @@ REPLAYED = 500
 """Maximum number of deliveries in one call of `replay`."""
 
 
-async def list_deliveries(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_deliveries(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The newest `limit` deliveries (of the webhook `name`, of one `status`, received `since` and `until`), newest
     first; `more` says whether there are others."""
-    wanted = _wanted(app, parameters)
+    wanted = _wanted(context, parameters)
     limit = integer(parameters, "limit", 20, 1, 10_000)
-    rows = await queries.newest(app.database, wanted, limit + 1)
+    rows = await queries.newest(context.database, wanted, limit + 1)
     if not rows:
-        await _refuse_unknown_name(app, wanted)
-    known = await users.names(app.database)
+        await _refuse_unknown_name(context, wanted)
+    known = await users.names(context.database)
     return {"deliveries": [_row(row, known) for row in rows[:limit]], "more": len(rows) > limit}
 
 
-async def select(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def select(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ids of the deliveries to redeliver in this range, oldest first, starting after the id `after`; by
     default the deliveries that did not reach their agents."""
-    wanted = _wanted(app, parameters, default=("dead", "agent_gone"))
+    wanted = _wanted(context, parameters, default=("dead", "agent_gone"))
     if any(state not in ENDED for state in wanted.states):
         raise UsageError(
             "only deliveries that have ended can be redelivered",
             hint="--status takes dead, agent_gone, kept or done; the others are still queued or running",
         )
     after = optional_text(parameters, "after") or ""
-    ids = await queries.oldest_ids(app.database, wanted, SELECTED + 1, after)
+    ids = await queries.oldest_ids(context.database, wanted, SELECTED + 1, after)
     if not ids and not after:
-        await _refuse_unknown_name(app, wanted)
+        await _refuse_unknown_name(context, wanted)
     return {"ids": ids[:SELECTED], "states": list(wanted.states), "more": len(ids) > SELECTED}
 
 
-async def show(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The delivery whose id begins with `id`: its headers and body (base64) as received, and its runs."""
-    found = await queries.show(app.database, await queries.resolve(app.database, text(parameters, "id")))
+    found = await queries.show(context.database, await queries.resolve(context.database, text(parameters, "id")))
     return {
-        **_row(found.row, await users.names(app.database)),
+        **_row(found.row, await users.names(context.database)),
         "headers": [list(pair) for pair in found.headers],
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
         "body_missing": found.why,
@@ -74,7 +74,7 @@ async def show(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def replay(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def replay(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Queue the deliveries `ids` again, each an id or its beginning, and say of each whether it is queued or why not.
 
     `states`: those in another state by now are left alone. `fresh`: begin a new run also where one could go on.
@@ -86,41 +86,41 @@ async def replay(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     given = _texts(parameters, "ids")
     if not 0 < len(given) <= REPLAYED:
         raise UsageError(f"the parameter ids is not a list of 1 to {REPLAYED} ids")
-    ids = [await queries.resolve(app.database, each) if len(each) != ID_LENGTH else each for each in given]
+    ids = [await queries.resolve(context.database, each) if len(each) != ID_LENGTH else each for each in given]
     sent = await send_all_again(
-        app.database,
-        app.clock,
+        context.database,
+        context.clock,
         ids,
         fresh=fresh,
         states=states,
-        agents=app.agents,
-        wakes=lambda name: app.mounts[name].agent if name in app.mounts else None,
+        agents=context.agents,
+        wakes=lambda name: context.mounts[name].agent if name in context.mounts else None,
     )
     if any(each.reason is None for each in sent):
-        app.on_queued()
+        context.on_queued()
     return {
         "deliveries": [{"id": each.delivery_id, "queued": each.reason is None, "reason": each.reason} for each in sent]
     }
 
 
-def _wanted(app: App, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
+def _wanted(context: AdminContext, parameters: Mapping[str, Any], default: tuple[str, ...] = ()) -> Wanted:
     status = optional_text(parameters, "status")
     if status is not None and status not in STATES:
         raise unknown_name("status", status, STATES)
     return Wanted(
         name=optional_text(parameters, "name"),
         states=default if status is None else (status,),
-        since=moment(parameters, "since", app.clock),
-        until=moment(parameters, "until", app.clock),
+        since=moment(parameters, "since", context.clock),
+        until=moment(parameters, "until", context.clock),
     )
 
 
-async def _refuse_unknown_name(app: App, wanted: Wanted) -> None:
+async def _refuse_unknown_name(context: AdminContext, wanted: Wanted) -> None:
     """Raise UsageError when nothing was found because no webhook has that name, now or in what is kept."""
-    if wanted.name is None or wanted.name in app.mounts:
+    if wanted.name is None or wanted.name in context.mounts:
         return
-    if not await queries.newest(app.database, Wanted(name=wanted.name), 1):
-        raise unknown_name("webhook", wanted.name, app.mounts)
+    if not await queries.newest(context.database, Wanted(name=wanted.name), 1):
+        raise unknown_name("webhook", wanted.name, context.mounts)
 
 
 def _row(row: Listed, known: Mapping[str, str]) -> dict[str, Any]:

@@ -8,30 +8,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.admin.parameters import optional_text, text
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
 from runtime.webhooks.filters.explanation import Line, explain, sent_headers
 
 
-async def explain_delivery(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def explain_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What each filter of the declared webhook `name` finds in `body` (base64), and its verdict.
 
     `event`: what the sender's header says it is; `headers`: pairs that are sent beside the sender's own. Nothing is
     signed, sent or stored, and the webhook need not be mounted.
     """
     name = text(parameters, "name")
-    entry = app.mounts.get(name)
+    entry = context.mounts.get(name)
     if entry is None:
-        raise unknown_name("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
         raise UsageError(f"the webhook {name} was made at run time, and has no filters")
     try:
         body = base64.b64decode(parameters.get("body") or "", validate=True)
     except (binascii.Error, TypeError, ValueError):
         raise UsageError("the parameter body is not base64") from None
-    sent = sent_headers(entry.declared, optional_text(parameters, "event"), uuid7(app.clock))
+    sent = sent_headers(entry.declared, optional_text(parameters, "event"), uuid7(context.clock))
     found = explain(entry.declared, [*sent, *_pairs(parameters.get("headers"))], body)
     return {
         "webhook": name,

@@ -6,12 +6,12 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from runtime import extras
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.errors import SymbiontError
 from runtime.memory.collection.options import STORE
 from runtime.memory.open_memory import OpenMemory
@@ -42,9 +42,9 @@ class Check(NamedTuple):
     text: str
 
 
-async def readiness(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def readiness(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every check, and the worst of them as `status`; `ready`: none is RED."""
-    checks = [check async for check in _checks(app)]
+    checks = [check async for check in _checks(context)]
     return told(checks)
 
 
@@ -54,26 +54,26 @@ def told(checks: list[Check]) -> dict[str, Any]:
     return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}
 
 
-def not_mounted(app: App) -> list[Mount]:
-    """The webhooks that should be mounted and are not."""
-    return [entry for entry in app.mounts.values() if entry.problem and entry.problem != SWITCHED_OFF]
+def not_mounted(mounts: Mapping[str, Mount]) -> list[Mount]:
+    """Return the webhooks that should be mounted and are not."""
+    return [entry for entry in mounts.values() if entry.problem and entry.problem != SWITCHED_OFF]
 
 
-async def _checks(app: App) -> AsyncIterator[Check]:
-    yield _daemon(app)
-    yield await asyncio.to_thread(_state, app.state)
-    folders = [app.state, *(memory.folder for memory in app.memories.values() if memory.folder is not None)]
+async def _checks(context: AdminContext) -> AsyncIterator[Check]:
+    yield _daemon(context)
+    yield await asyncio.to_thread(_state, context.state)
+    folders = [context.state, *(memory.folder for memory in context.memories.values() if memory.folder is not None)]
     for check in await asyncio.to_thread(lambda: list(_disks(folders))):
         yield check
-    yield await _database(app)
-    yield Check("master key", "GREEN", app.key_from)
-    yield _program(app)
-    yield _secrets(app)
-    if app.environment_notes:
-        yield Check("environment", "YELLOW", _listed("to be looked at", list(app.environment_notes)))
-    yield _webhooks(app)
-    yield await _deliveries(app)
-    for name, memory in sorted(app.memories.items()):
+    yield await _database(context)
+    yield Check("master key", "GREEN", context.key_from)
+    yield _program(context)
+    yield _secrets(context)
+    if context.environment_notes:
+        yield Check("environment", "YELLOW", _listed("to be looked at", context.environment_notes))
+    yield _webhooks(context)
+    yield await _deliveries(context)
+    for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
         yield _embedding(name, memory)
@@ -81,10 +81,10 @@ async def _checks(app: App) -> AsyncIterator[Check]:
             yield await _summaries(name, memory)
 
 
-def _daemon(app: App) -> Check:
-    if not app.addresses:
+def _daemon(context: AdminContext) -> Check:
+    if not context.addresses:
         return Check("daemon", "YELLOW", "no daemon runs on this root: start it with `symbi up`")
-    where = ", ".join(f"{address} ({name})" for name, address in app.addresses.items())
+    where = ", ".join(f"{address} ({name})" for name, address in context.addresses.items())
     return Check("daemon", "GREEN", f"listens on {where}")
 
 
@@ -117,51 +117,53 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
         yield Check("disk", level, f"{_size(free)} free where {there} is")
 
 
-async def _database(app: App) -> Check:
-    shown = app.database.shown
-    if not app.database.intact():
+async def _database(context: AdminContext) -> Check:
+    shown = context.database.shown
+    if not context.database.intact():
         return Check("database", "RED", f"{shown} was removed or replaced while it was in use")
     try:
-        await app.database.probe()
+        await context.database.probe()
     except SymbiontError as error:
         return Check("database", "RED", error.line())
     return Check("database", "GREEN", shown)
 
 
-def _program(app: App) -> Check:
-    problem = app.reload_problem
-    if problem is not None and app.resumed:
+def _program(context: AdminContext) -> Check:
+    problem = context.reload_problem
+    if problem is not None and context.resumed:
         return Check("program", "RED", f"the program was broken at the start, so the last good one runs: {problem}")
     if problem is not None:
         return Check("program", "YELLOW", f"the last reload changed nothing, the program before it runs: {problem}")
-    return Check("program", "GREEN", f"{_count(len(app.agents), 'agent')}, {_count(len(app.memories), 'memory')}")
+    return Check(
+        "program", "GREEN", f"{_count(len(context.agents), 'agent')}, {_count(len(context.memories), 'memory')}"
+    )
 
 
-def _secrets(app: App) -> Check:
+def _secrets(context: AdminContext) -> Check:
     """A webhook without its secret is not mounted, which is RED there; a memory without one does less."""
-    missing, kept = app.missing_secrets, app.kept_secrets
+    missing, kept = context.missing_secrets, context.kept_secrets
     if missing:
-        return Check("secrets", "RED" if not_mounted(app) else "YELLOW", _listed("not resolved", missing))
+        return Check("secrets", "RED" if not_mounted(context.mounts) else "YELLOW", _listed("not resolved", missing))
     if kept:
         return Check("secrets", "YELLOW", _listed("could not be read again, so the last value is kept", kept))
     return Check("secrets", "GREEN", "all are resolved")
 
 
-def _webhooks(app: App) -> Check:
-    missing = not_mounted(app)
-    mounted = _count(sum(entry.route is not None for entry in app.mounts.values()), "webhook")
+def _webhooks(context: AdminContext) -> Check:
+    missing = not_mounted(context.mounts)
+    mounted = _count(sum(entry.route is not None for entry in context.mounts.values()), "webhook")
     if missing:
         reasons = [f"{entry.title or entry.name}: {entry.problem}" for entry in missing]
         return Check("webhooks", "RED", f"{mounted} mounted; {_listed('not mounted', reasons)}")
-    halves = [f"{entry.name}: {reason}" for entry in app.mounts.values() if entry.route for reason in entry.missing]
+    halves = [f"{entry.name}: {reason}" for entry in context.mounts.values() if entry.route for reason in entry.missing]
     if halves:
         return Check("webhooks", "YELLOW", f"{mounted} mounted; {_listed('without one of its secrets', halves)}")
     return Check("webhooks", "GREEN", f"{mounted} mounted")
 
 
-async def _deliveries(app: App) -> Check:
-    reader = BacklogReader(app.database, app.clock)
-    if app.database.intact():
+async def _deliveries(context: AdminContext) -> Check:
+    reader = BacklogReader(context.database, context.clock)
+    if context.database.intact():
         await reader.look()
     if reader.last is None:
         return Check("deliveries", "RED", "the database does not say how many wait")
@@ -257,7 +259,7 @@ async def _summaries(name: str, memory: OpenMemory) -> Check:
     return Check(check, level, f"made of the items' own sentences: the model {model.name} does not answer")
 
 
-def _listed(what: str, lines: list[str]) -> str:
+def _listed(what: str, lines: Sequence[str]) -> str:
     more = len(lines) - _LISTED
     rest = f"; and {more} more" if more > 0 else ""
     return f"{what}: {'; '.join(lines[:_LISTED])}{rest}"

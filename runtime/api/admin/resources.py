@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.api.admin.parameters import text
-from runtime.api.admin.state import App
-from runtime.identity.caller import OWNER_CALLER
-from runtime.tools.context import Context
+from runtime.api.admin.state import AdminContext
 from runtime.tools.resources import as_json, path_in, read
 
 
-async def resource_read(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def resource_read(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What stands at the address `uri`, as JSON in `content`."""
     uri = text(parameters, "uri")
-    return {"uri": uri, "content": as_json(await read(Context(OWNER_CALLER, app), path_in(uri)))}
+    return {"uri": uri, "content": as_json(await read(context, path_in(uri)))}

@@ -13,7 +13,7 @@ from dslc.blocks.values.invalid import Invalid
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.webhook import Webhook
 from runtime.api.admin.parameters import optional_text, text
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.api.admin.time_input import told
 from runtime.api.admin.tools import TOOL_OPERATIONS
 from runtime.database import schema
@@ -26,18 +26,18 @@ from runtime.webhooks.routing.route import Mount
 OVERLAP: Final = "24h"
 
 
-async def show(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`name` → its `value`. Only generated secrets are ours to show."""
     name = text(parameters, "name")
-    value = await generated.find(name, app.secrets)
+    value = await generated.find(name, context.secrets)
     if value is None:
-        async with app.database.read() as connection:
+        async with context.database.read() as connection:
             rows = await connection.execute(select(schema.secrets.c.name))
         raise unknown_name("generated secret", name, (row.name for row in rows))
     return {"name": name, "value": value.decode()}
 
 
-async def rotate(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Give the webhook `name` a new secret; the one before stays good for `overlap` (`24h`).
 
     Only a secret that Symbiont made is Symbiont's to change: the first of the webhook must be `secret://generated/…`,
@@ -46,19 +46,19 @@ async def rotate(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     name = text(parameters, "name")
     overlap = optional_text(parameters, "overlap") or OVERLAP
     overlap_ms = _milliseconds(overlap)
-    entry = app.mounts.get(name)
+    entry = context.mounts.get(name)
     if entry is None:
-        raise unknown_name("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
-        return await _rotate_made(app, entry, overlap)
+        return await _rotate_made(context, entry, overlap)
     kept = _generated(entry.declared)
-    done = await generated.rotate(kept, app.secrets, overlap_ms)
+    done = await generated.rotate(kept, context.secrets, overlap_ms)
     if done is None:
         raise UsageError(f"the secret {kept} was never made", hint="it is made when the webhook is loaded")
-    await app.follow_secrets()
+    await context.follow_secrets()
     return {
         "webhook": name,
-        "webhooks": sorted(each.name for each in app.mounts.values() if _uses(each, kept)),
+        "webhooks": sorted(each.name for each in context.mounts.values() if _uses(each, kept)),
         "name": kept,
         "previous_secret_until": told(done.until),
         "ended": told(done.ended),
@@ -66,8 +66,8 @@ async def rotate(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _rotate_made(app: App, entry: Mount, overlap: str) -> dict[str, Any]:
-    done = await TOOL_OPERATIONS["webhook_rotate_secret"](app, {"webhook_id": entry.name, "overlap": overlap})
+async def _rotate_made(context: AdminContext, entry: Mount, overlap: str) -> dict[str, Any]:
+    done = await TOOL_OPERATIONS["webhook_rotate_secret"](context, {"webhook_id": entry.name, "overlap": overlap})
     until = done["previous_secret_until"]
     return {
         "webhook": entry.name,

@@ -1,55 +1,42 @@
-"""What operations need of the state that they act on."""
+"""First parameter of every operation: a tool's context, and what only administrators act on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from runtime.identity.tokens import Tokens
 from runtime.secrets.backend import SecretContext
-from runtime.tools.context import App as ToolsApp
+from runtime.tools.context import Context
 from runtime.webhooks.routing.route import Mount
 
 
-class App(ToolsApp, Protocol):
-    """An opened root with a running program."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminContext(Context):
+    """State of an open root. The caller is the root's own user."""
 
     secrets: SecretContext
     tokens: Tokens
-    addresses: dict[str, str]
-    """The listeners' addresses by name (`public`, `admin`); empty when no daemon runs."""
-    on_queued: Callable[[], None]
-    """What to call when an operation queued deliveries."""
     mounts: Mapping[str, Mount]
-    """Every webhook, declared ones by name and those made at run time by id."""
-
-    @property
-    def environment_notes(self) -> Sequence[str]:
-        """What the environment says of embeddings and summaries without any effect, one line each."""
-
-    @property
-    def key_from(self) -> str:
-        """Where the master key is from, safe to show."""
-
-    @property
-    def state(self) -> Path:
-        """The state folder."""
-
+    """Every webhook: declared ones by name, dynamic ones by id."""
+    addresses: Mapping[str, str]
+    """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
+    on_queued: Callable[[], None]
+    """Call it after queueing deliveries."""
+    follow_secrets: Callable[[], Awaitable[None]]
+    """Serves with the generated secrets as they are now, after a rotation."""
+    state: Path
+    """The state folder."""
+    key_from: str
+    """Where the master key is from, safe to show."""
+    environment_notes: Sequence[str]
+    """Environment variables for embeddings and summaries that have no effect, one line each."""
     resumed: bool
-    """Whether the program that runs is the last good one, because the start found a broken one."""
-
-    @property
-    def reload_problem(self) -> str | None:
-        """Why the last reload changed nothing, in one line."""
-
-    @property
-    def missing_secrets(self) -> list[str]:
-        """Why those secrets are not there that could not be resolved."""
-
-    @property
-    def kept_secrets(self) -> list[str]:
-        """Why those secrets could not be read again that keep their last value."""
-
-    async def follow_secrets(self) -> None:
-        """Serve with the generated secrets as they are now, when one was rotated."""
+    """True if the last good program runs because the one at the start was broken."""
+    reload_problem: str | None
+    """Why the last reload changed nothing, in one line."""
+    missing_secrets: Sequence[str]
+    """Why secrets could not be resolved, one line each."""
+    kept_secrets: Sequence[str]
+    """Why secrets could not be read again and keep their last value, one line each."""

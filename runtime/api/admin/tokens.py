@@ -10,7 +10,7 @@ import structlog
 
 from dslc.blocks.values.duration import read_duration
 from runtime.api.admin.parameters import optional_text, text
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.api.admin.time_input import told
 from runtime.database.schema import OWNER
 from runtime.errors import UsageError
@@ -24,7 +24,7 @@ LONGEST_LABEL = 64
 LONGEST_LIFE = timedelta(days=36_500)
 
 
-async def create(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """A new token of `user` with `scopes`, a `label`, good for the duration `expires`; its text is answered once."""
     user = optional_text(parameters, "user") or OWNER
     label = optional_text(parameters, "label") or ""
@@ -32,19 +32,19 @@ async def create(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"a label is one line of {LONGEST_LABEL} characters at most")
     lifetime = _lifetime(optional_text(parameters, "expires"))
     scopes = _scopes(parameters)
-    user_id = await users.find(app.database, user)
-    made = await app.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
+    user_id = await users.find(context.database, user)
+    made = await context.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime)
     if made is None:
-        raise unknown_name("user", user, (await users.names(app.database)).values())
+        raise unknown_name("user", user, (await users.names(context.database)).values())
     log.info("a token was made", token=made.token_id, user_id=user_id, scopes=sorted(scopes))
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": told(made.expires_at)}
 
 
-async def list_tokens(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every token (of `user`), those that are not good any more too; never the token itself."""
     user = optional_text(parameters, "user")
-    user_id = None if user is None else await users.find(app.database, user)
-    known = await users.names(app.database)
+    user_id = None if user is None else await users.find(context.database, user)
+    known = await users.names(context.database)
     return {
         "tokens": [
             {
@@ -55,14 +55,14 @@ async def list_tokens(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]
                 "state": row["state"],
                 **{name: told(row[name]) for name in ("created_at", "expires_at", "revoked_at", "used_at")},
             }
-            for row in await app.tokens.rows(user_id)
+            for row in await context.tokens.rows(user_id)
         ]
     }
 
 
-async def revoke(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def revoke(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Revoke the token whose id begins with `id`."""
-    revoked = await app.tokens.revoke(text(parameters, "id"))
+    revoked = await context.tokens.revoke(text(parameters, "id"))
     log.info("a token was revoked", token=revoked)
     return {"id": revoked}
 

@@ -12,7 +12,7 @@ from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
 from runtime.tools.call_counts import COUNTS
-from runtime.tools.context import App
+from runtime.tools.context import Context
 
 log = structlog.get_logger("symbiont.users")
 
@@ -28,7 +28,7 @@ class Erased:
     running: bool = False
 
 
-async def erase(app: App, user_id: str) -> Erased:
+async def erase(context: Context, user_id: str) -> Erased:
     """Delete everything of a user who is not there any more. What stands in the way of a part is among the problems,
     and the rest is deleted. May be cut off, and done again.
 
@@ -36,10 +36,10 @@ async def erase(app: App, user_id: str) -> Erased:
     stay as they are. Nobody else ever has this id.
     """
     done = Erased()
-    if STORE not in app.memories and await holds(app.database, STORE):
+    if STORE not in context.memories and await holds(context.database, STORE):
         # It is opened when it is first asked for; its index holds texts too.
-        await app.collection_memory()
-    for name, memory in sorted(app.memories.items()):
+        await context.memories.collection()
+    for name, memory in sorted(context.memories.items()):
         try:
             count, problems = await memory.forget_user(user_id)
         except FsyncFailed:
@@ -54,10 +54,10 @@ async def erase(app: App, user_id: str) -> Erased:
             log.info("items of a removed user were deleted", user_id=user_id, memory=name, items=count)
             if remote is not None:
                 log.warning("copies of records stay at the remote", memory=name, remote=remote.name)
-    if app.audit is not None:
-        await app.audit.flush()
+    if context.audit is not None:
+        await context.audit.flush()
     try:
-        done.rows, done.running = await delete_rows(app.database, user_id)
+        done.rows, done.running = await delete_rows(context.database, user_id)
     except SymbiontError as error:
         done.problems.append(f"database: {error.line()}")
     COUNTS.pop(user_id, None)

@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import Connection
 
 from runtime.api.admin.parameters import text
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.api.admin.time_input import told
 from runtime.api.admin.user_removal import Erased, erase
 from runtime.clock import milliseconds
@@ -22,21 +22,21 @@ from runtime.webhooks.routing import dynamic_webhooks
 log = structlog.get_logger("symbiont.users")
 
 
-async def add(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make the user `name`."""
     name = text(parameters, "name")
-    user_id = await users.add(app.database, name, milliseconds(app.clock))
+    user_id = await users.add(context.database, name, milliseconds(context.clock))
     log.info("a user was added", user_id=user_id)
     return {"user": name, "id": user_id}
 
 
-async def list_users(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every user, `owner` first."""
-    found = await users.overview(app.database, milliseconds(app.clock))
+    found = await users.overview(context.database, milliseconds(context.clock))
     return {"users": [{**row, "created_at": told(row["created_at"])} for row in found]}
 
 
-async def remove(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and with everything that it has in memories and
     in the database, unless `keep` is true; what is kept hangs on the id, which no other user ever gets.
 
@@ -46,23 +46,23 @@ async def remove(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
     name, keep = text(parameters, "name"), parameters.get("keep", False)
     if not isinstance(keep, bool):
         raise UsageError("the parameter keep is not true or false")
-    user_id = await users.find(app.database, name)
+    user_id = await users.find(context.database, name)
     if user_id == OWNER:
         raise UsageError(f"{OWNER} is always there and cannot be removed")
-    now = None if keep else milliseconds(app.clock)
+    now = None if keep else milliseconds(context.clock)
 
     def gone(connection: Connection) -> tuple[int, int] | None:
         tokens = users.remove(connection, user_id, now)
         return None if tokens is None else (tokens, dynamic_webhooks.delete_all(connection, user_id))
 
-    removed = await app.database.transact(gone)
+    removed = await context.database.transact(gone)
     if removed is None and (keep or not name.startswith(users.ID)):
-        raise unknown_name("user", name, (await users.names(app.database)).values())
+        raise unknown_name("user", name, (await users.names(context.database)).values())
     tokens, webhooks = removed or (0, 0)
     log.info("a user was removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # It is done; should the database not answer now, the routes follow as soon as it does.
-    await app.made_routes.look()
-    erased = Erased() if keep else await erase(app, user_id)
+    await context.routes.look()
+    erased = Erased() if keep else await erase(context, user_id)
     return {
         "user": name,
         "id": user_id,

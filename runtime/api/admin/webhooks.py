@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.api.admin.parameters import integer, optional_text, text
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
@@ -19,13 +19,13 @@ from runtime.webhooks.providers.samples import sample as samples
 from runtime.webhooks.routing.route import Mount, Route
 
 
-async def list_webhooks(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_webhooks(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Every webhook, declared or made at run time, mounted or not and why; without a daemon none is."""
-    known = await users.names(app.database)
-    return {"webhooks": [_row(entry, app, known) for _, entry in sorted(app.mounts.items())]}
+    known = await users.names(context.database)
+    return {"webhooks": [_row(entry, context, known) for _, entry in sorted(context.mounts.items())]}
 
 
-def _row(entry: Mount, app: App, known: Mapping[str, str]) -> dict[str, Any]:
+def _row(entry: Mount, context: AdminContext, known: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
@@ -34,19 +34,19 @@ def _row(entry: Mount, app: App, known: Mapping[str, str]) -> dict[str, Any]:
         "provider": entry.provider,
         "agent": entry.agent,
         "declared": entry.origin,
-        "mounted": entry.route is not None and bool(app.addresses),
+        "mounted": entry.route is not None and bool(context.addresses),
         "problem": entry.problem,
         "secret": entry.secret_from,
-        "url": app.public_url(entry.path) if app.addresses else None,
+        "url": context.public_url(entry.path) if context.addresses else None,
     }
 
 
-def _url(entry: Mount, app: App) -> str:
+def _url(entry: Mount, context: AdminContext) -> str:
     """Where this machine reaches it; senders may have to use another one."""
-    return f"http://{app.addresses['public']}{entry.path}"
+    return f"http://{context.addresses['public']}{entry.path}"
 
 
-async def log(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def log(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The newest `tail` attempts, oldest first; with `since` (Unix milliseconds) the oldest `tail` from then on.
 
     Only those of the webhook `name`, with the `reason`, with the `status` (a number, or `4xx`), where given. `more`:
@@ -61,20 +61,20 @@ async def log(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
         status=_status(optional_text(parameters, "status")),
         since=since,
     )
-    if app.audit is not None:
+    if context.audit is not None:
         # What came in a moment ago is there to be seen.
-        await app.audit.flush()
-    rows = await audit_log.read(app.database, asked, tail + 1)
-    if name is not None and not rows and name not in app.mounts:
-        known = await audit_log.read(app.database, Asked(name=name), 1)
+        await context.audit.flush()
+    rows = await audit_log.read(context.database, asked, tail + 1)
+    if name is not None and not rows and name not in context.mounts:
+        known = await audit_log.read(context.database, Asked(name=name), 1)
         if not known:
-            raise unknown_name("webhook", name, app.mounts)
+            raise unknown_name("webhook", name, context.mounts)
     shown = rows[:tail] if since is not None else rows[-tail:]
-    return {"attempts": [_attempt(row, app) for row in shown], "more": len(rows) > tail}
+    return {"attempts": [_attempt(row, context) for row in shown], "more": len(rows) > tail}
 
 
-def _attempt(row: Noted, app: App) -> dict[str, Any]:
-    entry = app.mounts.get(row.webhook or "")
+def _attempt(row: Noted, context: AdminContext) -> dict[str, Any]:
+    entry = context.mounts.get(row.webhook or "")
     several = row.secret_index is not None and (row.secret_index > 0 or bool(entry and len(entry.secret_origins) > 1))
     return {
         "id": row.id,
@@ -114,56 +114,56 @@ def _status(text: str | None) -> tuple[int, int]:
     return (first, first + 99) if match[2] == "xx" else (first + int(match[2]),) * 2
 
 
-async def sign_delivery(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def sign_delivery(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The headers and body with which `name`'s sender would send `body` (both base64), and the URL that it would post
     to."""
-    entry, route = _mounted(app, parameters)
+    entry, route = _mounted(context, parameters)
     try:
         body = base64.b64decode(text(parameters, "body"), validate=True)
     except ValueError:  # binascii.Error is one; letters that are not ASCII are another
         raise UsageError("the parameter body is not base64") from None
     event = optional_text(parameters, "event")
-    delivery_id = optional_text(parameters, "delivery_id") or uuid7(app.clock)
-    return _signed(app, entry, route, body, delivery_id, event, ())
+    delivery_id = optional_text(parameters, "delivery_id") or uuid7(context.clock)
+    return _signed(context, entry, route, body, delivery_id, event, ())
 
 
-async def sample(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def sample(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """A sample of `event` as `name`'s sender would send it now, signed: what `sign_delivery` answers, the sample's name
     as `event`, and whether it is `made_up` for want of a better one."""
-    entry, route = _mounted(app, parameters)
-    delivery_id = optional_text(parameters, "delivery_id") or uuid7(app.clock)
+    entry, route = _mounted(context, parameters)
+    delivery_id = optional_text(parameters, "delivery_id") or uuid7(context.clock)
     made = samples.make(
         route.verifier.provider,
         optional_text(parameters, "event"),
-        now=app.clock.now(),
+        now=context.clock.now(),
         delivery_id=delivery_id,
     )
-    signed = _signed(app, entry, route, made.body, delivery_id, made.event, made.headers)
+    signed = _signed(context, entry, route, made.body, delivery_id, made.event, made.headers)
     return {**signed, "event": made.name, "made_up": made.made_up}
 
 
-async def list_samples(app: App, parameters: Mapping[str, Any]) -> dict[str, Any]:
+async def list_samples(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Which samples there are, by provider: of all, or of that of the webhook `name`."""
     name = optional_text(parameters, "name")
-    if name is not None and name not in app.mounts:
-        raise unknown_name("webhook", name, app.mounts)
-    providers = samples.names() if name is None else (app.mounts[name].provider,)
+    if name is not None and name not in context.mounts:
+        raise unknown_name("webhook", name, context.mounts)
+    providers = samples.names() if name is None else (context.mounts[name].provider,)
     found = [{"provider": each, "events": list(samples.events(each))} for each in providers]
     return {"samples": [each for each in found if each["events"]]}
 
 
-def _mounted(app: App, parameters: Mapping[str, Any]) -> tuple[Mount, Route]:
+def _mounted(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[Mount, Route]:
     name = text(parameters, "name")
-    entry = app.mounts.get(name)
+    entry = context.mounts.get(name)
     if entry is None:
-        raise unknown_name("webhook", name, app.mounts)
+        raise unknown_name("webhook", name, context.mounts)
     if entry.route is None:
         raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
     return entry, entry.route
 
 
 def _signed(
-    app: App,
+    context: AdminContext,
     entry: Mount,
     route: Route,
     body: bytes,
@@ -172,13 +172,13 @@ def _signed(
     added: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     try:
-        headers, sent = route.signed(body, app.clock.now(), delivery_id, event)
+        headers, sent = route.signed(body, context.clock.now(), delivery_id, event)
     except ValueError as error:
         raise SymbiontError(f"the webhook {entry.name} ({entry.provider}) cannot be tried out: {error}") from None
     given = {name.lower() for name, _ in added}
     whole = [*added, *(pair for pair in headers if pair[0].lower() not in given)]
     return {
-        "url": _url(entry, app),
+        "url": _url(entry, context),
         "provider": entry.provider,
         "headers": [list(pair) for pair in whole],
         "body": base64.b64encode(sent).decode(),

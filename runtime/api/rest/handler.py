@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -16,8 +15,7 @@ from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller
 from runtime.tools import resources
-from runtime.tools.context import App as ToolsApp
-from runtime.tools.context import Context
+from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.tool import Tool
 
 log = structlog.get_logger("symbiont.api")
@@ -26,13 +24,6 @@ DESCRIPTION = "/v1/openapi.json"
 
 # Answers hold secrets and what only this caller may see; none is a page.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-
-
-class App(ToolsApp, Protocol):
-    """An opened root whose generation can be kept."""
-
-    def pinned(self) -> AbstractAsyncContextManager[None]:
-        """Keep what the running generation has open while inside."""
 
 
 class Call(NamedTuple):
@@ -60,8 +51,8 @@ class Reply(NamedTuple):
 class Rest:
     """Serves `/v1` to whoever has a token, and to nobody else."""
 
-    def __init__(self, app: App, bearer: Bearer) -> None:
-        self._app = app
+    def __init__(self, open_context: OpenContext, bearer: Bearer) -> None:
+        self._open_context = open_context
         self._bearer = bearer
 
     async def answer(self, call: Call) -> Reply:
@@ -97,15 +88,15 @@ class Rest:
         if call.query:
             raise Problem("malformed", "this resource takes no query")
         try:
-            async with self._app.pinned():
-                result = await resources.read(Context(caller, self._app), path)
+            async with self._open_context(caller, no_progress) as context:
+                result = await resources.read(context, path)
         except SymbiontError as error:
             raise _told(error, call, None, caller) from error
         return Reply(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
-        async with self._app.pinned():
-            result = await resource.tool.call(Context(caller, self._app), given)
+        async with self._open_context(caller, no_progress) as context:
+            result = await resource.tool.call(context, given)
         if resource.status == 204:
             return Reply(204, None, b"", _HEADERS)
         location: tuple[tuple[str, str], ...] = ()

@@ -175,7 +175,7 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
 
     def backend_of(request: Request) -> LocalBackend:
         assert request.request is not None
-        return LocalBackend(app, request.request.scope[_CALLER])
+        return LocalBackend(app.open_context, request.request.scope[_CALLER])
 
     class Manager(StreamableHTTPSessionManager):
         """The SDK's, but for a bound on the sessions of each token."""

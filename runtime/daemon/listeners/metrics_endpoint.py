@@ -85,7 +85,7 @@ def _connect(app: App, backlog: BacklogReader) -> None:
     metrics.inbox_depth.ask = lambda: (known := backlog.last) and known.states
     metrics.inbox_oldest.ask = lambda: (known := backlog.last) and known.oldest_seconds
     metrics.dead_letters.ask = lambda: (known := backlog.last) and known.dead
-    metrics.generation.ask = lambda: app.generation.number if app.generation else 0
+    metrics.generation.ask = lambda: app.generation.number
     metrics.webhooks.ask = lambda: _webhooks(app)
     metrics.reload_successful.ask = lambda: float(app.problem is None)
     metrics.storage_up.ask = lambda: float(app.storage_problem is None)

@@ -126,15 +126,16 @@ def readiness(app: App, serving: bool) -> dict[str, Any]:
     """The generation that runs, what of it is not mounted and why, and why the last reload changed nothing."""
     problem = app.problem
     return {
-        "ready": serving and app.generation is not None and app.storage_problem is None,
-        "generation": app.generation.number if app.generation else 0,
+        "ready": serving and app.generation.number > 0 and app.storage_problem is None,
+        "generation": app.generation.number,
         "webhooks": len(app.table),
         "not_mounted": [
-            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin} for entry in not_mounted(app)
+            {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin}
+            for entry in not_mounted(app.mounts)
         ],
         "storage": app.storage_problem or "ok",
         "removed": list(app.removed),
-        "warnings": list(app.generation.warnings) if app.generation else [],
+        "warnings": list(app.generation.warnings),
         "last_error": None
         if problem is None
         else {
@@ -166,7 +167,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
             if isinstance(operation, ToolOperation) and request.headers.get("Accept") == LINES:
                 return await streamed(request, partial(_told, app, operation, parameters), operation.tool)
             async with app.pinned():
-                return web.json_response(await operation(app, parameters))
+                return web.json_response(await operation(app.admin_context(), parameters))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"more than {LARGEST_REQUEST:,} bytes were sent", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -182,4 +183,4 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
 
 async def _told(app: App, operation: ToolOperation, parameters: dict[str, Any], progress: Progress) -> Any:
     async with app.pinned():
-        return await operation(app, parameters, progress)
+        return await operation(app.admin_context(), parameters, progress)

@@ -19,7 +19,7 @@ READ_SECONDS = 30
 
 def v1(app: App, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The handler of everything below `/v1`."""
-    rest = Rest(app, bearer)
+    rest = Rest(app.open_context, bearer)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(

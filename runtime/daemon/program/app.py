@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,6 +16,7 @@ import structlog
 from dslc import files
 from dslc.program import HOMES, Program
 from dslc.source import Source
+from runtime.api.admin.state import AdminContext
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
@@ -22,19 +24,23 @@ from runtime.daemon.process.root import DATABASE_FILE, INDEXES, PROGRAM_FILE, Ro
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.program import last_program
-from runtime.daemon.program.generation import Generation, build
+from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.daemon.program.reload import Compiled, Problem, compile_paths, compile_sources, nothing
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
+from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.identity.tokens import Tokens
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexing.indexer import Start
+from runtime.memory.indexing.progress import Progress
+from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
 from runtime.metrics.metrics import Metrics
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
+from runtime.tools.context import Acting, Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.request.refusal import REASONS
 from runtime.webhooks.routing.dynamic_routes import MadeRoutes
@@ -66,7 +72,7 @@ class App:
         environ = {} if is_for_another() else os.environ
         self.secrets = SecretContext(environ, root.folder, database, key, clock)
         self.pools = Pools()
-        self.generation: Generation | None = None
+        self.generation = nothing_loaded()
         self.problem: Problem | None = None
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
@@ -111,30 +117,68 @@ class App:
             yield app
 
     async def _retire(self) -> None:
-        if self.generation is not None:
-            await self.generation.retire()
+        await self.generation.retire()
 
     @asynccontextmanager
-    async def pinned(self) -> AsyncIterator[None]:
-        """Keep what the running generation has open while inside, whatever is loaded meanwhile.
+    async def pinned(self) -> AsyncIterator[Generation]:
+        """Keep open what the running generation uses, whatever is loaded meanwhile.
 
         An fsync of a memory that fails inside is fatal.
         """
         try:
-            if self.generation is None:
-                yield
-            else:
-                async with self.generation.pinned():
-                    yield
+            async with self.generation.pinned() as generation:
+                yield generation
         except FsyncFailed as error:
             self.on_fatal(str(error))
             raise
 
-    @property
-    def agents(self) -> Collection[str]:
-        """Every agent of the running program: declared, or named by a declared webhook."""
-        generation = self.generation
-        return generation.agents if generation else ()
+    @asynccontextmanager
+    async def pinned_memories(self) -> AsyncIterator[Memories]:
+        """Yield the memories of the running generation, see `pinned`."""
+        async with self.pinned() as generation:
+            yield generation.memories
+
+    @asynccontextmanager
+    async def open_context(self, caller: Caller, progress: Progress = no_progress) -> AsyncIterator[Context]:
+        """Yield a context of the running generation for tools, see `pinned`."""
+        async with self.pinned():
+            yield self.context(caller, progress)
+
+    def context(self, caller: Caller, progress: Progress = no_progress, *, acting: Acting | None = None) -> Context:
+        """Return a context of the running generation for tools, valid while it is pinned."""
+        return Context(
+            caller=caller,
+            clock=self.clock,
+            database=self.database,
+            agents=self.generation.agents,
+            memories=self.generation.memories,
+            webhooks=self.made,
+            routes=self.made_routes,
+            audit=self.audit,
+            public_url=self.public_url,
+            acting=acting,
+            progress=progress,
+        )
+
+    def admin_context(self) -> AdminContext:
+        """Return a context of the running generation for operations, valid while it is pinned."""
+        resolution, context = self.generation.resolution, self.context(OWNER_CALLER)
+        return AdminContext(
+            **{field.name: getattr(context, field.name) for field in fields(context)},
+            secrets=self.secrets,
+            tokens=self.tokens,
+            mounts=self.mounts,
+            addresses=self.addresses,
+            on_queued=self.on_queued,
+            follow_secrets=self.follow_secrets,
+            state=self.root.state,
+            key_from=master_key.place(self.root, self.settings.master_key),
+            environment_notes=self.settings.environment.without_effect,
+            resumed=self.resumed,
+            reload_problem=None if self.problem is None else self.problem.text(),
+            missing_secrets=tuple(resolution.problems.values()),
+            kept_secrets=tuple(resolution.kept.values()),
+        )
 
     def public_url(self, path: str) -> str:
         """The URL at which senders reach `path`."""
@@ -142,57 +186,10 @@ class App:
         return f"{base.rstrip('/')}{path}"
 
     @property
-    def memories(self) -> Mapping[str, OpenMemory]:
-        """Every memory by name."""
-        return self.generation.memories if self.generation else {}
-
-    def memory_of(self, agent: str) -> str:
-        """The name of the memory that `agent` writes to."""
-        assert self.generation is not None
-        return self.generation.memory_name(agent)
-
-    async def collection_memory(self) -> OpenMemory:
-        """The collection that is there without a block: opened when it is first asked for, and from then on one of
-        `memories`. Raises SymbiontError."""
-        async with self._loading:
-            assert self.generation is not None
-            return await self.generation.collection(self._opening(), self._activate_one)
-
-    @property
-    def state(self) -> Path:
-        """The state folder."""
-        return self.root.state
-
-    @property
-    def environment_notes(self) -> Sequence[str]:
-        """What the environment says of embeddings and summaries without any effect, one line each."""
-        return self.settings.environment.without_effect
-
-    @property
-    def key_from(self) -> str:
-        """Where the master key is from."""
-        return master_key.place(self.root, self.settings.master_key)
-
-    @property
     def storage_problem(self) -> str | None:
         """Why the database takes no writes at this moment."""
         problem = self.database.outage.problem
         return None if problem is None else str(problem)
-
-    @property
-    def reload_problem(self) -> str | None:
-        """Why the last reload changed nothing."""
-        return None if self.problem is None else self.problem.text()
-
-    @property
-    def missing_secrets(self) -> list[str]:
-        """Why those secrets are not there that could not be resolved."""
-        return list(self.generation.resolution.problems.values()) if self.generation else []
-
-    @property
-    def kept_secrets(self) -> list[str]:
-        """Why those secrets could not be read again that keep their last value."""
-        return list(self.generation.resolution.kept.values()) if self.generation else []
 
     async def load(self, paths: Sequence[Path]) -> Compiled:
         """The first generation, from `paths`. Raises UsageError when there is no program; wrong ones are returned."""
@@ -300,7 +297,7 @@ class App:
 
     def _takes_away(self, compiled: Compiled) -> bool:
         running = self.generation
-        if running is None or compiled.program is None:
+        if compiled.program is None:
             return False
         return not all(
             getattr(running.program, home).keys() <= getattr(compiled.program, home).keys() for home in HOMES
@@ -317,7 +314,7 @@ class App:
         database. The program is the running one, whatever its files say. Raises `Unavailable`."""
         async with self._loading:
             running = self.generation
-            if running is None or await generated.version(self.secrets) == self._secrets_version:
+            if not running.number or await generated.version(self.secrets) == self._secrets_version:
                 return
             try:
                 await self._replace(running.program, again=lambda text: text.startswith(generated.PREFIX))
@@ -330,9 +327,9 @@ class App:
 
     def _join(self) -> None:
         """Serve what is declared and what was made at run time; their paths are never the same."""
-        declared, made = self.generation.mounts if self.generation else {}, self.made_routes.mounts
+        declared, made = self.generation.mounts, self.made_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
-        self.table = self.made_routes.table.joined(self.generation.table if self.generation else EMPTY_TABLE)
+        self.table = self.made_routes.table.joined(self.generation.table)
 
     def _report(self, problems: Sequence[Problem], *, again: bool = False) -> None:
         """Say why nothing changed, once; `again`: also when it was said before."""
@@ -380,20 +377,26 @@ class App:
         """Serve `program` from now on. The new generation, and the webhooks that it took away. `again`: which of its
         secrets are read again."""
         previous = self.generation
-        number = previous.number + 1 if previous else 1
         # Before they are read: what is rotated meanwhile is read once more, and never missed.
         version = await generated.version(self.secrets)
-        generation = await build(number, program, previous, opening=self._opening(), again=again)
+        generation = await build(
+            previous.number + 1,
+            program,
+            previous,
+            opening=self._opening(),
+            again=again,
+            activate=self._activate_one,
+            lock=self._loading,
+        )
         removed = _removed(previous, generation)
         self.metrics.deliveries.declare(generation.mounts)
         self.generation, self._secrets_version = generation, version
-        if previous is None or program is not previous.program:
+        if program is not previous.program:
             # At one moment with the routes: who sees that one is gone sees its name.
             self.removed = tuple(f"{entry.name} ({entry.path})" for entry in removed)
         self._join()
         await self._activate(generation, previous)
-        if previous is not None:
-            await previous.retire()
+        await previous.retire()
         return generation, removed
 
     def _opening(self) -> Opening:
@@ -404,8 +407,7 @@ class App:
         """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""
         self._start = start
         async with self._loading:
-            if self.generation is not None:
-                await self._activate(self.generation, None)
+            await self._activate(self.generation, None)
 
     async def _activate(self, generation: Generation, previous: Generation | None) -> None:
         """Go by the memories of `generation`; what only `previous` has rests until nobody works on it any more."""
@@ -431,9 +433,9 @@ def refuse_another_database(root: Root, settings: Settings) -> None:
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
 
 
-def _removed(before: Generation | None, after: Generation) -> list[Mount]:
+def _removed(before: Generation, after: Generation) -> list[Mount]:
     """The webhooks of `before` that `after` does not mount."""
-    if before is None or before.mounts.keys() <= after.mounts.keys():
+    if before.mounts.keys() <= after.mounts.keys():
         return []
     return [entry for name, entry in before.mounts.items() if name not in after.mounts]
 

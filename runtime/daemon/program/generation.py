@@ -17,16 +17,18 @@ from dslc.program import Program
 from runtime.daemon.program.memory_opening import Opening
 from runtime.daemon.program.resource_pool import Held
 from runtime.daemon.program.secret_resolution import Resolution, resolve
-from runtime.errors import UsageError
+from runtime.errors import SymbiontError
 from runtime.memory import path_of
 from runtime.memory.collection.options import STORE
 from runtime.memory.collection.row_codec import holds
+from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
-from runtime.webhooks.routing.route import Mount, RouteTable, mount
+from runtime.webhooks.routing.route import EMPTY_TABLE, Mount, RouteTable, mount
 
-DEFAULT_MEMORY = "default"
 COLLECTION = Memory(name=STORE, store=Choice(name=STORE))
 """The collection that is there without a block. It is no agent's unless a block names it."""
+
+Activate = Callable[[OpenMemory], Awaitable[None]]
 
 AT_A_TIME = 8
 """Webhooks that are mounted before requests have their turn: filters take up to a millisecond each to compile."""
@@ -43,34 +45,18 @@ class Generation:
     program: Program
     mounts: Mapping[str, Mount]
     table: RouteTable
-    memories: Mapping[str, OpenMemory]
+    memories: Memories
     folders: tuple[Path, ...]
     """Where memories are kept: never watched as programs."""
+    agents: frozenset[str]
+    """Names that `agent` knows: declared, or named by a declared webhook."""
     resolution: Resolution
-    fallback: str | None
-    """The memory of agents whose block names none; None when every agent has one."""
     concurrency: Mapping[str, int]
     """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
     _held: Held
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
-
-    async def collection(self, opening: Opening, activate: Callable[[OpenMemory], Awaitable[None]]) -> OpenMemory:
-        """The collection that is there without a block, opened and activated unless it is one of `memories`. Raises
-        UsageError where a block of its name declares something else; whatever opening a memory raises."""
-        found = self.memories.get(COLLECTION.name)
-        if found is None:
-            found = await opening.memory(COLLECTION, self.resolution, self._held)
-            # A caller that is cancelled in between leaves nothing that others would take for a memory in use.
-            await activate(found)
-            self.memories = MappingProxyType({**self.memories, found.name: found})
-        elif found.block.store.name != COLLECTION.store.name:
-            raise UsageError(
-                f"the memory {found.name} is no collection, and the program declares none",
-                hint="add a block such as `memory notes { store collection }`",
-            )
-        return found
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
@@ -103,18 +89,7 @@ class Generation:
         declared = self.program.agents.get(name)
         if declared is not None:
             return declared
-        named = any(entry.agent == name for entry in self.mounts.values())
-        return Agent(name=name) if named else None
-
-    @property
-    def agents(self) -> frozenset[str]:
-        """The names that `agent` knows."""
-        return frozenset((*self.program.agents, *filter(None, (entry.agent for entry in self.mounts.values()))))
-
-    def memory_name(self, agent: str, webhook: str | None = None) -> str:
-        """Which memory a run writes to: the webhook's, else its agent's, else the only or default one. An agent without
-        a block has that of the first webhook which wakes it."""
-        return _own_memory(self.program, agent, webhook) or self.fallback or DEFAULT_MEMORY
+        return Agent(name=name) if name in self.agents else None
 
 
 def _end(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
@@ -129,13 +104,25 @@ def _end_some(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
         loop.call_soon(_end_some, loop, parts)
 
 
-def _own_memory(program: Program, agent: str, webhook: str | None = None) -> str | None:
-    """The memory that the program names for this agent, woken by this webhook if by any."""
-    source = program.webhooks.get(webhook) if webhook else None
-    if agent in program.agents:
-        return source.memory if source and source.memory else program.agents[agent].memory
-    source = source or next((each for each in program.webhooks.values() if each.wakes == agent), None)
-    return source.memory if source else None
+def nothing_loaded() -> Generation:
+    """Return the generation before the first program, with the number 0."""
+
+    async def open_collection() -> OpenMemory:
+        raise SymbiontError("no program is loaded")
+
+    return Generation(
+        number=0,
+        program=Program(),
+        mounts=MappingProxyType({}),
+        table=EMPTY_TABLE,
+        memories=Memories(Program(), {}, fallback=None, open_collection=open_collection, lock=asyncio.Lock()),
+        folders=(),
+        agents=frozenset(),
+        resolution=Resolution(),
+        concurrency=MappingProxyType({}),
+        warnings=(),
+        _held=Held(),
+    )
 
 
 async def build(
@@ -145,10 +132,13 @@ async def build(
     *,
     opening: Opening,
     again: Callable[[str], bool] = lambda _: True,
+    activate: Activate = OpenMemory.activate,
+    lock: asyncio.Lock | None = None,
 ) -> Generation:
-    """The generation of `program`, beside the running one. Raises SymbiontError when a store cannot be opened.
+    """Build the generation of `program`, beside the running one. Raises SymbiontError if a store cannot be opened.
 
-    `again`: which secrets to read again; the others stay as they are in `previous`.
+    `again`: which secrets to read again; the others stay as they are in `previous`. `activate` and `lock`: for the
+    collection that needs no block, which is opened later.
     """
     before = previous.resolution if previous else Resolution()
     declared, fallback = await _memories(program, previous, opening)
@@ -156,22 +146,31 @@ async def build(
     whole = map(opening.environment.filled, (*declared.values(), COLLECTION))
     resolution = await resolve(program, whole, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
-    table, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
+    table, agents, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
     held = Held()
     try:
-        memories = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
+        opened = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
     except BaseException:
         await held.give_back()
         raise
+
+    async def open_collection() -> OpenMemory:
+        collection = await opening.memory(COLLECTION, resolution, held)
+        await activate(collection)
+        return collection
+
+    memories = Memories(
+        program, opened, fallback=fallback, open_collection=open_collection, lock=lock or asyncio.Lock()
+    )
     return Generation(
         number=number,
         program=program,
         mounts=MappingProxyType(mounts),
         table=table,
-        memories=MappingProxyType(memories),
+        memories=memories,
         folders=tuple(memory.folder for memory in memories.values() if memory.folder is not None),
+        agents=agents,
         resolution=resolution,
-        fallback=fallback,
         concurrency=concurrency,
         warnings=(
             *warnings,
@@ -219,7 +218,7 @@ def fallback_of(program: Program, root: Path) -> str | None:
         return next(iter(program.memories))
     woken = {(webhook.wakes, name) for name, webhook in program.webhooks.items() if webhook.wakes is not None}
     asked = {*woken, *((agent, None) for agent in program.agents)}
-    if all(_own_memory(program, agent, webhook) is not None for agent, webhook in asked):
+    if all(declared_memory(program, agent, webhook) is not None for agent, webhook in asked):
         return None
     if DEFAULT_MEMORY in program.memories:
         return DEFAULT_MEMORY
@@ -230,11 +229,12 @@ def fallback_of(program: Program, root: Path) -> str | None:
 
 def _tables(
     program: Program, resolution: Resolution, mounts: Mapping[str, Mount]
-) -> tuple[RouteTable, Mapping[str, int], list[str]]:
-    """What is told of all webhooks together: their routes, how many deliveries may run at the same time, and what is
-    to be warned of."""
+) -> tuple[RouteTable, frozenset[str], Mapping[str, int], list[str]]:
+    """Return what all webhooks come to: routes, names of agents, deliveries of each that may run at the same time, and
+    warnings."""
     concurrency = {name: block.concurrency for name, block in program.webhooks.items() if block.concurrency is not None}
-    return RouteTable.of(mounts.values()), MappingProxyType(concurrency), list(_warnings(resolution, mounts))
+    agents = frozenset((*program.agents, *filter(None, (entry.agent for entry in mounts.values()))))
+    return RouteTable.of(mounts.values()), agents, MappingProxyType(concurrency), list(_warnings(resolution, mounts))
 
 
 def _warnings(resolution: Resolution, mounts: Mapping[str, Mount]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from runtime.clock import milliseconds
 from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError
 from runtime.identity import users
+from runtime.identity.caller import OWNER_CALLER
 
 log = structlog.get_logger("symbiont.users")
 
@@ -42,8 +43,8 @@ class Removal:
             settled = milliseconds(app.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
                 continue
-            async with app.pinned():
-                done = await erase(app, user_id)
+            async with app.open_context(OWNER_CALLER) as context:
+                done = await erase(context, user_id)
             for problem in done.problems:
                 log.warning("something of a removed user could not be deleted", user_id=user_id, reason=problem)
             self._tried.add(user_id)

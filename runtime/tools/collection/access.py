@@ -50,16 +50,16 @@ def store_of(memory: OpenMemory) -> CollectionStore:
 async def collection_memories(context: Context) -> list[OpenMemory]:
     """Every memory that is a collection, the default one first."""
     default = await default_memory(context)
-    others = [each for each in context.app.memories.values() if _is_collection(each) and each.name != default.name]
+    others = [each for each in context.memories.values() if _is_collection(each) and each.name != default.name]
     return [default, *sorted(others, key=lambda each: each.name)]
 
 
 async def default_memory(context: Context) -> OpenMemory:
     """The memory that is meant where none is named: the default memory, else the only one, else the first by name, of
     those that are collections; else the one that is there without a block."""
-    declared = {name: each for name, each in context.app.memories.items() if _is_collection(each) and name != STORE}
+    declared = {name: each for name, each in context.memories.items() if _is_collection(each) and name != STORE}
     if not declared:
-        return context.app.memories.get(STORE) or await context.app.collection_memory()
+        return await context.memories.collection()
     return declared.get(DEFAULT) or declared[min(declared)]
 
 

@@ -166,7 +166,7 @@ class _Push:
         if len(parts) > 1:
             whole = hashlib.sha256(given.text.encode(errors="replace")).hexdigest()[:16]
             about = Provenance(session_id=given.source_uri or f"text:{whole}")
-        now = utc(self.context.app.clock.now())
+        now = utc(self.context.clock.now())
         return [
             Item(
                 project_id=given.project_id or PROJECT,

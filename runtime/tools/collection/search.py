@@ -69,7 +69,7 @@ async def search(
         since=None if time_range is None else time_range.start,
         until=None if time_range is None else time_range.until,
     )
-    memory, now = target.memory, utc(context.app.clock.now())
+    memory, now = target.memory, utc(context.clock.now())
     try:
         question = memory.question(query_text, now=now, limit=limit, wanted=wanted, threshold=score_threshold)
     except UsageError as error:

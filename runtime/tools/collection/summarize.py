@@ -149,7 +149,7 @@ async def summarize(
     )
     context.progress("summarising", 0, 1)
     try:
-        done = await consolidate(target.memory, wanted, utc(context.app.clock.now()))
+        done = await consolidate(target.memory, wanted, utc(context.clock.now()))
     except NothingToSummarise as error:
         raise wrong("time_range", str(error), hint=error.hint) from None
     except (ModelRefused, ModelUnavailable) as error:

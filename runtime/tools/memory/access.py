@@ -42,16 +42,16 @@ async def asked_user(context: Context, name: str | None) -> str | None:
     if name is None:
         return None
     if sees_all(context):
-        return await users.find(context.app.database, name)
+        return await users.find(context.database, name)
     own = context.caller.user_id
-    if name not in {f"{users.ID}{own}", (await users.names(context.app.database)).get(own)}:
+    if name not in {f"{users.ID}{own}", (await users.names(context.database)).get(own)}:
         raise Forbidden("admin")
     return own
 
 
 def named(context: Context, memory: str | None) -> list[OpenMemory]:
     """The memory of this name, or all. Raises NotFound with the nearest names."""
-    memories = context.app.memories
+    memories = context.memories
     if memory is None:
         return list(memories.values())
     if memory not in memories:
@@ -64,16 +64,16 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
 
     Raises NotFound with the nearest names for an agent that neither the program nor a memory knows.
     """
-    own = context.app.memory_of(agent) if context.app.memories else None
+    own = context.memories.name_of(agent) if context.memories else None
     asked = sorted(named(context, memory), key=lambda each: each.name != own)
     remembers = {each.name: set(await each.store.agents()) for each in asked}
     found = [each for each in asked if agent in remembers[each.name]]
-    if agent in context.app.agents and asked:
+    if agent in context.agents and asked:
         return found or [asked[0]]
     if not sees_all(context):
         found = [each for each in found if await _has(each, agent, context.caller.user_id)]
     if not found:
-        known = set(context.app.agents)
+        known = set(context.agents)
         if sees_all(context):
             known = known.union(*remembers.values())
         raise unknown_name("agent", agent, known, NotFound)
@@ -83,8 +83,8 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
 async def home(context: Context, agent: str, memory: str | None = None) -> OpenMemory:
     """The memory that `agent` writes to, or the one that is named. Raises NotFound."""
     found = await places(context, agent, memory)
-    if memory is None and agent in context.app.agents:
-        return named(context, context.app.memory_of(agent))[0]
+    if memory is None and agent in context.agents:
+        return named(context, context.memories.name_of(agent))[0]
     return found[0]
 
 
@@ -113,7 +113,7 @@ def shown(context: Context, agent: str, place: Place | None) -> tuple[str | None
 
 def moment(context: Context, text: str | None, name: str) -> datetime | None:
     """The time that the parameter `name` says. Raises UsageError."""
-    return None if text is None else read_moment(text, name, context.app.clock)
+    return None if text is None else read_moment(text, name, context.clock)
 
 
 def tags_of(*tags: Iterable[str]) -> frozenset[str]:

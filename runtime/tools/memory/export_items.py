@@ -61,7 +61,7 @@ async def memory_export(
         except StoreError as error:
             if sees_all(context):
                 page.problems.append(Difficulty(file=part.name, message=error.line(), severity="error"))
-            elif agent is not None or part.agent_id in context.app.agents:
+            elif agent is not None or part.agent_id in context.agents:
                 # What the error says names files, which are the administrator's matter.
                 page.problems.append(Difficulty(file=part.name, message="it cannot be read", severity="error"))
             continue

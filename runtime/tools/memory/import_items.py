@@ -61,7 +61,7 @@ async def memory_import(
             groups[line.memory, line.item.agent_id].append(work.mapped(line))
         for (name, _), group in groups.items():
             assert name is not None
-            await work.put(context.app.memories[name], group)
+            await work.put(context.memories[name], group)
     counts = Counter(line.outcome for line in work.done.values())
     told = [work.done[number] for number in range(len(items))]
     return ImportedLines(lines=told, stored=counts["stored"], there=counts["there"], refused=counts["refused"])
@@ -129,7 +129,7 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
     """
     if not sees_all(context):
         return await home(context, agent, memory)
-    (target, *_) = named(context, memory or context.app.memory_of(agent))
+    (target, *_) = named(context, memory or context.memories.name_of(agent))
     return target
 
 

@@ -70,7 +70,7 @@ async def memory_list(
     )
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     before = None if cursor is None else _before(*read_cursor(cursor, int, str))
-    now = utc(context.app.clock.now())
+    now = utc(context.clock.now())
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
         # One more than asked for tells whether there is another page.
@@ -136,7 +136,7 @@ async def _found(
     """The item whose id is this or begins so, in every memory that has it: another user's looks as if it were not
     there. Raises NotFound, and UsageError where several ids begin so."""
     wanted = Filter(agent=agent, user=user_filter(context, None))
-    now = utc(context.app.clock.now())
+    now = utc(context.clock.now())
     found: list[tuple[Item, OpenMemory]] = []
     for each in named(context, memory):
         found += [(item, each) for item in await newest(each, wanted, 2, now, begins=begins)]

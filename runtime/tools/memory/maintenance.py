@@ -45,7 +45,7 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
     whose = user_filter(context, None)
     if whose is not None:
         owned = [await _own(each, name, whose) for each, name in await everywhere(context, agent, memory)]
-        known = context.app.agents
+        known = context.agents
         rows = [row for row in owned if row.items or agent is not None or (row.problems and row.agent in known)]
         return MemoryStats(agents=rows, memories=[])
     found = await everywhere(context, agent, memory)
@@ -68,7 +68,7 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
 
     Then logs older than the declared retention are deleted. A repeated call copies nothing twice.
     """
-    now = utc(context.app.clock.now())
+    now = utc(context.clock.now())
     done = []
     for each in await places(context, agent, memory):
         did = await each.compact(agent, now)

@@ -107,11 +107,11 @@ async def memory_move(
 
 async def _named(context: Context, field: str, name: str) -> OpenMemory:
     """The memory of this name, the one without a block too. Raises NotFound with the nearest names."""
-    memories = context.app.memories
+    memories = context.memories
     if name in memories:
         return memories[name]
     if name == STORE:
-        return await context.app.collection_memory()
+        return await context.memories.collection()
     error = unknown_name("memory", name, {*memories, STORE}, NotFound)
     raise wrong(field, str(error), hint=error.hint)
 

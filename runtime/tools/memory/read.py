@@ -76,7 +76,7 @@ async def memory_search(
         since=moment(context, since, "since"),
         until=moment(context, until, "until"),
     )
-    now = utc(context.app.clock.now())
+    now = utc(context.clock.now())
     hits: list[tuple[float, OpenMemory, FoundHit]] = []
     notes: dict[str, None] = {}
     for each in await places(context, agent, memory):
@@ -122,7 +122,7 @@ def _hit(context: Context, where: OpenMemory, hit: FoundHit) -> MemoryHit:
 
 def _day(context: Context, given: str | None) -> date:
     if given is None:
-        return utc(context.app.clock.now()).date()
+        return utc(context.clock.now()).date()
     try:
         if not _DAY.match(given):
             raise ValueError

@@ -76,7 +76,7 @@ async def memory_write(
         agent_id=agent,
         user_id=await asked_user(context, user) or context.caller.user_id,
         memory_type=kind,
-        timestamp=utc(context.app.clock.now()),
+        timestamp=utc(context.clock.now()),
         source_uri=source_uri,
         tags=tuple(tags_of(tags, more)),
         text=text,

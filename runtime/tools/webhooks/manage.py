@@ -47,15 +47,15 @@ async def webhook_create(
     HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is returned only here. A
     webhook accepts 60 deliveries a minute, all webhooks of a user together 300, and bodies up to 256 KiB.
     """
-    app, user = context.app, context.caller.user_id
-    if agent is not None and agent not in app.agents:
-        near = difflib.get_close_matches(agent, app.agents, n=3, cutoff=0.5)
+    user = context.caller.user_id
+    if agent is not None and agent not in context.agents:
+        near = difflib.get_close_matches(agent, context.agents, n=3, cutoff=0.5)
         known = f"did you mean {' or '.join(near)}?" if near else "the program that runs declares them, or names none"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
-    made, secret = await app.made.create(user, title, agent, verified=not insecure_allow_unverified)
+    made, secret = await context.webhooks.create(user, title, agent, verified=not insecure_allow_unverified)
     await _changed(context, "made", made.id)
     # Only a daemon takes note of what it did not accept.
-    listens = app.audit is not None
+    listens = context.audit is not None
     notes = [] if listens else ["no daemon runs here, so nobody listens at the URL: `symbi up` starts one"]
     return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
 
@@ -64,7 +64,7 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
     """List your webhooks, oldest first; with the scope `admin` those of all users."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
     # One more than asked for tells whether there is another page.
-    found = await context.app.made.page(user_filter(context, None), limit + 1, after)
+    found = await context.webhooks.page(user_filter(context, None), limit + 1, after)
     shown = found[:limit]
     more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
     return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
@@ -85,7 +85,7 @@ async def webhook_update(
     if title is None and is_active is None:
         raise UsageError("there is nothing to change", hint="give title or is_active")
     whose = user_filter(context, None)
-    changed = await context.app.made.change(whose, webhook_id, title=title, is_active=is_active)
+    changed = await context.webhooks.change(whose, webhook_id, title=title, is_active=is_active)
     done = "renamed" if is_active is None else "switched on" if is_active else "switched off"
     await _changed(context, done, webhook_id, there=changed is not None)
     assert changed is not None
@@ -94,7 +94,7 @@ async def webhook_update(
 
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
     """Delete a webhook. Deliveries that it has accepted are still run."""
-    deleted = await context.app.made.delete(user_filter(context, None), webhook_id)
+    deleted = await context.webhooks.delete(user_filter(context, None), webhook_id)
     await _changed(context, "deleted", webhook_id, there=deleted)
     return DeletedWebhook(webhook_id=webhook_id)
 
@@ -105,7 +105,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
     The previous secret stays valid for the overlap, so that senders can change over; an older one ends at once.
     """
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
-    rotated = await context.app.made.rotate(user_filter(context, None), webhook_id, wanted)
+    rotated = await context.webhooks.rotate(user_filter(context, None), webhook_id, wanted)
     await _changed(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
@@ -116,12 +116,12 @@ async def webhook_get_audit_log(
     context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditPage:
     """List the requests to a webhook, accepted and refused, newest first."""
-    webhook, app = await _mine(context, webhook_id), context.app
+    webhook = await _mine(context, webhook_id)
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
-    if app.audit is not None:
+    if context.audit is not None:
         # What came in a moment ago is there to be seen.
-        await app.audit.flush()
-    found = await page(app.database, webhook.user_id, webhook.id, limit + 1, before)
+        await context.audit.flush()
+    found = await page(context.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
     return AuditPage(
         entries=[_entry(each, verified=webhook.verified) for each in shown],
@@ -132,7 +132,7 @@ async def webhook_get_audit_log(
 async def _mine(context: Context, webhook_id: str) -> MadeWebhook:
     """The caller's webhook, or with the scope `admin` anybody's. Raises NotFound, for another user's as for one that is
     not there."""
-    found = await context.app.made.get(user_filter(context, None), webhook_id)
+    found = await context.webhooks.get(user_filter(context, None), webhook_id)
     if found is None:
         raise _not_found(webhook_id)
     return found
@@ -149,21 +149,21 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
     caller = context.caller
     log.info("a webhook was changed", change=done, webhook=webhook_id, user_id=caller.user_id, token=caller.token_id)
     try:
-        await context.app.made_routes.refresh()
+        await context.routes.refresh()
     except Unavailable as error:
         # It is stored; the routes follow as soon as the database answers again.
         log.warning("a change does not count yet", webhook=webhook_id, reason=str(error))
 
 
 def _fields(webhook: MadeWebhook, context: Context) -> dict[str, Any]:
-    now = context.app.clock.now() * 1000
+    now = context.clock.now() * 1000
     until = webhook.previous_until
     return {
         "webhook_id": webhook.id,
         "title": webhook.title,
         "agent": webhook.agent,
         "user_id": webhook.user_id,
-        "url": context.app.public_url(f"{PREFIX}{webhook.id}"),
+        "url": context.public_url(f"{PREFIX}{webhook.id}"),
         "is_active": webhook.is_active,
         "insecure_allow_unverified": not webhook.verified,
         "previous_secret_until": _time(until if until is not None and until > now else None),

@@ -19,7 +19,6 @@ from runtime.models.ollama import OllamaOptions
 from runtime.models.openai import OpenAIOptions
 from runtime.models.remote import REACHABLE_SECONDS
 from runtime.tools import TOOLS
-from runtime.tools.context import Context
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -43,7 +42,7 @@ async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
         choice = Choice(name="ollama", options={"url": service.url}) if by_model else Choice(name="none")
         block = Memory(name="notes", store=Choice(name="collection"), summarize=Summarize(model=choice))
         async with App(database, clock).remembering(tmp_path, block) as app:
-            context = Context(Caller("owner", frozenset({"read", "write", "admin"})), app)
+            context = app.context(Caller("owner", frozenset({"read", "write", "admin"})))
             for note in NOTES:
                 pushed = {"text": note, "memory_type": "episodic", "tags": ["daily"]}
                 await TOOLS["push"].call(context, pushed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -25,6 +26,7 @@ from runtime.daemon.program.generation import Generation, fallback_of
 from runtime.daemon.program.resource_pool import Held
 from runtime.daemon.program.secret_resolution import Resolution
 from runtime.memory import identity_of
+from runtime.memory.memories import Memories
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import RouteTable, mount
 from tests.dslc.catalogs import CATALOG
@@ -362,16 +364,20 @@ _PAIRS = [(old, new) for old in _PROGRAMS for new in _PROGRAMS]
 def _generation(of: Program) -> Generation:
     secret = Secret(b"0123456789abcdef", "test")
     mounts = {name: mount(webhook, origin="", secrets=[secret], problem=None) for name, webhook in of.webhooks.items()}
-    memories: Any = dict.fromkeys(of.memories)
+    opened: Any = dict.fromkeys(of.memories)
+    found = opened if len(opened) == 1 else opened | {"default": None}
+    unused: Any = None
+    fallback = fallback_of(of, Path("/"))
+    woken = (webhook.wakes for webhook in of.webhooks.values())
     return Generation(
         number=1,
         program=of,
         mounts=MappingProxyType(mounts),
         table=RouteTable.of(mounts.values()),
-        memories=memories if len(memories) == 1 else memories | {"default": None},
+        memories=Memories(of, found, fallback=fallback, open_collection=unused, lock=asyncio.Lock()),
         folders=(),
+        agents=frozenset((*of.agents, *filter(None, woken))),
         resolution=Resolution(),
-        fallback=fallback_of(of, Path("/")),
         concurrency={},
         warnings=(),
         _held=Held(),
@@ -396,7 +402,7 @@ def test_what_is_said_of_paths_agents_and_memories_is_what_the_daemon_does(old: 
         if (agent := before.agent(name)) and agent.memory is None
         if (agent := after.agent(name)) and agent.memory is None
         if all(_wakes_without_memory(name, each) for each in (before, after))
-        if before.memory_name(name) != after.memory_name(name)
+        if before.memories.name_of(name) != after.memories.name_of(name)
     }
     lines_of_memory = [line for line in found.effects if "no memory" in line]
     assert {part for line in lines_of_memory for part in line.partition(" no memory")[0].split("`")[1::2]} == moved

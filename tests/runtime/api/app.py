@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
+from dslc.program import Program
 from runtime.api.rest.authentication import Bearer
 from runtime.api.rest.handler import Call, Reply, Rest
 from runtime.api.rest.problem import Problem
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.identity import users
-from runtime.identity.caller import Scope
+from runtime.identity.caller import Caller, Scope
 from runtime.identity.tokens import Tokens
+from runtime.memory.indexing.progress import Progress
+from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import MadeRoutes
 from runtime.webhooks.routing.dynamic_webhooks import MadeWebhooks
@@ -43,42 +48,44 @@ class App:
         self.made = MadeWebhooks(database, clock)
         self.made_routes = MadeRoutes(database, clock, self.made)
         self.agents = ("reviewer", "planner")
-        self.memories: dict[str, OpenMemory] = {}
-        self._root: Path | None = None
-        self._stack: AsyncExitStack | None = None
-        self.rest = Rest(self, Bearer(self.tokens, clock))
+        self.memories = memories_of({})
+        self.rest = Rest(self.open_context, Bearer(self.tokens, clock))
 
-    def public_url(self, path: str) -> str:
-        return f"https://hooks.example.com{path}"
+    def context(self, caller: Caller, progress: Progress = no_progress) -> Context:
+        """A context as the daemon makes it."""
+        return Context(
+            caller=caller,
+            clock=self.clock,
+            database=self.database,
+            agents=self.agents,
+            memories=self.memories,
+            webhooks=self.made,
+            routes=self.made_routes,
+            audit=self.audit,
+            public_url="https://hooks.example.com{}".format,
+            progress=progress,
+        )
 
-    def memory_of(self, agent: str) -> str:
-        return "notes"
+    @asynccontextmanager
+    async def open_context(self, caller: Caller, progress: Progress) -> AsyncIterator[Context]:
+        yield self.context(caller, progress)
 
     @asynccontextmanager
     async def remembering(self, root: Path, *blocks: Memory) -> AsyncIterator[App]:
         """With these memories open, or one called `notes`, in files below `root`."""
         async with AsyncExitStack() as stack:
-            for block in blocks or (NOTES,):
-                await self._open(block, root, stack)
-            self._root, self._stack = root, stack
+
+            async def opened(block: Memory) -> OpenMemory:
+                memory = await open_memory(
+                    block, root, index_folder=root / "index", clock=self.clock, database=self.database
+                )
+                stack.push_async_callback(memory.close)
+                return memory
+
+            found = {block.name: await opened(block) for block in blocks or (NOTES,)}
+            self.memories = memories_of(found, lambda: opened(COLLECTION))
             yield self
-            self._root = self._stack = None
-
-    async def _open(self, block: Memory, root: Path, stack: AsyncExitStack) -> OpenMemory:
-        opened = await open_memory(block, root, index_folder=root / "index", clock=self.clock, database=self.database)
-        stack.push_async_callback(opened.close)
-        self.memories[block.name] = opened
-        stack.callback(self.memories.pop, block.name)
-        return opened
-
-    async def collection_memory(self) -> OpenMemory:
-        assert self._root is not None
-        assert self._stack is not None
-        return self.memories.get("collection") or await self._open(COLLECTION, self._root, self._stack)
-
-    @asynccontextmanager
-    async def pinned(self) -> AsyncIterator[None]:
-        yield
+            self.memories = memories_of({})
 
     async def user(self, name: str) -> str:
         """The id of the user `name`, who is made when there is none."""
@@ -121,6 +128,17 @@ class App:
         assert reply.status == 201, reply
         made: dict[str, Any] = told(reply)
         return made
+
+
+async def _none() -> OpenMemory:
+    raise AssertionError("no memories are open")
+
+
+def memories_of(
+    opened: Mapping[str, OpenMemory], open_collection: Callable[[], Awaitable[OpenMemory]] = _none
+) -> Memories:
+    """These memories, and `notes` for every agent."""
+    return Memories(Program(), opened, fallback="notes", open_collection=open_collection, lock=asyncio.Lock())
 
 
 def told(reply: Reply) -> Any:

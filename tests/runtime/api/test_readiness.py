@@ -14,7 +14,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory, Summarize
 from runtime import extras
 from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
-from runtime.api.admin.state import App
+from runtime.api.admin.state import AdminContext
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.memory.open_memory import OpenMemory, open_memory
@@ -45,7 +45,7 @@ class Looked:
         self.environment_notes: tuple[str, ...] = ()
 
     async def row(self, check: str) -> tuple[str, str]:
-        answer = await readiness(cast("App", self), {})
+        answer = await readiness(cast("AdminContext", self), {})
         (found,) = [row for row in answer["checks"] if row["check"] == check]
         return found["status"], found["text"]
 

@@ -32,9 +32,9 @@ class App:
         self.pins = 0
 
     @asynccontextmanager
-    async def pinned(self) -> AsyncIterator[None]:
+    async def pinned(self) -> AsyncIterator[Mapping[str, OpenMemory]]:
         self.pins += 1
-        yield
+        yield self.memories
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def kept() -> Kept:
 
 @asynccontextmanager
 async def compacting(app: App, clock: ManualClock, kept: Kept) -> AsyncIterator[asyncio.Task[None]]:
-    compactor = Compactor(app, clock, read=lambda: kept.moments, write=kept.write)
+    compactor = Compactor(app.pinned, clock, read=lambda: kept.moments, write=kept.write)
     task = asyncio.create_task(compactor.run())
     await until(lambda: clock.sleepers == 1 or task.done())
     yield task
@@ -212,7 +212,7 @@ async def test_a_collection_keeps_its_entries_unless_its_block_says_for_how_long
         for back in (0, 39):
             await memory.store.append([Item.model_validate({**entry, "timestamp": old + timedelta(days=back)})])
     kept = Kept()
-    compactor = Compactor(App(memories), clock, read=dict, write=kept.write)
+    compactor = Compactor(App(memories).pinned, clock, read=dict, write=kept.write)
     running = asyncio.create_task(compactor.run())
     await until(lambda: len(kept.moments) == 2)
     running.cancel()

@@ -14,7 +14,7 @@ from runtime.errors import SymbiontError
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.indexing.progress import Progress
 from runtime.tools import TOOLS
-from runtime.tools.context import Context, untold
+from runtime.tools.context import no_progress
 from runtime.tools.failure import Failure, failure_of
 from runtime.tools.resources import as_json, read
 from tests.clocks import ManualClock
@@ -40,9 +40,9 @@ class Asked:
     def __init__(self, app: App) -> None:
         self.app = app
 
-    async def __call__(self, name: str, caller: Caller = ADA, progress: Progress = untold, /, **given: Any) -> Any:
+    async def __call__(self, name: str, caller: Caller = ADA, progress: Progress = no_progress, /, **given: Any) -> Any:
         """What the tool answers, as JSON."""
-        result = await TOOLS[name].call(Context(caller, self.app, progress), given)
+        result = await TOOLS[name].call(self.app.context(caller, progress), given)
         return result.model_dump(mode="json")
 
     async def failure(self, name: str, caller: Caller = ADA, /, **given: Any) -> Failure:
@@ -55,7 +55,7 @@ class Asked:
 
     async def read(self, path: str, caller: Caller = ADA) -> Any:
         """What stands at a readable's path."""
-        return as_json(await read(Context(caller, self.app), path))
+        return as_json(await read(self.app.context(caller), path))
 
     async def texts(self, caller: Caller = ADA, /, **given: Any) -> list[str]:
         """The texts that a search finds, in alphabetical order."""

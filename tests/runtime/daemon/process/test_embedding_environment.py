@@ -23,7 +23,6 @@ from runtime.daemon.program.generation import COLLECTION, Generation, build
 from runtime.daemon.program.memory_opening import Opening, Pools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.memory.open_memory import OpenMemory
 from runtime.models.ollama import OllamaModel
 from runtime.models.openai import OpenAIModel
 from runtime.search.errors import EmbeddingMismatch
@@ -266,8 +265,7 @@ async def test_memories_are_opened_with_what_the_variables_say(opening: Opening)
 async def test_the_built_in_collection_goes_by_them_too(opening: Opening) -> None:
     environ = {"EMBEDDING_PROVIDER": "openai", "SUMMARIZATION_PROVIDER": "openai", "OPENAI_API_KEY": KEY}
     running = await built(opening, environ, "")
-    given = Opening(opening.root, opening.index_folder, opening.context, opening.pools, Environment.read(environ))
-    found = await running.collection(given, OpenMemory.activate)
+    found = await running.memories.collection()
 
     assert found.name == COLLECTION.name
     assert found.embedding == "openai"

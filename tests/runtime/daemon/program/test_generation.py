@@ -74,7 +74,7 @@ async def test_the_default_memory_is_there_only_when_something_falls_back_to_it(
 ) -> None:
     async with built(tmp_path, text) as generation:
         assert set(generation.memories) == memories
-        assert generation.memory_name(agent, webhook) == memory
+        assert generation.memories.name_of(agent, webhook) == memory
 
 
 async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from runtime.memory.item import Item
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection.access import default_memory
-from runtime.tools.context import Context
 from tests.runtime.api.app import NOTES
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
@@ -265,7 +264,7 @@ async def test_the_default_collection_is_the_one_that_is_meant(
     tmp_path: Path, declared: list[Memory], default: str
 ) -> None:
     async with asking(tmp_path, *declared) as ask:
-        memory = await default_memory(Context(ADA, ask.app))
+        memory = await default_memory(ask.app.context(ADA))
         assert memory.name == default
         assert (await ask("push", text="One"))["collection"] == default
         (first, *_) = (await ask("get-collections"))["collections"]

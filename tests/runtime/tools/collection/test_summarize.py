@@ -24,7 +24,6 @@ from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
 from runtime.models import open_model
 from runtime.tools import TOOLS
-from runtime.tools.context import Context
 from runtime.tools.failure import Failure, failure_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -80,7 +79,7 @@ async def app(sqlite: Database, clock: ManualClock, tmp_path: Path, ollama: Serv
 
 
 async def call(app: App, tool: str, given: Mapping[str, Any], user: str = "owner", *scopes: Scope) -> dict[str, Any]:
-    context = Context(Caller(user, frozenset(scopes or ("read", "write", "admin"))), app)
+    context = app.context(Caller(user, frozenset(scopes or ("read", "write", "admin"))))
     return (await TOOLS[tool].call(context, given)).model_dump(mode="json")
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -15,26 +14,23 @@ from runtime.clock import utc
 from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
 from runtime.memory.item import Item
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import open_memory
 from runtime.memory.store import Part, Place
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
-from runtime.tools.context import Context
 from runtime.tools.memory.move import MovedMemory
 from tests.clocks import ManualClock
+from tests.runtime.api.app import App, memories_of
 
 
-@dataclass
-class App:
-    """As much of an app as the tool uses."""
+class Moving(App):
+    """With two collections, and the progress that was reported."""
 
-    memories: dict[str, OpenMemory]
-    clock: ManualClock
-    told: list[tuple[str, int, int]] = field(default_factory=list)
+    told: list[tuple[str, int, int]]
 
 
 @pytest.fixture
-async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[App]:
+async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIterator[Moving]:
     """Two collections, three items in the first one."""
     memories = {}
     for name in ("notes", "archive"):
@@ -48,27 +44,29 @@ async def app(tmp_path: Path, database: Database, clock: ManualClock) -> AsyncIt
     await memories["notes"].upsert(
         Item(agent_id="notes", memory_type="semantic", timestamp=now, text=f"Fact {number}") for number in range(3)
     )
-    yield App(memories, clock)
+    app = Moving(database, clock)
+    app.memories, app.told = memories_of(memories), []
+    yield app
     for memory in memories.values():
         await memory.close()
 
 
-async def move(app: App, caller: Caller = OWNER_CALLER, **more: object) -> MovedMemory:
+async def move(app: Moving, caller: Caller = OWNER_CALLER, **more: object) -> MovedMemory:
     """Move notes to archive."""
-    context = Context(caller, cast("Any", app), lambda *said: app.told.append(said))
+    context = app.context(caller, lambda *said: app.told.append(said))
     answer = await TOOLS["memory_move"].call(context, {"source": "notes", "target": "archive", **more})
     assert isinstance(answer, MovedMemory)
     return answer
 
 
-async def test_a_move_says_how_far_it_is_and_answers_equal_hashes(app: App) -> None:
+async def test_a_move_says_how_far_it_is_and_answers_equal_hashes(app: Moving) -> None:
     answer = await move(app)
     assert answer.good
     assert [row.copied for row in answer.agents] == [3]
     assert {what.split()[0] for what, _, _ in app.told} >= {"copying", "embedding", "verifying"}
 
 
-async def test_an_item_that_was_lost_is_named(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_item_that_was_lost_is_named(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     goal = app.memories["archive"]
     append = goal.store.append
 
@@ -86,7 +84,7 @@ async def test_an_item_that_was_lost_is_named(app: App, monkeypatch: pytest.Monk
     assert "archive has 2 with" in differing
 
 
-async def test_an_item_that_was_changed_on_the_way_is_named(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_item_that_was_changed_on_the_way_is_named(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     goal = app.memories["archive"]
     append = goal.store.append
 
@@ -101,7 +99,7 @@ async def test_an_item_that_was_changed_on_the_way_is_named(app: App, monkeypatc
     assert "sha256" in answer.agents[0].problems[0]
 
 
-async def test_an_embedding_that_is_away_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_embedding_that_is_away_is_told(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*_: object, **__: object) -> int:
         raise EmbeddingUnavailable("nobody answers")
 
@@ -114,7 +112,7 @@ async def test_an_embedding_that_is_away_is_told(app: App, monkeypatch: pytest.M
     assert (await move(app)).good
 
 
-async def test_an_index_that_cannot_be_read_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_cannot_be_read_is_told(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> None:
         raise IndexFailed("the server is away")
 
@@ -124,7 +122,7 @@ async def test_an_index_that_cannot_be_read_is_told(app: App, monkeypatch: pytes
     assert answer.agents[0].items_there == 3
 
 
-async def test_what_changes_while_it_is_copied_is_copied_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_changes_while_it_is_copied_is_copied_again(app: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     origin = app.memories["notes"]
     read = origin.store.read
     looks = 0
@@ -146,6 +144,6 @@ async def test_what_changes_while_it_is_copied_is_copied_again(app: App, monkeyp
     assert (row.items, row.copied, row.items_there, row.different) == (4, 4, 4, 0)
 
 
-async def test_only_administrators_move(app: App) -> None:
+async def test_only_administrators_move(app: Moving) -> None:
     with pytest.raises(Forbidden):
         await move(app, Caller(user_id="ada", scopes=frozenset({"read", "write"})))

@@ -20,7 +20,6 @@ from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.item import Item
 from runtime.tools import TOOLS
-from runtime.tools.context import Context
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -48,7 +47,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 
 async def call(app: App, tool: str, caller: Caller = OWNER_CALLER, **given_: Any) -> Any:
-    return (await TOOLS[tool].call(Context(caller, app), given_)).model_dump(mode="json")
+    return (await TOOLS[tool].call(app.context(caller), given_)).model_dump(mode="json")
 
 
 async def exported(app: App, page: int = 500, caller: Caller = OWNER_CALLER, **wanted: Any) -> list[dict[str, Any]]:
