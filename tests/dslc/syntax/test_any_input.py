@@ -12,6 +12,7 @@ from dslc.compiler import Compilation, analyse
 from dslc.report import FORMATS
 from dslc.source import Source
 from tests.dslc.catalogs import CATALOG
+from tests.lanes import LONG
 
 VALID = '''memory "agent-memory" {
     store     records { gates [tdd_proof, review] segment 10KB }
@@ -153,7 +154,7 @@ def test_huge_numbers(place: str, value: str) -> None:
         "\n",
         "#",
         "=",
-        "\ufeff",
+        pytest.param("\ufeff", marks=LONG),
     ],
 )
 def test_ten_thousand_of_one_thing(piece: str) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, environment, until
 
 UNIT = Path(__file__).parents[4] / "deploy/symbiont.service"
@@ -152,6 +153,7 @@ def machine() -> Iterator[Machine]:
         yield Machine(Path(folder))
 
 
+@LONG
 def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_behind(machine: Machine) -> None:
     with machine.service():
         written = machine.symbi("memory", "write", "code-review-agent", "beside the service")

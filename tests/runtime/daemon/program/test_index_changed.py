@@ -39,6 +39,7 @@ memory shared {
     }
 }
 """
+COUNT = 8
 
 
 def state(daemon: Daemon) -> dict[str, Any]:
@@ -76,14 +77,14 @@ def test_a_collection_is_searched_by_another_index_after_a_reload(tmp_path: Path
     url = postgres_url.replace("postgresql+asyncpg:", "postgresql:")
     write_program(tmp_path, EMBEDDED)
     with running(tmp_path, "program", SEARCH_URL=url) as daemon:
-        for number in range(40):
+        for number in range(COUNT):
             done = daemon.symbi("push", "-", "--source-uri", f"x:{number}", input=f"Fact number {number}.")
             assert done.returncode == 0, done.stderr
         assert found(daemon, "fact number 7") == "Fact number 7."
         for program, index in ((POSTGRES, "postgres"), (EMBEDDED, "embedded")):
             write_program(tmp_path, program)
             until(partial(_is_searched_by, daemon, index))
-            until(lambda: state(daemon)["embedded"] == 40)
+            until(lambda: state(daemon)["embedded"] == COUNT)
             assert state(daemon)["state"] == "ready"
             assert found(daemon, "fact number 7") == "Fact number 7."
             daemon.symbi("push", "-", "--source-uri", f"new:{index}", input="Fact number 7 has changed.")

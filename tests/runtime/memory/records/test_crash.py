@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from runtime.memory.records.store import RecordsStore
+from tests.lanes import first_of
 from tests.runtime.memory import faults, writer
 from tests.runtime.memory.records.pieces import events, read_json, record_files
 
@@ -22,7 +21,7 @@ def nothing_broke(found: list[faults.Found]) -> None:
         assert case["broken"] == [], case
 
 
-@pytest.mark.parametrize("kind", ["kill", "full"])
+@first_of("kind", ["full", "kill"])
 def test_a_fault_at_any_write_loses_nothing_and_leaves_nothing_half_done(kind: faults.Kind) -> None:
     nothing_broke(faults.found(kind, CASES))
 
