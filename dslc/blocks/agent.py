@@ -15,19 +15,19 @@ class Context(Group):
     """How much the agent reads at once."""
 
     max_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens of context; the model's own when absent.", examples=[100_000]
+        default=None, ge=1, description="Tokens of context; the default is that of the model.", examples=[100_000]
     )
     compaction_threshold: float | None = Field(
         default=None,
         ge=0.1,
         le=1,
-        description="Share of the context that may fill before older parts are summed up.",
+        description="Share of the context that may be used before older parts are summarized.",
         examples=[0.8],
     )
 
 
 class Agent(Block):
-    """Who is woken: it remembers what arrives.
+    """An agent; it remembers the deliveries that it gets.
 
     It is a recorder, which writes every delivery into its memory. Nothing runs a language model yet: what an agent says
     of its model, tools, steps and context is checked, and has no effect.
@@ -46,35 +46,33 @@ class Agent(Block):
     """
 
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
-        default=None, description="The memory it uses; the only or default one when absent.", examples=["agent-memory"]
+        default=None,
+        description="The memory of the agent; without it, the only or default one.",
+        examples=["agent-memory"],
     )
     model: Annotated[Choice | None, As("variant", family="model")] = Field(
         default=None,
-        description="The language model, with its own options. Without effect until something runs a model: every "
-        "agent is a recorder.",
+        description="The language model, with its own options. Has no effect yet: every agent is a recorder.",
         examples=["ollama"],
     )
     instruction: str = Field(
         default="",
-        description="What it is told before every run.",
+        description="The instruction for every run.",
         examples=["Remember what the team prefers."],
     )
     tools: tuple[Tool, ...] = Field(
         default=(),
-        description='The tools it may use: names, and patterns such as `"memory_*"`. Without effect until something '
-        "runs a model.",
+        description='The tools that it may use: names, and patterns such as `"memory_*"`. Has no effect yet.',
     )
     max_steps: int = Field(
         default=10,
         ge=1,
         le=1000,
-        description="Steps of one run at most. Without effect until something runs a model.",
+        description="Maximum number of steps of a run. Has no effect yet.",
     )
-    context: Context = Field(
-        default=Context(), description="How much it reads at once. Without effect until something runs a model."
-    )
+    context: Context = Field(default=Context(), description="The size of its context. Has no effect yet.")
     enabled: bool = Field(
         default=True,
-        description="Whether it runs. What arrives for a disabled agent is kept, and can be sent again later.",
+        description="Runs the agent. Deliveries for a disabled agent are stored, and can be redelivered later.",
         examples=[False],
     )

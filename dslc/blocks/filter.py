@@ -31,32 +31,33 @@ class Condition(Group):
         Field(examples=["$.action"]),
     ] = Field(
         default=None,
-        description="Where to look in the body (JSONPath, RFC 9535). Any one of several nodes that it finds may match.",
+        description="The value in the body to check (JSONPath, RFC 9535). If it finds several nodes, one that "
+        "matches is enough.",
     )
     header: Annotated[HeaderName | None, Relation(needs_one=_TESTS)] = Field(
         default=None,
-        description="The header to look at, instead of the body. A request that sends it twice is refused.",
+        description="The header to check, instead of the body. A request that contains it twice is refused.",
         examples=["X-Environment"],
     )
     equals: Annotated[Scalar | None, As("scalar"), _ABOUT] = Field(
         default=None,
-        description="It is this value. Numbers are compared by value, texts by their characters; a text equals a "
-        "number or truth value that JSON writes so.",
+        description="The value equals this one. Numbers are compared by value, texts by their characters; a "
+        "text also equals a number or truth value with this spelling in JSON.",
     )
     contains: Annotated[str | None, _ABOUT] = Field(
-        default=None, description="It is a text, or a list, that holds this text.", examples=["invoice."]
+        default=None, description="The value is a text, or a list, that contains this text.", examples=["invoice."]
     )
     one_of: Annotated[tuple[Annotated[Scalar, As("scalar")], ...], _ABOUT] = Field(
-        default=(), min_length=1, description="It is one of these values.", examples=[("opened", "reopened")]
+        default=(), min_length=1, description="The value equals one of these.", examples=[("opened", "reopened")]
     )
     exists: Annotated[bool | None, _ABOUT] = Field(
         default=None,
-        description="It is there, whatever it is, null too; with `false`, it is not there.",
+        description="The value is present, even if it is null; with `false`, it is absent.",
         examples=[True],
     )
     matches: Annotated[Pattern | None, _ABOUT] = Field(
         default=None,
-        description="It is a text in which this pattern (RE2) is found, anywhere unless `^` and `$` say where.",
+        description="The value is a text in which this pattern (RE2) is found, anywhere unless `^` and `$` are used.",
         examples=["^refs/heads/(main|release-.*)$"],
     )
 
@@ -86,8 +87,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 _NESTED = Relation(one_of=_PARTS, excludes=("header",), needs_one=_TESTS)
 _JSON_PATH = Condition.model_fields["json_path"].description
-_ANY = "At least one of these filters holds. May be given several times, and then each must hold."
-_NOT = "This does not hold. May be given several times, and then none of them may hold."
+_ANY = "At least one of these filters matches. If given several times, each must match."
+_NOT = "This filter does not match. If given several times, none of them may match."
 
 
 class InnerAny(Group):

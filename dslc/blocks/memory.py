@@ -38,30 +38,30 @@ class Summarize(Group):
 
     model: Annotated[Choice | None, As("variant", family="model")] = Field(
         default=None,
-        description="The language model that writes summaries, with its own options; `none` turns it off. Without it "
-        "none is asked, unless a call asks for one: then it is Ollama on this machine. What is summarised is sent "
-        "there, redacted.",
+        description="The language model for summaries, with its own options; `none` disables it. By default no "
+        "model is used, unless a call requests one: then it is Ollama on this machine. The redacted "
+        "items are sent to it.",
         examples=["ollama"],
     )
     max_words: int | None = Field(
         default=None,
         ge=1,
         le=5000,
-        description="Words of a summary at most, where nobody asks for another number; 250 unless given.",
+        description="Maximum number of words of a summary, unless a call sets another; the default is 250.",
         examples=[250],
     )
 
 
 class Memory(Block):
-    """Where agents keep what they learn, for how long, and how it is searched.
+    """The store of what agents learn, its retention and its search.
 
     An agent that names no memory uses the only one; where there are several, or none, it uses the one called
     `default`. That one need not be declared: unless a Markdown memory has the folder `data/agents` already, it is one
     there, opened only when an agent needs it. No memory that is files lies inside another.
 
-    Everything that is remembered can be searched at once, and what a person edits in its files is seen within seconds.
-    Once a day, between three and four o'clock UTC, what daily logs hold for the long term is put where it stays, and
-    logs past `retention` are deleted.
+    New items can be searched at once, and a person's edits of its files are found within seconds. Once a day, between
+    three and four o'clock UTC, long-term entries of daily logs are copied to the memory file, and logs older than
+    `retention` are deleted.
 
     ```symbiont
     memory agent-memory {
@@ -89,13 +89,13 @@ class Memory(Block):
         default="data/agents",
         min_length=1,
         max_length=1024,
-        description="The folder, under the root unless absolute; one folder per agent is made in it. A "
-        "collection is kept in the database and has none.",
+        description="The folder, relative to the root unless absolute, with one folder per agent. A collection "
+        "is stored in the database and has none.",
     )
     retention: Duration = Field(
         default=timedelta(days=90),
-        description="How long daily logs are kept before they are compacted and deleted. Of a collection, its episodic "
-        "items are, and only where its block says so; records keep everything, and have none.",
+        description="How long daily logs are stored before they are compacted and deleted. In a collection it "
+        "applies to episodic items, and only if its block sets it. Records never expire.",
     )
     search: Search = Field(
         default=Search(),
@@ -104,13 +104,13 @@ class Memory(Block):
     )
     embedding: Annotated[Choice | None, As("variant", family="embedding")] = Field(
         default=None,
-        description="What turns text into vectors, with its own options. Without it `local` is used where it is "
-        "installed, and searches go by keyword alone where it is not. When it is changed, everything is embedded again "
-        "in the background.",
+        description="The embedding, with its own options. The default is `local` if it is installed; otherwise "
+        "searches use only keywords. When it is changed, everything is embedded again in the "
+        "background.",
     )
     index: Annotated[Choice | None, As("variant", family="index")] = Field(
         default=None,
-        description="Where words and vectors are kept and searched, with its own options; `embedded` unless another is "
-        "named. It holds nothing that the store does not: when it is gone it is made again.",
+        description="The search index, with its own options; the default is `embedded`. It contains nothing "
+        "that is not in the store, and is rebuilt when it is missing.",
     )
-    summarize: Summarize = Field(default=Summarize(), description="How what happened is summarised.")
+    summarize: Summarize = Field(default=Summarize(), description="How episodic items are summarized.")

@@ -25,17 +25,20 @@ from dslc.blocks.values.types import (
 class Limits(Group):
     """What one webhook takes at most."""
 
-    body: Size = Field(default=262_144, ge=1, description="The largest body that is read.")
+    body: Size = Field(default=262_144, ge=1, description="Maximum size of a body.")
     per_minute: int | None = Field(
-        default=None, ge=1, description="Deliveries accepted a minute; no limit when absent.", examples=[60]
+        default=None,
+        ge=1,
+        description="Maximum number of deliveries accepted per minute; without it, no limit.",
+        examples=[60],
     )
 
 
 class Webhook(Block):
-    """An address that verifies what arrives and hands it to an agent.
+    """A URL path that verifies requests and runs an agent on them.
 
-    A webhook has a secret, or says `insecure_allow_unverified true`. One whose secret cannot be resolved when the
-    program is loaded is not mounted; the others are.
+    A webhook has a secret, or sets `insecure_allow_unverified true`. If its secret cannot be resolved when the program
+    is loaded, it is not mounted; the others are.
 
     ```symbiont
     webhook github-events {
@@ -53,22 +56,22 @@ class Webhook(Block):
     ```
     """
 
-    path: UrlPath = Field(description="The URL path it answers on, matched exactly; unique in the program.")
+    path: UrlPath = Field(description="The URL path of the webhook, matched exactly; unique in the program.")
     provider: Annotated[Choice, As("variant", family="provider")] = Field(
         default=Choice(name="custom"),
-        description="Who signs and how: a preset, or `custom` with its options.",
+        description="The sender and its signature: a known provider, or `custom` with its options.",
         examples=["github"],
     )
     secret: Annotated[tuple[SecretReference, ...], SINGLE] = Field(
         default=(),
         repr=False,
-        description="Where the signing secret is kept; a list while it is being rotated. Needed unless "
-        "`insecure_allow_unverified true` stands in its place.",
+        description="A reference to the signing secret; a list during a secret rotation. Required unless "
+        "`insecure_allow_unverified true` is set.",
     )
     agent: Annotated[Name | None, As("reference", block="agent")] = Field(
         default=None,
-        description="The agent that is woken. Without one, a webhook that names a memory writes there under its own "
-        "name, and one that names neither only keeps its deliveries.",
+        description="The agent to run. Without one, a webhook with a memory writes to it under its own name, "
+        "and a webhook with neither only stores its deliveries.",
         examples=["code-review-agent"],
     )
     memory: Annotated[Name | None, As("reference", block="memory")] = Field(
@@ -79,36 +82,34 @@ class Webhook(Block):
     event: Annotated[tuple[Event, ...], SINGLE] = Field(
         default=(),
         min_length=1,
-        description="Only deliveries of this event, or of one of these, are run: the event's name as the sender says "
-        "it.",
+        description="Only deliveries of this event, or of one of these, are run: the name of the event as the "
+        "sender writes it.",
         examples=[("pull_request",)],
     )
     filter: tuple[Filter, ...] = Field(default=(), description="Only deliveries that every filter matches are run.")
-    limits: Limits = Field(default=Limits(), description="What it takes at most.")
+    limits: Limits = Field(default=Limits(), description="Limits of the webhook.")
     allow_from: Annotated[tuple[Network, ...], SINGLE] = Field(
         default=(),
         min_length=1,
-        description="Only these addresses and networks may send; everybody when absent.",
+        description="Only these addresses and networks may send; without it, all.",
         examples=[("192.0.2.0/24", "2001:db8::/32")],
     )
     concurrency: int | None = Field(
         default=None,
         ge=1,
-        description="Deliveries that are run at the same time; any number when absent. With 1 they are run one after "
-        "the other, in the order in which they came.",
+        description="Maximum number of simultaneous runs; without it, no limit. With 1, deliveries run one "
+        "after the other, in the order of arrival.",
         examples=[4],
     )
-    public_url: Url | None = Field(
-        default=None, description="The URL senders call, where a proxy changes it and the provider signs it."
-    )
+    public_url: Url | None = Field(default=None, description="The URL that senders call, for providers that sign it.")
     keep_body: bool = Field(
         default=True,
-        description="Keep the body of accepted deliveries, sealed, for a bounded time.",
+        description="Store the bodies of accepted deliveries, encrypted, for a limited time.",
         examples=[False],
     )
     insecure_allow_unverified: bool = Field(
         default=False,
-        description="Accept requests that nobody signed; a `secret` excludes it. For tests only.",
+        description="Accept unsigned requests, for tests only. Cannot be combined with `secret`.",
         examples=[True],
     )
 

@@ -44,15 +44,16 @@ STORES = table_of(
         StoreRow(
             name="markdown",
             title="Markdown files",
-            doc="One folder per agent: `memory.md` with what it knows and one log a day, for people to read and edit.",
+            doc="One folder per agent, with `memory.md` for long-term knowledge and one log per day, for "
+            "people to read and edit.",
             options_path="runtime.memory.markdown.store:MarkdownOptions",
             opener_path="runtime.memory.markdown.store:open_markdown",
         ),
         StoreRow(
             name="records",
             title="Records",
-            doc="One folder per agent, in it one JSON file a memory with a checksum: written once, never edited or "
-            "deleted, behind gates if it has some, and sent to a remote if it has one.",
+            doc="One folder per agent, with one JSON file and checksum per item: written once, never edited "
+            "or deleted. Optionally with gates for writes, and a remote that gets a copy.",
             options_path="runtime.memory.records.options:RecordsOptions",
             opener_path="runtime.memory.records.store:open_records",
             expires=False,
@@ -60,9 +61,9 @@ STORES = table_of(
         StoreRow(
             name=STORE,
             title="Collection",
-            doc="Items as rows of the database, their texts sealed: pushed, searched and summarised by whoever asks, "
-            "each text once for its user and project, and kept until it is forgotten, or is an entry past the "
-            "`retention` that the block declares. `path` means nothing here.",
+            doc="Items as rows of the database, with encrypted texts. Each text is stored once for its user "
+            "and project, until it is deleted or, for an episodic item, older than the `retention` of "
+            "the block. `path` is not allowed.",
             options_path="runtime.memory.collection.options:CollectionOptions",
             opener_path="runtime.memory.collection.store:open_collection",
             files=False,

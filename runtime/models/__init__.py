@@ -36,9 +36,9 @@ MODELS = table_of(
         ),
         ModelRow(
             name="openai",
-            title="OpenAI, or what speaks its API",
-            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What it "
-            "is asked about is sent there, redacted.",
+            title="OpenAI, or a service with its API",
+            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM "
+            "Studio. The redacted text is sent to it.",
             options_path="runtime.models.openai:OpenAIOptions",
             opener_path="runtime.models.openai:open_openai",
             doc_url="https://platform.openai.com/docs/api-reference/chat/create",
@@ -46,7 +46,7 @@ MODELS = table_of(
         ModelRow(
             name="none",
             title="No model",
-            doc="Nobody is asked: what can be done without a model is done without one.",
+            doc="No model is used; functions that can work without a model do.",
             options_path="runtime.models.none:NoneOptions",
             opener_path="runtime.models.none:open_none",
         ),

@@ -24,24 +24,24 @@ from runtime.outbound.http import CallFailed, HttpCaller
 class OllamaOptions(Group):
     """Where Ollama is, and which of its models answers."""
 
-    url: Url = Field(default="http://localhost:11434", description="Where Ollama is, without `/api`.")
+    url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")
     model: str = Field(
         default="llama3.1:8b",
         min_length=1,
         max_length=200,
-        description="The model, as `ollama list` names it. `ollama pull` fetches it.",
+        description="The model, as `ollama list` names it. `ollama pull` downloads it.",
     )
     context: int = Field(
         default=8192,
         ge=1024,
         le=1_048_576,
-        description="Tokens that the model reads and writes at once (`num_ctx`); more take more memory there.",
+        description="Tokens that the model reads and writes at once (`num_ctx`); more tokens take more memory there.",
     )
     timeout: Duration = Field(
         default=timedelta(minutes=2),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=30),
-        description="How long an answer may take, the loading of the model included.",
+        description="Timeout of an answer, including the loading of the model.",
     )
 
 

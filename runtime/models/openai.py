@@ -31,22 +31,22 @@ class OpenAIOptions(Group):
 
     url: Url = Field(
         default=OPENAI,
-        description="The service, OpenAI or one that speaks its API; `/chat/completions` is put behind it.",
+        description="The base URL of the service; `/chat/completions` is appended.",
     )
     api_key: SecretReference | None = Field(
         default=None,
-        description="The key that is sent as a bearer token. Without it OpenAI itself is sent "
-        "`secret://env/OPENAI_API_KEY`, and any other service none.",
+        description="The API key, sent as a bearer token. The default is `secret://env/OPENAI_API_KEY` for "
+        "OpenAI itself, and none for other services.",
         examples=["secret://env/OPENAI_API_KEY"],
     )
     model: str = Field(
-        default="gpt-4.1-mini", min_length=1, max_length=200, description="The model, by the service's name."
+        default="gpt-4.1-mini", min_length=1, max_length=200, description="The model, by its name at the service."
     )
     timeout: Duration = Field(
         default=timedelta(minutes=1),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=30),
-        description="How long an answer may take.",
+        description="Timeout of an answer.",
     )
 
 

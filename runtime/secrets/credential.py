@@ -21,6 +21,6 @@ async def read(path: str, context: SecretContext) -> bytes:
 CREDENTIAL = Backend(
     name="credential",
     title="systemd credential",
-    doc="`secret://credential/NAME`: what `LoadCredential=NAME:…` of the service's unit hands over.",
+    doc="`secret://credential/NAME`: the credential that `LoadCredential=NAME:…` of the service's unit passes.",
     read=read,
 )

@@ -17,6 +17,6 @@ async def read(path: str, context: SecretContext) -> bytes:
 ENV = Backend(
     name="env",
     title="Environment variable",
-    doc="`secret://env/NAME`: the value of the environment variable NAME of the daemon, as it is.",
+    doc="`secret://env/NAME`: the value of the daemon's environment variable NAME, unchanged.",
     read=read,
 )

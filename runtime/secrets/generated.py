@@ -151,7 +151,8 @@ def _open(row: Row[Any], name: str, context: SecretContext) -> bytes:
 GENERATED = Backend(
     name="generated",
     title="Generated",
-    doc="`secret://generated/NAME`: 32 random bytes in hexadecimal, made on first use and kept sealed in the "
-    "database; `symbi secret show NAME` prints it, `symbi webhook rotate` changes it.",
+    doc="`secret://generated/NAME`: 32 random bytes in hexadecimal, generated on first use and "
+    "stored encrypted in the database; `symbi secret show NAME` prints it, `symbi webhook "
+    "rotate` changes it.",
     read=read,
 )

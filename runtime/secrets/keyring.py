@@ -47,8 +47,8 @@ def _ask(service: str, user: str) -> str | None:
 KEYRING = Backend(
     name="keyring",
     title="Keyring",
-    doc="`secret://keyring/SERVICE/USER`: what the operating system's keyring (Secret Service, macOS Keychain) has for "
-    "USER at SERVICE, as `keyring set SERVICE USER` puts it there.",
+    doc="`secret://keyring/SERVICE/USER`: the password of USER at SERVICE in the operating system's "
+    "keyring (Secret Service, macOS Keychain), as stored by `keyring set SERVICE USER`.",
     read=read,
     extra="keyring",
 )

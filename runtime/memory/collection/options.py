@@ -23,13 +23,13 @@ class CollectionOptions(BaseModel):
         default=CHUNK_SIZE,
         ge=100,
         le=20_000,
-        description="Characters of a chunk at most. A chunk is what is found and shown at once; embeddings read no "
-        "more than some hundred words of it.",
+        description="Maximum number of characters of a chunk. A chunk is the unit of search; embeddings read no "
+        "more than a few hundred words of it.",
     )
     chunk_overlap: int = Field(
         default=CHUNK_OVERLAP,
         ge=0,
         le=10_000,
-        description="Characters at most that a chunk repeats from the end of the one before it, in whole sentences; "
-        "never more than half of `chunk_size`.",
+        description="Maximum number of characters that a chunk repeats from the end of the previous one, in "
+        "whole sentences; never more than half of `chunk_size`.",
     )

@@ -19,12 +19,13 @@ class RecordsOptions(BaseModel):
 
     gates: tuple[Gate, ...] = Field(
         default=(),
-        description="What every write has to show before it is kept; a write that does not is refused, naming the "
-        "gate. `governance`: what was done, or why it does not apply. `tdd_proof`: the test that failed and then "
-        "passed, or why there is none. `evidence`: the files that show it. `risk_tier`: GREEN, YELLOW or RED.",
+        description="The gates that every write must close; otherwise it is refused with the name of the gate. "
+        "`governance`: what was done, or why it does not apply. `tdd_proof`: the test that failed "
+        "and then passed, or why there is none. `evidence`: the files that support it. `risk_tier`: "
+        "GREEN, YELLOW or RED.",
     )
     remote: Annotated[Choice | None, As("variant", family="remote")] = Field(
         default=None,
-        description="Where a redacted copy of every record is sent, with its own options. It is kept here first, and "
-        "sent later when it cannot be sent now.",
+        description="The remote that gets a redacted copy of every record, with its own options. A record is "
+        "stored locally first, and sent later if the remote is unavailable.",
     )

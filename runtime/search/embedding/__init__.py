@@ -28,9 +28,9 @@ EMBEDDINGS = table_of(
         EmbeddingRow(
             name="local",
             title="A model in this process",
-            doc="all-MiniLM-L6-v2 with int8 weights, 384 numbers a text, read up to 256 tokens. English; it ships "
-            "inside a package, runs on the processor and needs no network. A memory without `embedding` uses it "
-            "where it is installed.",
+            doc="all-MiniLM-L6-v2 with int8 weights, dimension 384, up to 256 tokens. English. It is part "
+            "of a package, runs on the processor and needs no network. A memory without `embedding` "
+            "uses it if it is installed.",
             options_path="runtime.search.embedding.local:LocalOptions",
             opener_path="runtime.search.embedding.local:open_local",
             doc_url="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
@@ -39,16 +39,16 @@ EMBEDDINGS = table_of(
         EmbeddingRow(
             name="ollama",
             title="Ollama",
-            doc="A model that Ollama runs, on this machine or another; which one decides what languages it knows.",
+            doc="A model that Ollama runs, on this machine or another; its languages depend on the model.",
             options_path="runtime.search.embedding.ollama:OllamaOptions",
             opener_path="runtime.search.embedding.ollama:open_ollama",
             doc_url="https://docs.ollama.com/api/embed",
         ),
         EmbeddingRow(
             name="openai",
-            title="OpenAI, or what speaks its API",
-            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM Studio. What is "
-            "remembered is sent there, redacted.",
+            title="OpenAI, or a service with its API",
+            doc="A model of OpenAI or of any service with the same API, such as vLLM, llama.cpp or LM "
+            "Studio. The redacted items are sent to it.",
             options_path="runtime.search.embedding.openai:OpenAIOptions",
             opener_path="runtime.search.embedding.openai:open_openai",
             doc_url="https://platform.openai.com/docs/api-reference/embeddings/create",
@@ -56,7 +56,7 @@ EMBEDDINGS = table_of(
         EmbeddingRow(
             name="hashing",
             title="For tests: hashed words",
-            doc="For tests only: vectors that are made of a text's words by arithmetic and carry no meaning.",
+            doc="For tests only: vectors computed from the words of a text, without meaning.",
             options_path="runtime.search.embedding.hashing:HashingOptions",
             opener_path="runtime.search.embedding.hashing:open_hashing",
         ),

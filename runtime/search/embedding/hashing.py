@@ -32,7 +32,7 @@ _FACTOR = 0x9E3779B1
 class HashingOptions(Group):
     """How large the vectors of the embedding for tests are."""
 
-    dimension: int = Field(default=256, ge=8, le=4096, description="Numbers in a vector.")
+    dimension: int = Field(default=256, ge=8, le=4096, description="The dimension of vectors.")
 
 
 class HashingEmbedder(Embedder):

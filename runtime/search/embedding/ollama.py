@@ -25,29 +25,33 @@ from runtime.search.errors import EmbeddingMismatch
 class OllamaOptions(Group):
     """Where Ollama is, and which of its models makes the vectors."""
 
-    url: Url = Field(default="http://localhost:11434", description="Where Ollama is, without `/api`.")
+    url: Url = Field(default="http://localhost:11434", description="The URL of Ollama, without `/api`.")
     model: str = Field(
         default="nomic-embed-text",
         min_length=1,
         max_length=200,
-        description="The model, as `ollama list` names it. `ollama pull` fetches it.",
+        description="The model, as `ollama list` names it. `ollama pull` downloads it.",
     )
     dimension: int | None = Field(
         default=None,
         ge=1,
         le=16384,
-        description="Numbers in a vector. Without it the first answer says; with it any other number is refused.",
+        description="The dimension of vectors. Without it that of the first answer; with it any other dimension "
+        "is refused.",
         examples=[768],
     )
-    batch: int = Field(default=32, ge=1, le=512, description="Texts that are sent at once.")
+    batch: int = Field(default=32, ge=1, le=512, description="Number of texts per request.")
     max_characters: int = Field(
-        default=8000, ge=200, le=1_000_000, description="What is sent of a text at most; the rest is not embedded."
+        default=8000,
+        ge=200,
+        le=1_000_000,
+        description="Maximum number of characters of a text that are sent; the rest is not embedded.",
     )
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=10),
-        description="How long a batch may take, the loading of the model included. A search waits 10 s at most.",
+        description="Timeout of a batch, including the loading of the model. A search waits 10 s at most.",
     )
 
 

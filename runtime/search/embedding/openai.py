@@ -33,35 +33,39 @@ _WHOSE = "the embedding openai"
 class OpenAIOptions(Group):
     """Which service and model make the vectors, and the key that it wants."""
 
-    url: Url = Field(
-        default=OPENAI, description="The service, OpenAI or one that speaks its API; `/embeddings` is put behind it."
-    )
+    url: Url = Field(default=OPENAI, description="The base URL of the service; `/embeddings` is appended.")
     api_key: SecretReference | None = Field(
         default=None,
-        description="The key that is sent as a bearer token. Without it OpenAI itself is sent "
-        "`secret://env/OPENAI_API_KEY`, and any other service none.",
+        description="The API key, sent as a bearer token. The default is `secret://env/OPENAI_API_KEY` for "
+        "OpenAI itself, and none for other services.",
         examples=["secret://env/OPENAI_API_KEY"],
     )
     model: str = Field(
-        default="text-embedding-3-small", min_length=1, max_length=200, description="The model, by the service's name."
+        default="text-embedding-3-small",
+        min_length=1,
+        max_length=200,
+        description="The model, by its name at the service.",
     )
     dimension: int | None = Field(
         default=None,
         ge=1,
         le=16384,
-        description="Numbers in a vector: asked for as `dimensions`, and any other number is refused. Without it the "
-        "model's own.",
+        description="The dimension of vectors: requested as `dimensions`, and any other is refused. The default "
+        "is that of the model.",
         examples=[512],
     )
-    batch: int = Field(default=64, ge=1, le=2048, description="Texts that are sent at once.")
+    batch: int = Field(default=64, ge=1, le=2048, description="Number of texts per request.")
     max_characters: int = Field(
-        default=24_000, ge=200, le=1_000_000, description="What is sent of a text at most; the rest is not embedded."
+        default=24_000,
+        ge=200,
+        le=1_000_000,
+        description="Maximum number of characters of a text that are sent; the rest is not embedded.",
     )
     timeout: Duration = Field(
         default=timedelta(seconds=30),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=10),
-        description="How long a batch may take. A search waits 10 s at most.",
+        description="Timeout of a batch. A search waits 10 s at most.",
     )
 
 

@@ -31,17 +31,17 @@ INDEXES = table_of(
         IndexRow(
             name="embedded",
             title="In the daemon",
-            doc="Vectors and words in one SQLite file of the state folder, sealed where the store is, searched in the "
-            "daemon itself.",
+            doc="Vectors and words in one SQLite file of the state folder, encrypted if the store is, "
+            "searched in the daemon.",
             options_path="runtime.search.index.embedded.index:EmbeddedOptions",
             opener_path="runtime.search.index.embedded.index:open_embedded",
         ),
         IndexRow(
             name="qdrant",
             title="Qdrant",
-            doc="Vectors and payload in a collection of a Qdrant server, which finds what is near under every filter; "
-            "words in one SQLite file of the state folder, sealed where the store is. What is remembered is sent "
-            "there, redacted and not sealed.",
+            doc="Vectors and payload in a collection of a Qdrant server, which applies every filter; words "
+            "in one SQLite file of the state folder, encrypted if the store is. Items are sent to the "
+            "server redacted but not encrypted.",
             options_path="runtime.search.index.qdrant.options:QdrantOptions",
             opener_path="runtime.search.index.qdrant.options:open_qdrant",
             doc_url="https://qdrant.tech/documentation/",
@@ -50,8 +50,8 @@ INDEXES = table_of(
         IndexRow(
             name="postgres",
             title="PostgreSQL with pgvector",
-            doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may share it. What "
-            "is remembered is sent there, redacted and not sealed.",
+            doc="Entries, words and vectors in one schema of a PostgreSQL database; several daemons may "
+            "share it. Items are sent there redacted but not encrypted.",
             options_path="runtime.search.index.postgres.options:PostgresOptions",
             opener_path="runtime.search.index.postgres.index:open_postgres",
             doc_url="https://github.com/pgvector/pgvector",

@@ -54,15 +54,15 @@ class EventGridOptions(Options):
 
     header: HeaderName = Field(
         "X-Webhook-Token",
-        description="The delivery property (a secret one) that holds the token; of no use with `tenant`.",
+        description="The (secret) delivery property with the token; not used with `tenant`.",
     )
     tenant: Annotated[str | None, _TENANT, Relation(needs=("audience",))] = Field(
         None,
-        description="The Entra tenant whose tokens are taken; a webhook then has no `secret`.",
+        description="The Entra tenant whose tokens are accepted; the webhook then has no `secret`.",
         examples=["0a1b2c3d-0000-4000-8000-000000000000"],
     )
     audience: Annotated[Texts, Relation(needs=("tenant",))] = Field(
-        (), min_length=1, description="The application id or URI that tokens are meant for.", examples=[["api://hooks"]]
+        (), min_length=1, description="The audience of tokens: an application id or URI.", examples=[["api://hooks"]]
     )
 
 
@@ -84,8 +84,8 @@ def configure(row: Provider, options: EventGridOptions) -> Provider:
 AZURE_EVENT_GRID = Provider(
     name="azure-event-grid",
     title="Azure Event Grid",
-    doc="Azure Event Grid, in its own schema or as CloudEvents. It does not sign: the secret is a token of yours that "
-    "it puts into a header, or none with `tenant`.",
+    doc="Azure Event Grid, in its own schema or as CloudEvents. It does not sign: the secret is "
+    "your own token, which it sends in a header, or none with `tenant`.",
     doc_url="https://learn.microsoft.com/en-us/azure/event-grid/end-point-validation-event-grid-events-schema",
     scheme=Token(header="X-Webhook-Token"),
     # In its own schema it asks by an event; for CloudEvents, which come one by one or in a list, by OPTIONS.

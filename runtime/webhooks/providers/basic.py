@@ -9,7 +9,7 @@ from runtime.webhooks.schemes.basic import Basic
 BASIC = Provider(
     name="basic",
     title="Webhook",
-    doc="Any sender that authenticates as RFC 7617 says; the secret is `name:password`. Nothing proves its body.",
+    doc="Any sender with basic authentication (RFC 7617); the secret is `name:password`. Its body is not signed.",
     doc_url="https://www.rfc-editor.org/rfc/rfc7617",
     scheme=Basic(),
     decoder=json_or_form("payload", plain=True),

@@ -33,7 +33,7 @@ def escaped(body: bytes) -> bytes:
 BOX = Provider(
     name="box",
     title="Box",
-    doc="Box's V2 webhooks. Either of the app's two signature keys will do; name both while one is being changed.",
+    doc="Box's V2 webhooks. Use one of the app's two signature keys, or both while one is being changed.",
     doc_url="https://developer.box.com/guides/webhooks/v2/signatures-v2",
     scheme=Hmac(
         header="BOX-SIGNATURE-PRIMARY",

@@ -21,10 +21,10 @@ Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII tha
 OneHeader = Annotated[HeaderName, Relation(distinct=True)]
 """A header that no other option names."""
 
-EVENT_HEADER: Any = Field(None, description="The header that holds the event's type.", examples=["X-Event"])
+EVENT_HEADER: Any = Field(None, description="The header with the name of the event.", examples=["X-Event"])
 ID_HEADER: Any = Field(
     None,
-    description="The header that holds the delivery's id; a repeated id is not delivered again.",
+    description="The header with the delivery's id; a repeated id is not run again.",
     examples=["X-Delivery-Id"],
 )
 
@@ -39,22 +39,22 @@ def _payload(payload: str) -> str:
 class CustomOptions(Options):
     """How the sender signs: an HMAC in a header."""
 
-    header: OneHeader = Field("X-Signature-256", description="The header that holds the signature.")
-    prefix: Prefix = Field("", description="What stands before the signature in its header.", examples=["sha256="])
-    encoding: Literal["hex", "base64"] = Field("hex", description="How the signature is written; hex is lower case.")
+    header: OneHeader = Field("X-Signature-256", description="The header with the signature.")
+    prefix: Prefix = Field("", description="The text before the signature in its header.", examples=["sha256="])
+    encoding: Literal["hex", "base64"] = Field("hex", description="The encoding of the signature; hex is lower case.")
     algorithm: Literal["sha256", "sha512", "sha1"] = Field(
-        "sha256", description="The hash under the HMAC; `sha1` only for a sender that has nothing else."
+        "sha256", description="The hash function of the HMAC; use `sha1` only for a sender that offers nothing else."
     )
     payload: Annotated[str, AfterValidator(_payload), As("template", choices=_PARTS)] = Field(
         "{body}",
-        description="What is signed: a template over `{timestamp}`, `{id}` and `{body}`.",
+        description="The signed text: a template over `{timestamp}`, `{id}` and `{body}`.",
         examples=["{timestamp}.{body}"],
     )
     timestamp_header: Annotated[
         HeaderName | None, Relation(needs=("payload",), distinct=True, fills="timestamp", signed_only=True)
     ] = Field(
         None,
-        description="The header that holds the Unix time in seconds; `payload` must sign it.",
+        description="The header with the Unix time in seconds; `payload` must sign it.",
         examples=["X-Timestamp"],
     )
     id_header: Annotated[HeaderName | None, Relation(distinct=True, fills="id")] = ID_HEADER
@@ -63,7 +63,7 @@ class CustomOptions(Options):
         None,
         ge=timedelta(seconds=1),
         le=timedelta(days=1),
-        description="How far the timestamp may be from now, either way; 5m unless set.",
+        description="How far the timestamp may be from now, before or after; the default is 5m.",
         examples=[timedelta(minutes=5)],
     )
 

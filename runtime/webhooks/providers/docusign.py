@@ -8,7 +8,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 DOCUSIGN = Provider(
     name="docusign",
     title="DocuSign",
-    doc="DocuSign Connect, in its JSON format. Any of the account's HMAC keys will do.",
+    doc="DocuSign Connect, in its JSON format. Use any of the account's HMAC keys.",
     doc_url="https://developers.docusign.com/platform/webhooks/connect/validate",
     # One header for each of the account's keys, numbered.
     scheme=Hmac(

@@ -10,7 +10,8 @@ from runtime.webhooks.schemes.hmac import Hmac
 DROPBOX = Provider(
     name="dropbox",
     title="Dropbox",
-    doc="Says that files of a Dropbox app's users changed, not which. The secret is the app's secret.",
+    doc="Notifications that files of a Dropbox app's users changed, without their names. The secret "
+    "is the app's secret.",
     doc_url="https://www.dropbox.com/developers/reference/webhooks",
     scheme=Hmac(header="X-Dropbox-Signature"),
     handshake=QueryEcho(echo="challenge"),

@@ -9,7 +9,7 @@ from runtime.webhooks.schemes.token import BodyToken, without
 FIGMA = Provider(
     name="figma",
     title="Figma",
-    doc="Figma's webhooks (V2). It does not sign: the secret is the webhook's passcode, which stands in the body.",
+    doc="Figma's webhooks (V2). It does not sign: the secret is the webhook's passcode, which is in the body.",
     doc_url="https://developers.figma.com/docs/rest-api/webhooks-security/",
     scheme=BodyToken(field="passcode"),
     decoder=without("passcode"),

@@ -22,12 +22,12 @@ class FusionAuthOptions(Options):
     """The signing key that the webhook was given."""
 
     algorithms: Algorithms = Field(
-        ("HS256",), description="What the key signs with: one or several, all of one family.", examples=[["RS256"]]
+        ("HS256",), description="The algorithms of the key: one or several, all of one family.", examples=[["RS256"]]
     )
     # HMAC is the default, and nobody publishes such a key.
     jwks_url: Annotated[JwksUrl | None, Relation(needs=("algorithms",), refuses=PUBLIC.refuses)] = Field(
         None,
-        description="Where FusionAuth publishes its public keys, by https; a webhook then has no `secret`.",
+        description="The https URL of FusionAuth's public keys; the webhook then has no `secret`.",
         examples=["https://auth.example.org/.well-known/jwks.json"],
     )
 

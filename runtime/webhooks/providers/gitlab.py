@@ -25,8 +25,8 @@ _SIGNED = Hmac(
 GITLAB = Provider(
     name="gitlab",
     title="GitLab",
-    doc="GitLab's webhooks. A secret that begins with `whsec_` is a signing token; any other one is the secret token, "
-    "which GitLab shows and does not sign with.",
+    doc="GitLab's webhooks. A secret that begins with `whsec_` is a signing token; any other one is "
+    "the secret token, which GitLab sends and does not sign with.",
     doc_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
     scheme=BySecret(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
     event=("header:X-Gitlab-Event",),
@@ -49,7 +49,7 @@ GITLAB_SIGNING = replace(
     GITLAB,
     name="gitlab-signing",
     title="GitLab (signed)",
-    doc="GitLab's webhooks with a signing token (`whsec_…`), and with nothing less.",
+    doc="GitLab's webhooks with a signing token (`whsec_…`) only.",
     doc_url="https://gitlab.com/gitlab-org/gitlab/-/merge_requests/230944",
     scheme=_SIGNED,
     delivery_id=("header:webhook-id",),

@@ -25,11 +25,11 @@ class PubSubOptions(Options):
 
     audience: Texts = Field(
         min_length=1,
-        description="The subscription's audience; the push endpoint's URL unless one was set.",
+        description="The subscription's audience; by default the push endpoint's URL.",
         examples=[["https://example.org/hooks/pubsub"]],
     )
     service_account: str = Field(
-        description="The e-mail address of the service account that the subscription pushes as.",
+        description="The e-mail address of the subscription's service account.",
         examples=["push@project.iam.gserviceaccount.com"],
         min_length=3,
     )
@@ -44,7 +44,7 @@ def configure(row: Provider, options: PubSubOptions) -> Provider:
 GOOGLE_PUBSUB = Provider(
     name="google-pubsub",
     title="Google Pub/Sub",
-    doc="Authenticated push subscriptions of Google Cloud Pub/Sub. The token proves who sends, not what.",
+    doc="Authenticated push subscriptions of Google Cloud Pub/Sub. The token proves the sender, not the content.",
     doc_url="https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions",
     scheme=_SCHEME,
     event=("$.message.attributes.eventType",),

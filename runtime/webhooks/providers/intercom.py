@@ -10,7 +10,7 @@ from runtime.webhooks.schemes.signature_header import Prefixed
 INTERCOM = Provider(
     name="intercom",
     title="Intercom",
-    doc="Notifications of an Intercom app, signed with SHA-1: it has nothing else. The secret is the client secret.",
+    doc="Notifications of an Intercom app, signed with SHA-1, the only option. The secret is the client secret.",
     doc_url="https://developers.intercom.com/docs/webhooks",
     scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha1="), algorithm="sha1"),
     event=("$.topic",),

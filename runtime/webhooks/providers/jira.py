@@ -9,7 +9,7 @@ from runtime.webhooks.schemes.signature_header import Prefixed
 JIRA = Provider(
     name="jira",
     title="Jira",
-    doc="Webhooks of Jira Cloud that have a secret. Those of Connect apps carry a JWT instead.",
+    doc="Webhooks of Jira Cloud with a secret. Those of Connect apps have a JWT instead.",
     doc_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
     scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
     event=("$.webhookEvent",),

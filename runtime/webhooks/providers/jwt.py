@@ -44,35 +44,35 @@ class JwtOptions(Options):
     """Whose tokens are taken, and what they must say."""
 
     header: OneHeader = Field(
-        "Authorization", description="The header that holds the token: behind `Bearer ` in `Authorization`, else alone."
+        "Authorization", description="The header with the token: after `Bearer ` in `Authorization`, else alone."
     )
     algorithms: Algorithms = Field(
-        ("RS256",), description="What tokens are signed with: one or several, all of one family.", examples=[["ES256"]]
+        ("RS256",), description="The algorithms of tokens: one or several, all of one family.", examples=[["ES256"]]
     )
     audience: Texts = Field(
-        (), description="Who tokens are meant for; one must be named. Without it a token must name nobody."
+        (),
+        description="The audiences of tokens; a token must name one of them. Without it a token must have no audience.",
     )
     issuer: Texts = Field(
-        (), description="Who issues tokens; one must be named.", examples=[["https://id.example.org"]]
+        (), description="The issuers of tokens; a token must name one of them.", examples=[["https://id.example.org"]]
     )
     jwks_url: Annotated[JwksUrl | None, PUBLIC] = Field(
         None,
-        description="Where the sender publishes its keys (a JWK set, by https); a webhook then has no `secret`.",
+        description="The https URL of the sender's keys (a JWK set); the webhook then has no `secret`.",
         examples=["https://id.example.org/.well-known/jwks.json"],
     )
-    leeway: Duration = Field(timedelta(0), le=timedelta(minutes=5), description="How far the clocks may be apart.")
+    leeway: Duration = Field(timedelta(0), le=timedelta(minutes=5), description="The allowed difference of the clocks.")
     max_age: Duration | None = Field(
         None,
         ge=timedelta(seconds=1),
         le=timedelta(days=1),
-        description="How far a token's `iat` may be from now. A token is then taken once for each body, "
-        "and needs no `exp`.",
+        description="How far a token's `iat` may be from now. A token is then accepted once for each body, and "
+        "needs no `exp`.",
         examples=[timedelta(minutes=5)],
     )
     body_claim: str | None = Field(
         None,
-        description="The claim that holds the body's SHA-256, in hexadecimal or base64. Without it nothing proves the "
-        "body.",
+        description="The claim with the body's SHA-256, in hexadecimal or base64. Without it the body is not signed.",
         examples=["request_body_sha256"],
     )
     event_header: OneHeader | None = EVENT_HEADER
@@ -99,7 +99,7 @@ def configure(row: Provider, options: JwtOptions) -> Provider:
 JWT = Provider(
     name="jwt",
     title="Webhook",
-    doc="Any sender that shows a JSON Web Token. The secret is the HMAC key, or a public key as PEM or JWK.",
+    doc="Any sender with a JSON Web Token. The secret is the HMAC key, or a public key as PEM or JWK.",
     doc_url="https://www.rfc-editor.org/rfc/rfc7519",
     scheme=Jwt(),
     decoder=json_or_form("payload", plain=True),

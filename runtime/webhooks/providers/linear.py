@@ -9,7 +9,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 LINEAR = Provider(
     name="linear",
     title="Linear",
-    doc="Webhooks of a Linear workspace. The time stands in the body, `webhookTimestamp`.",
+    doc="Webhooks of a Linear workspace. The time is in the body, `webhookTimestamp`.",
     doc_url="https://linear.app/developers/webhooks",
     scheme=Hmac(header="Linear-Signature", timestamp_path="$.webhookTimestamp", unit="ms", tolerance=60),
     event=("header:Linear-Event", "$.type"),

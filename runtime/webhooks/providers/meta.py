@@ -22,7 +22,7 @@ class MetaOptions(Group):
     verify_token: SecretReference | None = Field(
         None,
         repr=False,
-        description="The verify token as it stands in the app's settings; without it Meta can't subscribe.",
+        description="The verify token in the app's settings; without it Meta cannot subscribe.",
         examples=["secret://env/META_VERIFY_TOKEN"],
     )
 

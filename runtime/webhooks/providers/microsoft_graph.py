@@ -40,8 +40,8 @@ class Validation:
 MICROSOFT_GRAPH = Provider(
     name="microsoft-graph",
     title="Microsoft Graph",
-    doc="Change notifications of Microsoft 365. Graph does not sign: the secret is the subscription's `clientState`, "
-    "which every notification of a delivery must hold.",
+    doc="Change notifications of Microsoft 365. Graph does not sign: the secret is the "
+    "subscription's `clientState`, which every notification of a delivery must contain.",
     doc_url="https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks",
     scheme=BodyToken(items="$.value[*]", field="clientState", wrap=lambda item: {"value": [item]}),
     decoder=without("clientState", items="$.value[*]"),

@@ -90,7 +90,7 @@ class PayPalOptions(Options):
     webhook_id: Annotated[
         str, Form(_ID.pattern, "a webhook's id: letters and digits, such as 8PT597110X687430LKGECATA")
     ] = Field(description="The id that PayPal gave to the webhook.", examples=["8PT597110X687430LKGECATA"])
-    sandbox: bool = Field(False, description="Whether it is a webhook of PayPal's sandbox.", examples=[True])
+    sandbox: bool = Field(False, description="Set for a webhook of PayPal's sandbox.", examples=[True])
 
 
 def configure(row: Provider, options: PayPalOptions) -> Provider:
@@ -101,7 +101,7 @@ def configure(row: Provider, options: PayPalOptions) -> Provider:
 PAYPAL = Provider(
     name="paypal",
     title="PayPal",
-    doc="PayPal's webhooks. Its signature covers only a CRC-32 of the body, which proves next to nothing about it.",
+    doc="PayPal's webhooks. Its signature covers only a CRC-32 of the body, which proves almost nothing about it.",
     doc_url="https://developer.paypal.com/api/rest/webhooks/rest/",
     scheme=PayPalSignature(),
     event=("$.event_type",),

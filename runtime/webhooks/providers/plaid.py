@@ -8,8 +8,9 @@ from runtime.webhooks.schemes.jwt import Jwt
 PLAID = Provider(
     name="plaid",
     title="Plaid",
-    doc="Plaid's webhooks. The secret is the key that `/webhook_verification_key/get` gives, as JSON; Plaid changes it "
-    "from time to time, and asks for credentials, so each new one is added by hand.",
+    doc="Plaid's webhooks. The secret is the key from `/webhook_verification_key/get`, as JSON. "
+    "Plaid changes it from time to time and requires credentials for it, so add each new one by "
+    "hand.",
     doc_url="https://plaid.com/docs/api/webhooks/webhook-verification/",
     scheme=Jwt(
         header="Plaid-Verification",

@@ -58,8 +58,8 @@ def _decoded(secret: bytes) -> bytes | None:
 STANDARD_WEBHOOKS = Provider(
     name="standard-webhooks",
     title="Standard Webhooks",
-    doc="Any sender that keeps to the Standard Webhooks specification: the secret is `whsec_…`, or the public key "
-    "`whpk_…` of a sender that signs with Ed25519.",
+    doc="Any sender that follows the Standard Webhooks specification. The secret is `whsec_…`, or "
+    "the public key `whpk_…` of a sender that signs with Ed25519.",
     doc_url="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
     scheme=BySecret(tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), _symmetric()),
     event=("$.type",),

@@ -9,7 +9,7 @@ from runtime.webhooks.schemes.token import Token
 TELEGRAM = Provider(
     name="telegram",
     title="Telegram",
-    doc="Updates of a Telegram bot. The secret is the `secret_token` that setWebhook was given.",
+    doc="Updates of a Telegram bot. The secret is the `secret_token` of setWebhook.",
     doc_url="https://core.telegram.org/bots/api#setwebhook",
     scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
     # A JSON answer would be taken for a call of the bot's.

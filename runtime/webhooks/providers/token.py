@@ -16,8 +16,8 @@ from runtime.webhooks.schemes.token import Token
 class TokenOptions(Options):
     """Where the token stands: always in a header. One in the URL would stand in every log on its way."""
 
-    header: OneHeader = Field("X-Webhook-Token", description="The header that holds the token.")
-    prefix: Prefix = Field("", description="What stands before the token in its header.", examples=["Bearer "])
+    header: OneHeader = Field("X-Webhook-Token", description="The header with the token.")
+    prefix: Prefix = Field("", description="The text before the token in its header.", examples=["Bearer "])
     id_header: OneHeader | None = ID_HEADER
     event_header: OneHeader | None = EVENT_HEADER
 
@@ -31,7 +31,7 @@ def configure(row: Provider, options: TokenOptions) -> Provider:
 TOKEN = Provider(
     name="token",
     title="Webhook",
-    doc="Any sender that shows a shared token in a header; nothing proves its body.",
+    doc="Any sender with a shared token in a header. Its body is not signed.",
     scheme=Token(header="X-Webhook-Token"),
     decoder=json_or_form("payload", plain=True),
     options=TokenOptions,

@@ -10,8 +10,8 @@ from runtime.webhooks.schemes.hmac import Hmac
 TRELLO = Provider(
     name="trello",
     title="Trello",
-    doc="Changes of a Trello board or card, signed with SHA-1: it has nothing else. It signs the callback URL too, so "
-    "`public_url` is needed. The secret is the app's.",
+    doc="Changes of a Trello board or card, signed with SHA-1, the only option. It signs the "
+    "callback URL too, so `public_url` is needed. The secret is the app's.",
     doc_url="https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks",
     scheme=Hmac(header="X-Trello-Webhook", algorithm="sha1", encoding="base64", payload="{body}{url}"),
     handshake=Present(),

@@ -8,7 +8,7 @@ from runtime.webhooks.schemes.hmac import Hmac
 VERCEL = Provider(
     name="vercel",
     title="Vercel",
-    doc="Events of Vercel, signed with SHA-1: Vercel has nothing else.",
+    doc="Events of Vercel, signed with SHA-1, the only option.",
     doc_url="https://vercel.com/docs/webhooks/webhooks-api",
     scheme=Hmac(header="X-Vercel-Signature", algorithm="sha1"),
     event=("$.type",),

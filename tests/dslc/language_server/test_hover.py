@@ -13,7 +13,7 @@ _SECRET = "hunter2Zq"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("web|hook w {}", ["verifies what arrives"]),
+        ("web|hook w {}", ["verifies requests"]),
         ("memory m { ret|ention 90d }", ["**retention**", "duration", "How long", "Default: `90d`"]),
         ("memory m { search { vector_weight| 0.7 } }", ["number", "From `0` to `1`", "Default: `0.7`"]),
         ("memory m { retention 1|y }", ["`1y` is 365d6h", "How long"]),
@@ -28,7 +28,7 @@ _SECRET = "hunter2Zq"
         ("agent a { tools [sea|rch] }", ["**search**"]),
         ("memory m { summarize { max_|words 5 } }", ["**max_words**", "From `1` to `5000`", "250"]),
         ("memory m { summarize { model ol|lama } }", ["**ollama**"]),
-        ("memory m { summari|ze { max_words 5 } }", ["summarised"]),
+        ("memory m { summari|ze { max_words 5 } }", ["summarized"]),
         ("policy p { pa|th 1 }", []),
         ("unknown u { pa|th 1 }", []),
         ("# web|hook", []),

@@ -29,8 +29,8 @@ class ContextStreamOptions(BaseModel):
 
     url: SecretReference = Field(
         examples=["secret://env/CONTEXTSTREAM_URL"],
-        description="The address that records are sent to, https or http. It may hold a token, so it is kept as a "
-        "secret is.",
+        description="The URL to which records are sent, https or http. It may contain a token, so it is treated "
+        "as a secret.",
     )
     api_key: SecretReference = Field(
         examples=["secret://env/CONTEXTSTREAM_API_KEY"], description="The key, sent as `Authorization: Bearer`."
@@ -42,7 +42,7 @@ class ContextStreamOptions(BaseModel):
         default=timedelta(seconds=10),
         ge=timedelta(milliseconds=100),
         le=timedelta(minutes=5),
-        description="How long one try may take; there are two before the record waits.",
+        description="Timeout of one try; after two tries the record waits.",
     )
 
 

@@ -38,12 +38,12 @@ class QdrantOptions(Group):
 
     url: Url = Field(
         default="http://127.0.0.1:6333",
-        description="Where Qdrant answers HTTP. A URL without a port means 6333; behind a proxy write `:443`.",
+        description="The HTTP URL of Qdrant. A URL without a port means 6333; behind a proxy write `:443`.",
     )
     api_key: SecretReference | None = Field(
         default=None,
-        description="The key that is sent with every call. Over `http://` to another machine everybody on the way "
-        "can read it.",
+        description="The API key, sent with every call. Over `http://` to another machine it can be read on the "
+        "network.",
         examples=["secret://env/QDRANT_API_KEY"],
     )
     collection: Annotated[
@@ -52,20 +52,20 @@ class QdrantOptions(Group):
         default=None,
         min_length=1,
         max_length=200,
-        description="The collection, which is this memory's alone. It is made when the first vector is; without a "
-        "name it has one that follows from what the memory's store is.",
+        description="The collection, for this memory alone. It is created with the first vector; the default "
+        "name is derived from the memory's store.",
         examples=["notes"],
     )
     exact: bool = Field(
         default=False,
-        description="Whether every vector is compared. Otherwise Qdrant's HNSW graph finds nearly all of the nearest, "
-        "and much quicker where there are many.",
+        description="Compare every vector. Otherwise Qdrant's HNSW graph finds nearly all of the nearest, and "
+        "is much faster if there are many.",
     )
     timeout: Duration = Field(
         default=timedelta(seconds=10),
         ge=timedelta(seconds=1),
         le=timedelta(minutes=5),
-        description="How long one call may take.",
+        description="Timeout of one call.",
     )
 
 

@@ -185,7 +185,7 @@ def test_completion_knows_the_words_of_the_place(editor: Client) -> None:
     assert chosen["textEdit"]["range"] == span(15, 4, 7)
     assert chosen["insertTextFormat"] == 2
     assert "custom" in chosen["textEdit"]["newText"]
-    assert "preset" in chosen["documentation"]["value"]
+    assert "known provider" in chosen["documentation"]["value"]
 
 
 def test_a_blank_asks_for_values_only(editor: Client) -> None:
@@ -200,7 +200,7 @@ def test_hover_explains(editor: Client) -> None:
     editor.open(URI, REVIEWER)
     said = editor.at("hover", URI, *_position_of(REVIEWER, "provider"))
     assert said["contents"]["kind"] == "markdown"
-    assert "Who signs and how" in said["contents"]["value"]
+    assert "The sender and its signature" in said["contents"]["value"]
     assert said["range"] == span(10, 4, 12)
     assert editor.at("hover", URI, 3, 0) is None
 
