@@ -121,6 +121,8 @@ def _part_of(key: str, names: Iterable[str]) -> str | None:
 
 def _twice(context: Context, entry: Entry, first: Entry) -> None:
     findings = context.findings
+    if first.body is not None and not first.body.entries and first.body.start_pos in context.damaged:
+        return  # an empty body that is not closed: that was reported, and this is the same head again
     # With two values, the second may be the new one: of a secret that is replaced, for example.
     same = _said(findings.text, entry) == _said(findings.text, first)
     findings.add(

@@ -1,10 +1,36 @@
 """Reads on after a syntax error: one diagnostic for each mistake, and everything else as it was meant.
 
-lark is fed token by token. Before a token goes in, what the structure says about it is asked (foresight: a brace that
-is missing shows in the indentation and in which settings are legal where); a token that lark does not take is explained
-by the first rule that fits, and the rule mends: it feeds what is missing, or leaves out what is too much.
+A file is split into pieces, usually blocks, before anything is parsed (`dslc.syntax.splitter`). A piece that lark
+parses never comes here. In any other, lark is fed token by token:
 
-A rule looks ahead no further than the line it is about, or goes over the piece once.
+1. Each rule of `FORESIGHT` looks at the next token before lark sees it. It knows what the structure tells: open bodies,
+   settings that are legal here, indentation, the number of braces that are missing or too many.
+2. If none of them applies, lark gets the token. If lark refuses it, the first rule of `EXPLANATIONS` that applies
+   explains it.
+3. If no rule explains it, it is reported as unexpected, and the rest of its line is left out.
+
+**A rule** is a function of the state and the next token. It returns False and has changed nothing, or it has reported
+one mistake, has repaired it, and returns True. A repair is one or more of these: leave out tokens (`advance`, `drop`,
+`skip`, `seek`), put another token in their place (`put`, `replace`), feed lark what the text lacks (`feed`,
+`value_is_lost`, `abandon_head`). A rule that feeds or leaves out a brace corrects `missing` or `excess`; one that
+goes on inside a string calls `reread`, which counts the braces again. It adds to `done.damaged` what lost a part, so
+that nothing is called missing there, and to `done.mentions` the words that it left out, so that no name in them is
+called unused or undeclared. Only the rule that owns a set of places reads it: `halves` (`other_half`), `closers` and
+`instead` (`stands_for_brace`), `by_indentation` (`indentation_ends`). A message never shows a value that may be a
+secret.
+
+**Order.** Rules for quotes come first, since a wrong quote moves all later tokens; then heads, foreign syntax,
+braces, keys, values and lists. Within a group the narrow rule comes before the wide one: `inner_quotes` before
+`without_quotes`, `key_twice` before `key_as_value`. Lists are checked as a whole before their first token
+(`bad_list_ahead`), since lark cannot take one back. A rule looks no further than the line or list that it is about,
+or goes over the piece once.
+
+**Termination.** The position of the next token never goes back. After `_MOST_STEPS` steps at one position no rule is
+asked there any more, so the token is taken or left out. A piece with `_MOST` mistakes is given up. If a rule feeds a
+token that lark refuses, the whole piece is left out. So no rule is needed for an answer: tests leave out each in turn.
+
+**To add a rule,** first add the mistake to `tests/dslc/recovery/mistakes.py` or a case to `test_recovery.py`, and see
+what is said without the rule. It is worth its lines if one mistake gives several diagnostics or a wrong one.
 """
 
 from __future__ import annotations
@@ -15,36 +41,37 @@ from lark import Token, UnexpectedToken
 
 from dslc.diagnostics.collector import Findings
 from dslc.recovery import bodies, braces, foreign_syntax, heads, lines, lists, strings, unquoted_text, values
-from dslc.recovery.state import Mended, Mender
+from dslc.recovery.state import Mended, Mender, words
+from dslc.syntax.segment import DEEPEST
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 
 __all__ = ["Mended", "mend"]
 
 _MOST = 1000  # errors after which the rest of a piece is not read
+_MOST_STEPS = 4 * DEEPEST  # at one place; after so many, no rule is asked there any more
 
 _Rule = Callable[[Mender, Token], bool]
-_FORESIGHT: tuple[_Rule, ...] = (
-    strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
+FORESIGHT: tuple[_Rule, ...] = (
+    strings.closed_by_next, strings.inner_quotes,
     bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
-    bodies.stands_for_brace, heads.word_before_kind, heads.name_below, heads.torn_name, braces.head_twice,
+    bodies.stands_for_brace, heads.name_below, heads.torn_name,
     foreign_syntax.comment, foreign_syntax.conflict, foreign_syntax.dashes, foreign_syntax.no_name,
     braces.too_deep, braces.brace_on_next_line, bodies.indentation_ends, braces.body_ends_by_indentation,
     braces.other_brace, braces.closes_too_early, braces.opens_nothing, bodies.brace_is_missing,
     lines.word_before_key, lines.no_setting,
     strings.not_opened,
-    lists.bracket_is_missing, values.key_twice, values.key_as_value, values.sign_word,
+    lists.bracket_is_missing, values.key_twice, values.key_as_value,
     unquoted_text.other_quotes, values.parentheses, values.sign, values.instead_of_braces,
     foreign_syntax.text_below, unquoted_text.without_quotes, lists.bad_list_ahead,
 )  # fmt: skip
-"""What the structure says about a token before it goes in."""
-_EXPLANATIONS: tuple[_Rule, ...] = (
+"""Asked about each token before lark gets it."""
+EXPLANATIONS: tuple[_Rule, ...] = (
     strings.unclosed_string, strings.single_quotes, values.sign,
     values.semicolon, values.no_value_here,
     braces.end_of_text, braces.stray_brace, values.comma, values.quoted_key, heads.incomplete_head,
-    values.anything_else,
 )  # fmt: skip
-"""What is wrong with a token that lark did not take."""
+"""Asked about a token that lark refuses."""
 
 
 def mend(findings: Findings, text: str, vocabulary: Vocabulary, line: int, following: str, headless: bool) -> Mended:
@@ -63,25 +90,49 @@ def mend(findings: Findings, text: str, vocabulary: Vocabulary, line: int, follo
 
 
 def _read(mender: Mender) -> None:
-    scene = mender.scene
+    try:
+        _feed_all(mender)
+        blocks: tuple[BlockNode, ...] = mender.state.feed_token(Token("$END", ""))
+    except UnexpectedToken:  # a rule fed what the grammar refuses there
+        _abandon(mender)
+    else:
+        mender.done.blocks += [block for block in blocks if block.start_pos not in mender.void]
+
+
+def _feed_all(mender: Mender) -> None:
+    scene, at, steps = mender.scene, 0, 0
     while True:
         token = mender.peek()
+        start = token.start_pos or 0
+        at, steps = (start, 0) if start > at else (at, steps + 1)
         if len(mender.findings.found) >= _MOST:
             mender.give_up()
-            break
+            return
         if token.type == "_NL" and scene.breaks:  # what stood between two line ends was left out
             mender.advance()
             continue
-        if any(look(mender, token) for look in _FORESIGHT):
+        if steps < _MOST_STEPS and any(look(mender, token) for look in FORESIGHT):
             continue
         if token.type == "$END" and not scene.frames and not scene.head and not scene.lists:
-            break
+            return
         try:
             mender.state.feed_token(token)
         except UnexpectedToken:
-            any(explain(mender, token) for explain in _EXPLANATIONS)
+            if steps < _MOST_STEPS and any(explain(mender, token) for explain in EXPLANATIONS):
+                continue
+            values.unexpected(mender, token)
+            if token.type == "$END":
+                mender.give_up()
+                return
+            mender.skip()
         else:
             scene.take(token)
             mender.advance()
-    blocks: tuple[BlockNode, ...] = mender.state.feed_token(Token("$END", ""))
-    mender.done.blocks += [block for block in blocks if block.start_pos not in mender.void]
+
+
+def _abandon(mender: Mender) -> None:
+    """Leave out the whole piece, with one diagnostic at least."""
+    if not mender.findings.found:
+        values.unexpected(mender, mender.peek())
+    mender.done.mentions |= words(mender.text[:100_000])
+    mender.done.nameless |= set(mender.vocabulary.kinds)

@@ -170,26 +170,6 @@ def other_brace(mender: Mender, token: Token) -> bool:
     return True
 
 
-def head_twice(mender: Mender, token: Token) -> bool:
-    """`limits {` below `limits {`."""
-    scene = mender.scene
-    if not mender.missing or not scene.frames or token.type != "WORD" or not scene.awaits_entry:
-        return False
-    frame = scene.frames[-1]
-    if mender.text[frame.brace.end_pos : token.start_pos].strip() or token in scene.legal():
-        return False
-    count = len(frame.head)
-    if [mender.peek(number) for number in range(count)] != [*frame.head] or mender.peek(count).type != "LBRACE":
-        return False
-    if mender.after_break(count + 1) == token or (len(scene.frames) > 1 and scene.frames[-2].head == frame.head):
-        return False  # many levels of one name
-    mender.findings.add("S109", "this head is written twice", token, hint="remove one of them")
-    for _ in range(count + 1):
-        mender.advance()
-    mender.missing -= 1
-    return True
-
-
 def end_of_text(mender: Mender, token: Token) -> bool:
     """The end of the text in an open body."""
     scene = mender.scene

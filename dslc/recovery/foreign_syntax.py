@@ -10,7 +10,6 @@ from lark import Token
 from dslc.blocks.values.names import NAME_RULE, is_name
 from dslc.diagnostics.collector import Place
 from dslc.recovery.state import Mender, words
-from dslc.syntax.delimiters import balance
 from dslc.syntax.tokens import WORD
 from dslc.syntax.tree import start
 
@@ -18,47 +17,24 @@ _DASHED = re.compile(r"(?>(?:[ \t\r]*\n[ \t]*-[ \t]+[^\n{}]*)+)")
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
 _QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
 _HEREDOC = re.compile(r"<<[-~]?[\"']?(?P<mark>[A-Za-z_]\w{0,40})[\"']?[ \t\r]*\n")
-_COMMENTS = ("/*", "--", "; ", ";; ", "% ", "<!--")
-_BLANK = re.compile(r"\s*+")
 _WORD = re.compile(WORD)
 
 
 def comment(mender: Mender, token: Token) -> bool:
-    """`/* … */`, or `-- …` where a setting or a block could begin, or `; …` and its like on a line of their own."""
+    """`/* … */` between settings or blocks, or behind a value's key on one line."""
     text, at = mender.text, start(token)
-    if token.type != "JUNK" or mender.scene.lists or not text.startswith(_COMMENTS, at):
+    if token.type != "JUNK" or mender.scene.lists or not text.startswith("/*", at):
         return False
-    if text[at] in ";%<" and (mender.scene.awaits_value or mender.scene.column(token) is None):
-        return False
-    line = text.find("\n", at)
+    line, closed = text.find("\n", at), mender.find("*/", at + 2)
     line = len(text) if line < 0 else line
-    behind = line
-    if text.startswith("/*", at):
-        closed = mender.find("*/", at + 2)
-        behind = closed + 2 if closed >= 0 else line
-        if mender.scene.awaits_value and not 0 <= closed < line:
-            return False
-    elif text[at] == "-" and (mender.scene.awaits_value or text[at + 2 : at + 3] not in {" ", "\t", "-"}):
+    behind = closed + 2 if closed >= 0 else line
+    if mender.scene.awaits_value and not 0 <= closed < line:
         return False
-    elif _goes_on(text, at, line) and _first_below(text, line) != text[at]:
-        return False  # it goes before a body or a text, which stands
-    message = f"`{text[at : at + 4].split()[0]}` begins no comment"
-    mender.findings.add("S114", message, Place(at, min(behind, line)), hint="begin each line with `#`")
+    mender.findings.add("S114", "`/*` begins no comment", Place(at, min(behind, line)), hint="begin each line with `#`")
     mender.done.mentions |= words(text[at : min(behind, at + 100_000)])
     mender.damage()
     mender.seek(behind)
     return True
-
-
-def _goes_on(text: str, at: int, line: int) -> bool:
-    """Whether the line from `at` to its end opens a body or a long string."""
-    return balance(text[at:line]) != 0 or text.count('"""', at, line) % 2 == 1
-
-
-def _first_below(text: str, line: int) -> str:
-    """The first character of the next line that has one."""
-    found = _BLANK.match(text, line)
-    return text[found.end() : found.end() + 1] if found else ""
 
 
 def conflict(mender: Mender, token: Token) -> bool:

@@ -8,7 +8,6 @@ from lark import Token
 
 from dslc.blocks.values.names import is_name
 from dslc.diagnostics.collector import Place
-from dslc.diagnostics.diagnostic import Fix
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.recovery.state import Mender, shown, words
@@ -66,16 +65,22 @@ def _takes_arguments(mender: Mender) -> bool:
 
 
 def before_kind(mender: Mender, token: Token) -> bool:
-    """`[ memory m {`: a sign before a head."""
+    """`[ memory m {`, `resource "memory" m {`: a sign or a word before a head."""
     scene, kind = mender.scene, mender.peek(1)
-    if scene.frames or scene.head or token.type not in {"JUNK", "LSQB", "RSQB", "_COMMA", "SIGN"}:
+    word, bare = token.type == "WORD", kind.strip('"')
+    if scene.frames or scene.head or not (word or token.type in {"JUNK", "LSQB", "RSQB", "_COMMA", "SIGN"}):
         return False
-    if kind not in mender.vocabulary.kinds or mender.peek(3).type != "LBRACE":
+    named = mender.peek(2).type in {"WORD", "STRING"} or not word
+    if bare not in mender.vocabulary.kinds or not named or mender.peek(3).type != "LBRACE":
         return False
-    fix = mender.findings.fix("remove it", (start(token), start(kind), ""), safe=True)
-    message, hint = f"unexpected {shown(token)} before `{kind}`", f"write `{kind} {mender.peek(2)[:80]} {{`"
-    mender.findings.add("S112", message, token, hint=hint, fix=fix)
-    mender.advance()
+    if (word and token in mender.vocabulary.kinds) or (not word and kind.type != "WORD"):
+        return False
+    fix = mender.findings.fix("remove it", (start(token), start(kind), ""), safe=not word)
+    message, hint = f"unexpected {shown(token)} before `{bare}`", f"write `{bare} {mender.peek(2)[:80]} {{`"
+    code = "S109" if word else "S112"
+    mender.findings.add(code, message, token, hint=hint, fix=fix if kind.type == "WORD" else None)
+    mender.drop()
+    mender.replace(Token("WORD", bare, start_pos=kind.start_pos, end_pos=kind.end_pos))
     return True
 
 
@@ -94,24 +99,6 @@ def name_on_two_lines(mender: Mender, token: Token) -> bool:
     mender.findings.add("S102", "the name is not closed on its line", place, hint=f'write `"{name}"`', fix=fix_or_none)
     mender.reread(found.end("name") + 1)
     mender.put(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
-    return True
-
-
-def word_before_kind(mender: Mender, token: Token) -> bool:
-    """`resource memory m {`: a word before a head."""
-    scene, kind = mender.scene, mender.peek(1)
-    if scene.frames or scene.head or token.type != "WORD" or token in mender.vocabulary.kinds:
-        return False
-    named = mender.peek(2).type in {"WORD", "STRING"} and mender.peek(3).type == "LBRACE"
-    if not named or kind.strip('"') not in mender.vocabulary.kinds:
-        return False
-    fix: Fix | None = mender.findings.fix("remove it", (token.start_pos or 0, kind.start_pos or 0, ""))
-    word = kind.strip('"')
-    hint = f"a block is `{word} {mender.peek(2)[:80]} {{ … }}`"
-    fix = fix if kind.type == "WORD" else None
-    mender.findings.add("S109", f"unexpected word before `{word}`", token, hint=hint, fix=fix)
-    mender.done.mentions.add(str(mender.advance()))
-    mender.replace(Token("WORD", word, start_pos=kind.start_pos, end_pos=kind.end_pos))
     return True
 
 

@@ -15,6 +15,8 @@ from dslc.syntax.delimiters import entry_end
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
 # A sign in place of `=` with a value after it: `->`, `=>`, `:=`, `-`, `—`, `,,`, `;`.
 _OTHER_SIGN = re.compile(r"([-=~]>|:=|<-|==?>?|[→⇒]|[-—–;,~|.:=<>]{1,3}(?=[ \t\"\[]))[ \t]*+[\"\w\[$/@.]")
+_COMMENT = re.compile(r"(--|;;?(?=[ \t])|%(?=[ \t])|<!--)")
+_SIGN_WORDS = {"is", "to", "be", "as", "equals"}
 # The same before `{`.
 _HEAD_SIGN = re.compile(r"([-=~:<>|,;.→⇒]{1,3})(?=[ \t]*+\{)")
 _BRACKETS = re.compile(
@@ -115,9 +117,10 @@ def no_value(mender: Mender, *, lost: bool = True) -> None:
 
 
 def sign(mender: Mender, token: Token) -> bool:
-    """`path = "/x"`, `path -> "/x"`: a sign between key and value, or in a head."""
+    """`path = "/x"`, `path -> "/x"`, `path is "/x"`: a sign between key and value, or in a head."""
     scene, start, end = mender.scene, token.start_pos or 0, token.end_pos or 0
-    if token.type not in {"SIGN", "JUNK", "_COMMA"} or scene.breaks or scene.lists or not scene.head:
+    word = _is_sign_word(mender, token)
+    if not (word or token.type in {"SIGN", "JUNK", "_COMMA"}) or scene.breaks or scene.lists or not scene.head:
         return False
     setting = scene.setting()
     options = len(scene.head) == 2 and setting is not None and setting.type == "variant"
@@ -126,7 +129,7 @@ def sign(mender: Mender, token: Token) -> bool:
     other = _OTHER_SIGN.match(mender.text, start, start + 200) if scene.awaits_value else None
     if setting is None or setting.type in {"group", "variant"}:
         other = _HEAD_SIGN.match(mender.text, start, start + 200) or other
-    if other is None and token.type != "SIGN":
+    if other is None and token.type != "SIGN" and not word:
         return False
     end = other.end(1) if other else end
     shown = mender.text[start:end] if end - start < 9 else "…"
@@ -154,25 +157,15 @@ def sign(mender: Mender, token: Token) -> bool:
     return True
 
 
-def sign_word(mender: Mender, token: Token) -> bool:
-    """`path is "/x"`."""
-    if token not in {"is", "to", "be", "as", "equals"} or not mender.scene.awaits_value:
+def _is_sign_word(mender: Mender, token: Token) -> bool:
+    """True for a word that means `=` and has a value behind it."""
+    setting, value = mender.scene.setting() if mender.scene.awaits_value else None, mender.peek(1)
+    if setting is None or token not in _SIGN_WORDS or token in mender.scene.legal():
         return False
-    setting = mender.scene.setting()
-    if token in mender.scene.legal() or setting is None:
-        return False
-    named = setting.type in {"variant", "word", "boolean"} and mender.peek(1).type == "WORD"
+    if value.type in VALUES:
+        return setting.type != "variant"
     ends = mender.peek(2).type in {*ENDS, "LBRACE"} or mender.peek(2) in mender.scene.legal()
-    if not (named and ends) and (mender.peek(1).type not in VALUES or setting.type == "variant"):
-        return False
-    start, end = token.start_pos or 0, mender.peek(1).start_pos or 0
-    fix = mender.findings.fix(f"remove `{token}`", (start, end, ""), safe=True)
-    key = mender.shown_head(mender.scene.head)
-    mender.advance()
-    line = mender.shown_entry()
-    message, hint = f"unexpected `{token}` after `{key}`", f"write `{line}`" if line else "remove it"
-    mender.findings.add("S105", message, token, hint=hint, fix=fix)
-    return True
+    return setting.type in {"variant", "word", "boolean"} and value.type == "WORD" and ends
 
 
 def parentheses(mender: Mender, token: Token) -> bool:
@@ -228,12 +221,15 @@ def semicolon(mender: Mender, token: Token) -> bool:
         return False
     if mender.scene.head and not mender.scene.frames:  # what it ends is no block
         return False
+    if _comment_sign(mender, token) and mender.peek(1).type == "WORD" and mender.peek(1) not in mender.scene.legal():
+        return False
     start = token.start_pos or 0
     end = start + len(token) - len(token.lstrip(";"))
     glued = not mender.text[end : end + 1].isspace() and mender.text[end : end + 1] not in {"", "}"}
     fix = mender.findings.fix("remove `;`", (start, end, " " if glued else ""), safe=True)
     after = mender.scene.last.type if mender.scene.last else ""
-    what = " after `}`" if after == "RBRACE" else " after a value" if mender.scene.frames else ""
+    where = {"RBRACE": " after `}`", "_NL": " at the beginning of a line"}
+    what = where.get(after, " after a value" if mender.scene.frames else "")
     mender.findings.add("S112", f"unexpected `;`{what}", Place(start, end), hint="remove it", fix=fix)
     mender.seek(end)
     return True
@@ -274,8 +270,13 @@ def quoted_key(mender: Mender, token: Token) -> bool:
     return True
 
 
-def anything_else(mender: Mender, token: Token) -> bool:
-    """A token of which nothing better can be said."""
+def unexpected(mender: Mender, token: Token) -> None:
+    """Note a token that no rule explains."""
+    comment = _comment_sign(mender, token)
+    if comment:
+        place = Place(token.start_pos or 0, entry_end(mender.text, token.start_pos or 0))
+        mender.findings.add("S114", f"`{comment}` begins no comment", place, hint="begin each line with `#`")
+        return
     if mender.scene.frames:
         settings = mender.scene.legal()
         hint = "expected a setting or `}`"
@@ -285,5 +286,9 @@ def anything_else(mender: Mender, token: Token) -> bool:
         hint = f"expected a block: {listing(mender.vocabulary.kinds)}"
     code = "S112" if token.type in {"JUNK", "SIGN", "LSQB", "RSQB", "LBRACE"} else "S109"
     mender.findings.add(code, f"unexpected {shown(token)}", token, hint=hint)
-    mender.skip()
-    return True
+
+
+def _comment_sign(mender: Mender, token: Token) -> str | None:
+    """The sign at the beginning of a line that begins a comment in another language."""
+    found = _COMMENT.match(mender.text, token.start_pos or 0)
+    return found[1] if found and mender.scene.column(token) is not None else None

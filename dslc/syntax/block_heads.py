@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from functools import cached_property
 
-from dslc.syntax.tokens import NAME
+from dslc.syntax.tokens import NAME, WORD
 
 ELSEWHERE = ("metadata", "policy", "schedule", "channel", "type", "function")
 """The words that open a block of the wider language, whatever its shape."""
@@ -44,6 +44,19 @@ class Heads:
     @cached_property
     def _words(self) -> re.Pattern[str]:
         return re.compile(rf"(?:{self._kinds}|agent|{'|'.join(ELSEWHERE)})(?![A-Za-z0-9_-])")
+
+    @cached_property
+    def _lines(self) -> re.Pattern[str]:
+        """Two lines or more that hold no brace and no head, one below the other, as of settings without a head or of
+        another language. A line is more than one word; empty lines come only before a `[`, as in TOML."""
+        head = rf"(?:{self._kinds}|{'|'.join(ELSEWHERE)})[ \t]++{NAME}"
+        line = rf'(?!{head}|{WORD}[ \t\r]*+(?:\n|\Z))(?=[ \t]*+[^\s{{}}])(?>(?!""")[^\n{{}}])*+(?=\n|\Z)'
+        return re.compile(rf"{line}(?>(?:\n(?:(?:[ \t\r]*+\n)*+(?=\[))?{line})+)")
+
+    def beyond_lines(self, at: int) -> int:
+        """Where such lines end that begin at `at`; `at` when there are none."""
+        lines = self._lines.match(self._text, at)
+        return lines.end() if lines else at
 
     def after(self, at: int) -> int:
         """Where the next head begins after `at`, or the end of the text. What is asked for goes up through the text."""

@@ -14,7 +14,7 @@ from dslc.syntax.block_heads import Heads
 from dslc.syntax.delimiters import GAP, MARK, Late, closers
 from dslc.syntax.foreign_blocks import Foreign
 from dslc.syntax.segment import Fault, Segment
-from dslc.syntax.tokens import COMMENT, LONG, NAME, NUMBER, STRING, UNCLOSED_STRING, WORD
+from dslc.syntax.tokens import COMMENT, LONG, NAME, STRING, UNCLOSED_STRING, WORD
 
 MOST_BROKEN = 1000
 """Pieces that are no whole blocks after which the rest of a file is not read: it is no program."""
@@ -34,21 +34,6 @@ _INDENTED_LINE = r"[ \t]++\S[^\n]*+"
 _INDENTED = Late(
     rf'[^\n{{}}"]*+(?:"[^\n{{}}"]*+")?[^\n{{}}"]*+\n{_INDENTED_LINE}(?>(?:(?>(?:[ \t\r]*+\n)+){_INDENTED_LINE})*)'
 )
-# Two settings or more, each on a line of its own.
-_SETTING = (
-    rf"{WORD}[ \t]*+(?:[=:][ \t]*+)?"
-    rf'(?:"[^"\n]*+"|{NUMBER}|\[[^\n\[\]{{}}]*+\]|(?<=[ \t]){WORD})[ \t]*+,?[ \t\r]*+'
-)
-# Tables, lists and keys of other languages, a line each.
-_TABLE = r"\[{1,2}[\w.\"' -]++\]{1,2}[ \t\r]*+(?=\n|\Z)"
-_ROW = (
-    rf"[ \t]*+(?:-[ \t][^\n{{}}]*+|\"?[\w.-]++\"?[ \t]*+[:=][^\n{{}}]*+|{_SETTING}(?=\n|\Z))"
-    r"|[ \t]++[^\s{}][^\n{}]*+"
-)
-_ROWS = Late(
-    rf"(?:{_TABLE}|-[ \t][^\n{{}}]*+|[\w.-]++:[ \t\r]*+(?=\n))"
-    rf"(?>(?:(?>(?:\n[ \t\r]*+(?=\n))*)\n{_TABLE}|\n(?:{_ROW}))+)"
-)
 # A head that ends in what other languages write for `{`, and what they write for `}`.
 _OPENER = Late(r"[^\n{}]*?(?:[ \t](?:do|begin|then)|[(\[<])[ \t\r]*+\n")
 _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
@@ -56,7 +41,6 @@ _CLOSER = re.compile(r"\n(?:end|done|fi|[)\]>])[;,]?[ \t\r]*+(?=\n|\Z)")
 _TORN_HEAD = Late(r"[^\n{}]*+\{[ \t\r]*+(?=\n|#|//)")
 _SPLIT_HEAD = Late(rf"{WORD}[ \t\r]*+\n[ \t\r\n]*+(?P<name>{NAME})[ \t\r\n]*+\{{")
 _SPLIT_NAME = Late(rf"{WORD}[ \t]++\"[^\"\n{{}}]{{0,64}}\n[^\"\n{{}}]{{0,64}}\"[ \t]*+\{{")
-_SETTINGS = Late(rf"{_SETTING}(?>(?:\n[ \t]*+{_SETTING}(?=\n|\Z))+)")
 _FIRST_LINE = Late(r"[^\n]*+\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)")  # of a body
 _REST_OF_LINE = Late(r"[^\r\n]*+")
 
@@ -145,14 +129,12 @@ class _Cutter:
         return Segment(at, end - (self.text[end - 1] == "\r"), Fault.OUTSIDE)
 
     def _lines(self, at: int, end: int) -> Segment | None:
-        """The body below a head without `{`, or settings without a head, that begin with this line."""
+        """The body below a head without `{`, or lines without a head, that begin with this line."""
         beyond = max(self._enclosed(at), self._indented(at))
         if beyond > end:
             return Segment(at, beyond, Fault.OUTSIDE)
-        run = _ROWS.match(self.text, at)
-        if run is None and not self._heads.is_word(at):
-            run = _SETTINGS.match(self.text, at)
-        return None if run is None else Segment(at, run.end(), Fault.HEADLESS)
+        beyond = self._heads.beyond_lines(at)
+        return Segment(at, beyond, Fault.HEADLESS) if beyond > at else None
 
     def _enclosed(self, at: int) -> int:
         """Behind the `end` of a body that begins with `do`, or the like, before the next head."""

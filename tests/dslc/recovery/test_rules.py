@@ -1,0 +1,84 @@
+"""No rule of recovery is needed for an answer: without any of them a broken text still compiles to diagnostics."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+from lark import Token
+
+from dslc import recovery
+from dslc.compiler import analyse
+from dslc.recovery import EXPLANATIONS, FORESIGHT
+from dslc.recovery.state import Mender
+from dslc.source import Source
+from tests.dslc.catalogs import CATALOG
+from tests.dslc.recovery.mistakes import slips
+
+_RULES = list(dict.fromkeys((*FORESIGHT, *EXPLANATIONS)))
+_EVERY = 300  # of all mistakes; each rule has others
+
+
+def _check(texts: list[str]) -> None:
+    for text in texts:
+        assert analyse([Source("a", text)], CATALOG, build=False).diagnostics, text
+
+
+def _texts(number: int) -> list[str]:
+    return [slip.text for slip in slips()[number % _EVERY :: _EVERY]]
+
+
+@pytest.mark.parametrize("number", range(len(_RULES)), ids=lambda number: _RULES[number].__name__)
+def test_every_rule_can_be_left_out(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, rules in (("FORESIGHT", FORESIGHT), ("EXPLANATIONS", EXPLANATIONS)):
+        monkeypatch.setattr(recovery, name, tuple(rule for rule in rules if rule is not _RULES[number]))
+    _check(_texts(number))
+    _check(_BROKEN)
+
+
+_BROKEN = [
+    "memory m { path",
+    'memory m { path "x',
+    'memory m { path """x',
+    "memory m { path [",
+    "agent a { tools [a { b ] }",
+    "agent a { tools [= ,, ; }",
+    "} ] ) , ; =",
+    "memory",
+    "memory m",
+    "memory m { = = = }",
+    "agent a { context { max_tokens",
+    "a { " * 100,
+    "webhook w { filter [ " * 30,
+]
+
+
+def test_without_any_rule_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "FORESIGHT", ())
+    monkeypatch.setattr(recovery, "EXPLANATIONS", ())
+    _check(_texts(0))
+    _check(_BROKEN)
+
+
+@pytest.mark.parametrize("table", ["FORESIGHT", "EXPLANATIONS"])
+def test_a_rule_that_repairs_nothing_is_no_endless_loop(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def idle(_mender: Mender, _token: Token) -> bool:
+        return True
+
+    monkeypatch.setattr(recovery, table, (idle,))
+    _check(_texts(1)[:5])
+    _check(_BROKEN)
+
+
+def test_no_rule_feeds_what_the_grammar_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(mender: Mender) -> NoReturn:
+        raise AssertionError(mender.text)
+
+    monkeypatch.setattr(recovery, "_abandon", refused)
+    _check([slip.text for slip in slips()[::100]])
+    _check(_BROKEN)
+
+
+def test_no_rule_is_twice_in_a_table() -> None:
+    assert len(set(FORESIGHT)) == len(FORESIGHT)
+    assert len(set(EXPLANATIONS)) == len(EXPLANATIONS)
