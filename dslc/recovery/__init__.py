@@ -53,7 +53,7 @@ _MOST_STEPS = 4 * DEEPEST  # at one place; after so many, no rule is asked there
 
 _Rule = Callable[[Mender, Token], bool]
 FORESIGHT: tuple[_Rule, ...] = (
-    strings.closed_by_next, strings.inner_quotes,
+    strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
     bodies.other_half, bodies.with_signs, braces.closed_and_opened, heads.before_kind, heads.name_on_two_lines,
     bodies.stands_for_brace, heads.name_below, heads.torn_name,
     foreign_syntax.comment, foreign_syntax.conflict, foreign_syntax.dashes, foreign_syntax.no_name,

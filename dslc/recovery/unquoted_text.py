@@ -29,6 +29,7 @@ _CHUNK = re.compile(
 )
 
 _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
+_DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
 
 
 def other_quotes(mender: Mender, token: Token) -> bool:
@@ -84,6 +85,25 @@ def _in_quotes(mender: Mender, at: int, behind: int, width: int) -> None:
     if not plain:
         mender.done.mentions |= words(inner[:100_000])
         mender.value_is_lost()
+
+
+def doubled_quotes(mender: Mender, token: Token) -> bool:
+    """`""data""`."""
+    scene = mender.scene
+    named = scene.awaits_value or (not scene.frames and len(scene.head) == 1)
+    if token.type != "STRING" or len(token) > 2 or scene.lists or not named:
+        return False
+    found = _DOUBLED.match(mender.text, start(token), start(token) + 2000)
+    if found is None:
+        return False
+    at, behind = found.span()
+    fix = mender.findings.fix("write each once", (at, at + 1, ""), (behind - 1, behind, ""), safe=True)
+    mender.seek(behind)
+    mender.put(Token("STRING", found[0][1:-1], start_pos=at, end_pos=behind))
+    line = mender.shown_entry()
+    hint = f"write `{line}`" if line else 'use one `"` on each side'
+    mender.findings.add("S112", "doubled quotes", Place(at, behind), hint=hint, fix=fix)
+    return True
 
 
 def without_quotes(mender: Mender, token: Token) -> bool:
