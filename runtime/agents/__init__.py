@@ -1,1 +1,1 @@
-"""Agents: what handles a delivery."""
+"""Agents: what handles turns, and the dispatcher that runs them."""

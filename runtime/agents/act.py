@@ -1,17 +1,23 @@
-"""`act` does what a delivery asks of an agent. It chooses the kind of agent that does the work."""
+"""`act` runs an agent for one turn. It chooses what handles the kind of turn."""
 
 from __future__ import annotations
 
-from dslc.blocks.agent import Agent
+from typing import assert_never
+
 from runtime.agents.recorder import record
-from runtime.memory.store import Store
+from runtime.agents.turn import AgentContext, Turn
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
 
-async def act(agent: Agent, delivery: ClaimedDelivery, log: RunLog, store: Store) -> None:
-    """Do `delivery` as `agent`, remembering in `store`.
+async def act(turn: Turn, log: RunLog, context: AgentContext) -> None:
+    """Do what `turn` asks of the agent of `context`.
 
-    Every act is recorded in `log` before and after it. An agent without a model is a recorder.
+    Every act is recorded in `log` before and after it. An agent without a model is a recorder. Raises `Retry`, or any
+    other error, to be tried again; `GiveUp` to end as a dead letter.
     """
-    await record(agent, delivery, log, store)
+    match turn:
+        case ClaimedDelivery():
+            await record(turn, log, context)
+        case _ as unknown:
+            assert_never(unknown)

@@ -1,4 +1,4 @@
-"""A delivery in a few words: what a person would want to remember of it."""
+"""The summary of a delivery: a title and a few facts that a person would want to remember."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Summary(NamedTuple):
 
 
 def describe(provider: str | Provider, event: str | None, payload: object) -> Summary:
-    """The facts that the provider's row names; for a row without any, or a payload without them, the first few
-    scalars at its top.
+    """Summarize a payload by the facts that the provider's row names, or by its first few top-level scalars when there
+    are none.
 
     `payload`: decoded, None when it could not be: `row.payload(body, content_type).value_or_none()`. Raises ValueError
     for an unknown provider.
@@ -33,7 +33,7 @@ def describe(provider: str | Provider, event: str | None, payload: object) -> Su
 
 
 def one_line(text: str) -> str:
-    """`text` in one line: white space and control characters become single spaces, a long end an ellipsis."""
+    """Return `text` in one line: white space and control characters become single spaces, a long end an ellipsis."""
     head = text[: 4 * _LENGTH]
     line = " ".join("".join(each if each.isprintable() else " " for each in head).split())
     return line if len(line) <= _LENGTH and len(head) == len(text) else line[: _LENGTH - 1].rstrip() + "…"
@@ -58,7 +58,7 @@ def _top(payload: object) -> list[tuple[str, str]]:
 
 
 def _scalar(node: object) -> str | None:
-    """A scalar in one line; None for null, empty text, objects and arrays."""
+    """Return a scalar in one line; None for null, empty text, objects and arrays."""
     if isinstance(node, bool):
         return "true" if node else "false"
     if isinstance(node, str | int | float):

@@ -1,4 +1,4 @@
-"""The agent without a model: it writes each delivery into its memory's daily log."""
+"""The recorder, an agent without a model: it writes each delivery into the daily log of its memory."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import asyncio
 
 from dslc.blocks.agent import Agent
 from runtime.agents.delivery_summary import describe
+from runtime.agents.turn import AgentContext
 from runtime.clock import utc
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 
-async def record(agent: Agent, delivery: ClaimedDelivery, log: RunLog, store: Store) -> None:
+async def record(delivery: ClaimedDelivery, log: RunLog, context: AgentContext) -> None:
     """Append one entry for `delivery` to today's log: a title from provider and event, the payload's facts as bullets.
 
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
-    # It decodes the body.
-    small = len(delivery.body) <= OFF_THE_LOOP
+    agent = context.agent
+    small = len(delivery.body) <= OFF_THE_LOOP  # it decodes the body
     item = entry(agent, delivery) if small else await asyncio.to_thread(entry, agent, delivery)
 
     async def remember() -> list[str]:
-        return [kept.memory_id for kept in await store.append([item])]
+        return [stored.memory_id for stored in await context.store.append([item])]
 
     await log.step("remember", {"chunk_hash": item.chunk_hash}, remember, repeatable=True)
 
 
 def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
-    """The log entry for `delivery`: its first line is the title, then one bullet a fact."""
+    """Return the log entry for `delivery`: its first line is the title, then one bullet for each fact."""
     payload = find_provider(delivery.provider).payload(delivery.body, delivery.content_type).value_or_none()
     summary = describe(delivery.provider, delivery.event or delivery.webhook, payload)
     return Item(
@@ -45,6 +45,6 @@ def entry(agent: Agent, delivery: ClaimedDelivery) -> Item:
 
 
 def _plain(label: str) -> str:
-    """A label that is no mark of something for the long term, wherever the line may be copied to: labels are keys of
-    the payload, and so a stranger's words."""
+    """Escape a label that looks like a long-term mark (`[fact]`): labels are keys of the payload, which the sender
+    chose."""
     return f"\\{label}" if label.startswith("[") else label

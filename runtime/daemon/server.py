@@ -18,6 +18,8 @@ import structlog
 from aiohttp import web
 
 from runtime.agents.act import act
+from runtime.agents.dispatcher import Dispatcher
+from runtime.agents.turn import AgentContext, Turn
 from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
@@ -53,9 +55,10 @@ from runtime.memory.errors import FsyncFailed
 from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads.run_log import RunLog
+from runtime.threads.turns.concurrency import ConcurrencyLimits
+from runtime.threads.turns.turn import AgentGone
 from runtime.webhooks.audit.audit import Audit
-from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
-from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import Space
 from runtime.webhooks.receiving.address_limit import AddressLimit
@@ -169,9 +172,9 @@ class Daemon:
         self._dispatcher = Dispatcher(
             database,
             clock,
+            [Inbox(database, clock, limits=self._concurrency)],
             self._run_agent,
             workers=settings.workers,
-            concurrency=self._concurrency,
             on_full=lambda: self._notifications.send(INBOX),
             stand_back=self._has_no_agent,
             metrics=app.metrics,
@@ -271,8 +274,8 @@ class Daemon:
         await self._audit.close()
         await self._app.tokens.flush()
 
-    def _concurrency(self) -> Mapping[str, int]:
-        return self._app.generation.concurrency
+    def _concurrency(self) -> ConcurrencyLimits:
+        return ConcurrencyLimits(self._app.generation.concurrency)
 
     def _has_no_agent(self) -> bool:
         """Whether nothing in this program could run what waits while another daemon's may: memories that are files keep
@@ -288,7 +291,7 @@ class Daemon:
         else:
             log.info("deliveries are stored again")
 
-    async def _run_agent(self, turn: ClaimedDelivery, run_log: RunLog) -> None:
+    async def _run_agent(self, turn: Turn, run_log: RunLog) -> None:
         """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
         generation = self._app.generation
         async with generation.pinned():
@@ -297,7 +300,7 @@ class Daemon:
                 raise AgentGone(turn.agent)
             store = generation.memories.of(turn.agent, turn.webhook).store
             try:
-                await act(agent, turn, run_log, store)
+                await act(turn, run_log, AgentContext(agent, store))
             except FsyncFailed as error:
                 # What the kernel could not write is lost to every later fsync; only a restart reads the truth again.
                 self._tasks.fail(str(error))

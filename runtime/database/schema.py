@@ -6,6 +6,8 @@ The migrations spell the same schema out; a test compares the two on both databa
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -39,6 +41,37 @@ def _user() -> Column[str]:
     return Column("user_id", String(64), nullable=False, server_default=OWNER)
 
 
+def turn_columns() -> list[Column[Any]]:
+    """Return the columns of a table whose rows are turns: what `runtime.threads.turns` claims them by.
+
+    The table also has `id` (UUID version 7), `user_id` and `agent`.
+    """
+    return [
+        Column("state", String(16), nullable=False),
+        Column("attempt", Integer, nullable=False),  # number of the claim; the fence of its writes
+        Column("tries", Integer, nullable=False),  # claims that count towards the dead letter
+        Column("next_attempt_at", BigInteger, nullable=False),
+        Column("lease_until", BigInteger),  # by PostgreSQL's clock; NULL on SQLite
+        Column("run_id", String(36)),
+        Column("finished_at", BigInteger),
+        Column("last_error", Text),
+        Column("lane", String(64)),  # the group whose concurrency queue it waits in; NULL: in none
+    ]
+
+
+def index_turns(table: Table) -> None:
+    """Give a table of turns its indexes, each over the rows in one state."""
+    for name, columns, where in (
+        ("due", ("next_attempt_at",), "state = 'queued' AND lane IS NULL"),
+        ("lane", ("lane", "id", "next_attempt_at"), "state = 'queued' AND lane IS NOT NULL"),
+        ("dead", ("id",), "state = 'dead'"),
+        ("agent_gone", ("id",), "state = 'agent_gone'"),
+        ("running", ("lease_until",), "state = 'running'"),
+    ):
+        given = [table.c[each] for each in columns]
+        Index(f"ix_{table.name}_{name}", *given, sqlite_where=text(where), postgresql_where=text(where))
+
+
 meta = Table(
     "meta",
     metadata,
@@ -66,51 +99,12 @@ deliveries = Table(
     Column("verified", Boolean, nullable=False),
     Column("secret_index", Integer),
     Column("keep_body", Boolean, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("attempt", Integer, nullable=False),  # of every claim the number; the fence of its writes
-    Column("tries", Integer, nullable=False),  # claims that count towards the dead letter
-    Column("next_attempt_at", BigInteger, nullable=False),
-    Column("lease_until", BigInteger),  # by PostgreSQL's clock; NULL on SQLite
-    Column("run_id", String(36)),
-    Column("finished_at", BigInteger),
-    Column("last_error", Text),
-    Column("lane", String(64)),  # the webhook whose concurrency queue it waits in; NULL: in none
+    *turn_columns(),
     UniqueConstraint("user_id", "webhook", "provider_delivery_id", name="uq_deliveries_provider_delivery_id"),
 )
 """What was accepted: the inbox, and its own audit."""
 
-Index(
-    "ix_deliveries_due",
-    deliveries.c.next_attempt_at,
-    sqlite_where=text("state = 'queued' AND lane IS NULL"),
-    postgresql_where=text("state = 'queued' AND lane IS NULL"),
-)
-Index(
-    "ix_deliveries_lane",
-    deliveries.c.lane,
-    deliveries.c.id,
-    deliveries.c.next_attempt_at,
-    sqlite_where=text("state = 'queued' AND lane IS NOT NULL"),
-    postgresql_where=text("state = 'queued' AND lane IS NOT NULL"),
-)
-Index(
-    "ix_deliveries_dead",
-    deliveries.c.id,
-    sqlite_where=text("state = 'dead'"),
-    postgresql_where=text("state = 'dead'"),
-)
-Index(
-    "ix_deliveries_agent_gone",
-    deliveries.c.id,
-    sqlite_where=text("state = 'agent_gone'"),
-    postgresql_where=text("state = 'agent_gone'"),
-)
-Index(
-    "ix_deliveries_running",
-    deliveries.c.lease_until,
-    sqlite_where=text("state = 'running'"),
-    postgresql_where=text("state = 'running'"),
-)
+index_turns(deliveries)
 
 bodies = Table(
     "bodies",
@@ -175,7 +169,7 @@ threads = Table(
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_threads_agent", "user_id", "agent", "updated_at"),
 )
-"""A conversation that several runs go on with."""
+"""Conversations, each continued by several runs."""
 
 runs = Table(
     "runs",
@@ -183,6 +177,7 @@ runs = Table(
     _id(),
     _user(),
     Column("thread_id", String(36), ForeignKey("threads.id", name="fk_runs_thread_id", ondelete="SET NULL")),
+    Column("trigger", String(16), nullable=False, server_default="delivery"),
     Column("delivery_id", String(36)),
     Column("agent", String(64), nullable=False),
     Column("state", String(16), nullable=False),
@@ -193,7 +188,8 @@ runs = Table(
     Index("ix_runs_delivery_id", "delivery_id"),
     Index("ix_runs_thread_id", "thread_id"),
 )
-"""What an agent did about one thing: all attempts of one delivery are one run, unless a person asks for a new one."""
+"""What an agent did in one turn: all attempts at one delivery are one run, unless a person asks for a new one.
+`trigger`: the kind of turn, such as `delivery`."""
 
 steps = Table(
     "steps",
@@ -213,7 +209,7 @@ steps = Table(
     Column("result", Sealed),
     sqlite_with_rowid=False,
 )
-"""A run's acts in order: the intent is stored before the act, the result after it."""
+"""The acts of a run: the intent is stored before the act, the result after it. A step is identified by its `key`."""
 
 secrets = Table(
     "secrets",

@@ -1,1 +1,1 @@
-"""Runs and their steps: what was about to be done, and what came of it."""
+"""Turns of agents, their runs, and the recorded steps of each run."""

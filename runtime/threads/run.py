@@ -1,4 +1,4 @@
-"""A run's row: what an agent does about one delivery, over all its attempts."""
+"""The row of a run: what an agent does in one turn, over all attempts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ DEAD: Final = "dead"
 
 
 class Begin(NamedTuple):
-    """An attempt begins. `new`: at a run that has no row yet."""
+    """An attempt begins. `new`: the run has no row yet."""
 
     run_id: str
     user_id: str
-    delivery_id: str
+    trigger: str
+    """The kind of turn, such as `delivery`."""
+    delivery_id: str | None
+    thread_id: str | None
     agent: str
     attempt: int
     at: int
@@ -41,13 +44,13 @@ class End(NamedTuple):
 
 def begin(connection: Connection, begins: Sequence[Begin]) -> None:
     """Make these attempts the current ones: from now on only they can write steps."""
-    columns = ("id", "user_id", "delivery_id", "agent", "attempt", "started_at", "state")
-    bulk.insert(connection, runs, columns, [(*b[:6], RUNNING) for b in begins if b.new])
+    columns = ("id", "user_id", "trigger", "delivery_id", "thread_id", "agent", "attempt", "started_at", "state")
+    bulk.insert(connection, runs, columns, [(*b[:8], RUNNING) for b in begins if b.new])
     again = [(b.run_id, b.attempt, RUNNING, None, None) for b in begins if not b.new]
     bulk.update(connection, runs, ("id",), ("attempt", "state", "finished_at", "error"), again)
 
 
 def end(connection: Connection, ends: Sequence[End]) -> None:
-    """Store how these attempts ended; one that is not the current one any more changes nothing."""
+    """Store how these attempts ended; an attempt that is no longer the current one changes nothing."""
     rows = [(e.run_id, e.attempt, e.state, None if e.state == WAITING else e.at, e.error) for e in ends]
     bulk.update(connection, runs, ("id", "attempt"), ("state", "finished_at", "error"), rows)

@@ -13,7 +13,7 @@ from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
-from runtime.webhooks.deliveries.dispatcher import FIRST_WORKERS
+from runtime.agents.dispatcher import FIRST_WORKERS
 from tests.lanes import repeated
 from tests.runtime.daemon.running import Daemon, running, until, write_program
 

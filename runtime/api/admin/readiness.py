@@ -16,8 +16,8 @@ from runtime.errors import SymbiontError
 from runtime.memory.collection.options import STORE
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Problem
+from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.deliveries.backlog import BacklogReader
-from runtime.webhooks.deliveries.delivery import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
 from runtime.webhooks.routing.route import Mount
 

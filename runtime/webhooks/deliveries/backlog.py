@@ -9,7 +9,7 @@ from sqlalchemy import text
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.webhooks.deliveries.delivery import AGENT_GONE, QUEUED, RUNNING
+from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 
 FRESH_SECONDS: Final = 1.0
 """How long an answer holds: who asks more often makes the database no work."""

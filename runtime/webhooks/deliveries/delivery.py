@@ -1,40 +1,25 @@
-"""What a delivery is on its way: a candidate, a decision, an attempt for the audit, and work for an agent."""
+"""The forms of a delivery: a candidate, the decision on it, a rejected request for the audit, a turn for an agent."""
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
 from runtime.database.schema import OWNER
-from runtime.errors import SymbiontError
+from runtime.threads.turns.turn import ClaimedTurn
 
-QUEUED: Final = "queued"
-"""Accepted; waits for its time to be claimed."""
-RUNNING: Final = "running"
-DONE: Final = "done"
-DEAD: Final = "dead"
-"""Given up on; can be sent again."""
-AGENT_GONE: Final = "agent_gone"
-"""The agent it is for is not declared any more; can be sent again."""
 KEPT: Final = "kept"
-"""Of a webhook that wakes no agent: there to be read, and can be sent when the webhook wakes one."""
+"""The state of a delivery of a webhook without an agent: it can be read, and sent when the webhook has an agent."""
 
 Verdict = Literal["accepted", "repeated", "replayed", "limited"]
-
-
-class AgentGone(SymbiontError):  # noqa: N818 - it says where the delivery waits
-    """The agent that a delivery is for is not declared, or switched off. The delivery waits and can be sent again."""
-
-    def __init__(self, agent: str) -> None:
-        super().__init__(f"the agent {agent} is not declared, or not enabled")
 
 
 Headers = tuple[tuple[str, str], ...]
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A verified, wanted delivery, ready to be admitted."""
+    """A verified and wanted delivery, ready to be admitted."""
 
     webhook: str
     provider: str
@@ -43,7 +28,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     body_sha256: str | None = None
     """Hexadecimal; computed at receipt for every delivery."""
     agent: str | None
-    """Who it is for; None: it is only kept."""
+    """The agent it is for; None: it is only kept."""
     event: str | None = None
     provider_delivery_id: str | None = None
     """The sender's own id; the same one again gets the first one's answer."""
@@ -55,13 +40,13 @@ class Candidate(Struct, frozen=True, kw_only=True):
     headers: Headers = ()
     """The chosen ones, see `runtime.webhooks.audit.audit.chosen_headers`."""
     received: Headers = ()
-    """All of them as received, without secrets; they are stored with the body."""
+    """All headers as received, without secrets; stored with the body."""
     source: str | None = None
     """The sender's address."""
     verified: bool = True
     """False for a webhook that accepts unverified requests."""
     secret_index: int | None = None
-    """Which of the webhook's secrets matched, from 0."""
+    """Index of the webhook's secret that matched, from 0."""
     keep_body: bool = True
     """False: the body is dropped as soon as the delivery has been handled."""
     user_id: str = OWNER
@@ -72,7 +57,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Quota(NamedTuple):
-    """How one limit stands for a candidate."""
+    """The state of one limit after a candidate."""
 
     name: str
     """`webhook` or `user`."""
@@ -80,22 +65,22 @@ class Quota(NamedTuple):
     """Deliveries in a minute."""
     remaining: int
     seconds: int
-    """For so long no more than `remaining` are accepted."""
+    """For that many seconds no more than `remaining` are accepted."""
 
 
 class Decision(Struct, frozen=True):
-    """What became of a candidate; it is committed."""
+    """The committed decision on a candidate."""
 
     verdict: Verdict
     delivery_id: str
     """The accepted delivery's id; for a repeat or a replay that of the first one (not for the sender of a replay).
-    Empty for one that was limited, and for a replay of one that is forgotten."""
+    Empty for a limited one, and for a replay of one that was pruned."""
     queued_again: bool = False
-    """A repeat of a dead letter, which will run once more."""
+    """True for a repeat of a dead letter, which is run again."""
     retry_after: int = 0
-    """Seconds to wait when limited; nothing of the candidate was kept."""
+    """Seconds to wait when limited; nothing of the candidate was stored."""
     quotas: tuple[Quota, ...] = ()
-    """How the candidate's limits stand, when it was accepted or limited."""
+    """The candidate's limits, when it was accepted or limited."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -106,9 +91,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     reason: str
     """The code in the answer, such as `signature_mismatch`."""
     status: int
-    """HTTP status that was answered."""
+    """HTTP status of the response."""
     size: int
-    """Bytes of the body, as far as it was read."""
+    """Bytes of the body that were read."""
     webhook: str | None = None
     body_sha256: str | None = None
     source: str | None = None
@@ -118,23 +103,18 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The accepted delivery that this one repeated."""
     headers: Headers = ()
     verified: bool = True
-    """False unless a signature held: for what failed before it, and for webhooks that ask for none."""
+    """False unless a signature was valid: also for requests that failed earlier, and webhooks without signatures."""
     secret_index: int | None = None
-    """Which of the webhook's secrets matched, from 0."""
+    """Index of the webhook's secret that matched, from 0."""
     user_id: str = OWNER
 
 
-class ClaimedDelivery(Struct, frozen=True, kw_only=True):
-    """A claimed delivery, for the agent."""
+class ClaimedDelivery(ClaimedTurn, frozen=True, kw_only=True):
+    """A delivery as the turn of an agent."""
 
-    delivery_id: str
-    run_id: str
-    attempt: int
-    """Counts the claims; the fence of everything this attempt writes."""
-    tries: int
-    """Counts the claims that matter for giving up, this one included."""
+    trigger: ClassVar[str] = "delivery"
+
     webhook: str
-    agent: str
     provider: str
     event: str | None
     provider_delivery_id: str | None
@@ -146,6 +126,11 @@ class ClaimedDelivery(Struct, frozen=True, kw_only=True):
     received_at: int
     """Unix milliseconds."""
     verified: bool
-    user_id: str
+    keep_body: bool = True
+    """False: the body is deleted when the delivery is done."""
     left_out: bool = False
-    """The body is too large to be read by the claim: `Inbox.whole` does that."""
+    """The body is too large to be read by the claim: `Inbox.load` reads it."""
+
+    @property
+    def delivery_id(self) -> str:
+        return self.id

@@ -12,7 +12,8 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import SymbiontError
-from runtime.webhooks.deliveries.delivery import AGENT_GONE, DEAD, DONE, KEPT, QUEUED
+from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED
+from runtime.webhooks.deliveries.delivery import KEPT
 
 ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE)
 """The states from which a delivery can be sent again."""

@@ -21,9 +21,10 @@ from runtime.database.connection import Database
 from runtime.database.drivers.vacuum import vacuum
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, bodies, deliveries, meta, rates, replay_keys, runs, steps
-from runtime.webhooks.deliveries.backoff import TRIES, delay
-from runtime.webhooks.deliveries.claimable import DATABASE_NOW
-from runtime.webhooks.deliveries.delivery import DONE, KEPT, QUEUED
+from runtime.threads.turns.backoff import TRIES, delay
+from runtime.threads.turns.claimable import DATABASE_NOW
+from runtime.threads.turns.turn import DONE, QUEUED
+from runtime.webhooks.deliveries.delivery import KEPT
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
 from runtime.webhooks.deliveries.queries import first_id
 from runtime.webhooks.deliveries.storage_usage import FULL, Space

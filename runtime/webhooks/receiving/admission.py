@@ -22,7 +22,8 @@ from runtime.database.group_commit import Plain, Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
-from runtime.webhooks.deliveries.delivery import DEAD, QUEUED, Candidate, Decision, Verdict
+from runtime.threads.turns.turn import DEAD, QUEUED
+from runtime.webhooks.deliveries.delivery import Candidate, Decision, Verdict
 from runtime.webhooks.deliveries.storage_usage import Space
 from runtime.webhooks.deliveries.stored_request import pack
 from runtime.webhooks.receiving.pending_delivery import COLUMNS, Entry, entry_of

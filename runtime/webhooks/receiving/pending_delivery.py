@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.crypto import SealedBytes
 from runtime.database.text import headers_json, storable
-from runtime.webhooks.deliveries.delivery import KEPT, QUEUED, Candidate, Decision, Quota
+from runtime.threads.turns.turn import QUEUED
+from runtime.webhooks.deliveries.delivery import KEPT, Candidate, Decision, Quota
 from runtime.webhooks.deliveries.storage_usage import Space
 from runtime.webhooks.receiving.rate_limits import Limit, limits_of
 

@@ -28,7 +28,7 @@ PAYLOAD = {
 
 def delivery(payload: object) -> ClaimedDelivery:
     return ClaimedDelivery(
-        delivery_id="d1",
+        id="d1",
         run_id="r1",
         attempt=1,
         tries=1,

@@ -11,10 +11,11 @@ import os
 from typing import Any
 
 from runtime.agents.act import act
+from runtime.agents.dispatcher import Dispatcher
 from runtime.cli import main
 from runtime.daemon import server
 from runtime.database.connection import Database
-from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.webhooks.deliveries.inbox import Inbox
 
 RUN_SECONDS = float(os.environ.get("SHARING_RUN", "0.2"))
 
@@ -40,10 +41,10 @@ def share() -> None:
 
 def shorten() -> None:
     """Have leases end in seconds."""
-    defaults = Dispatcher.__init__.__kwdefaults__
-    assert defaults is not None
-    defaults["lease"] = float(os.environ.get("SHARING_LEASE", "3"))
-    defaults["poll"] = float(os.environ.get("SHARING_POLL", "0.2"))
+    for where, name, value in ((Inbox, "lease", "3"), (Dispatcher, "poll", "0.2")):
+        defaults = where.__init__.__kwdefaults__
+        assert defaults is not None
+        defaults[name] = float(os.environ.get(f"SHARING_{name.upper()}", value))
 
 
 def shared() -> None:

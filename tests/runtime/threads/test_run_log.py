@@ -34,7 +34,7 @@ def begin(database: Database, clock: ManualClock) -> Begin:
         await database.commits.store(Stage(9, _nothing), None)
 
         def claimed(connection: Connection) -> None:
-            run.begin(connection, [run.Begin(RUN, "owner", "delivery", "agent", number, 1, new=number == 1)])
+            run.begin(connection, [run.Begin(RUN, "owner", "message", None, None, "agent", number, 1, new=number == 1)])
 
         await database.transact(claimed)
         return RunLog(database, clock, RUN, number)

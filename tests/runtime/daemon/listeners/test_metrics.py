@@ -145,7 +145,7 @@ def test_how_things_stand_is_asked_when_somebody_scrapes(daemon: Daemon) -> None
     assert now["symbiont_webhooks", "mounted"] >= 3
     assert now["symbiont_storage_up",] == now["symbiont_last_reload_successful",] == 1
     assert now["symbiont_connections",] >= 0
-    [waits] = [line for line in lines(daemon) if line["event"] == "a delivery waits for its agent"]
+    [waits] = [line for line in lines(daemon) if line["event"] == "agent_gone"]
     assert waits["delivery_id"] == delivery
 
 
@@ -158,9 +158,9 @@ def test_every_line_about_a_delivery_has_its_id_and_a_senders_own_id_is_only_sho
     def said() -> list[dict[str, Any]]:
         return [line for line in lines(daemon) if line.get("delivery_id") == delivery]
 
-    until(lambda: said() and said()[-1]["event"] == "a run ended")
+    until(lambda: said() and said()[-1]["event"] == "run_ended")
     came, begins, ended = said()
-    assert (came["event"], begins["event"], ended["outcome"]) == ("a delivery came in", "a run begins", "done")
+    assert (came["event"], begins["event"], ended["outcome"]) == ("a delivery came in", "run_started", "done")
     assert (came["verdict"], came["webhook"], came["provider_delivery_id"]) == ("accepted", "github-events", "traced")
     assert came["x_request_id"] == "x" * 128
     assert came["traceparent"].startswith("00-4bf92f35")

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, metadata
+from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.audit.audit import Audit, chosen_headers, fair_share, noted_names
 from runtime.webhooks.audit.log import Asked, read
 from runtime.webhooks.deliveries.delivery import Attempt
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from runtime.webhooks.request.headers import Headers
 from tests.clocks import ManualClock, until

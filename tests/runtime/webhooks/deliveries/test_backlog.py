@@ -6,8 +6,9 @@ from sqlalchemy import text, update
 
 from runtime.database.connection import Database
 from runtime.database.schema import deliveries
+from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.backlog import _QUERY, BacklogReader
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import candidate

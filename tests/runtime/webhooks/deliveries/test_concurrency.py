@@ -9,23 +9,26 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import TextClause, text, update
 
+from runtime.agents.dispatcher import Dispatcher
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import Retry
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries import claimable
-from runtime.webhooks.deliveries import inbox as inbox_module
+from runtime.threads.turns import queue as queue_module
+from runtime.threads.turns.claimable import claim_queries
+from runtime.threads.turns.concurrency import ConcurrencyLimits
+from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
-from runtime.webhooks.deliveries.dispatcher import Dispatcher
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import send_again
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import candidate, rows
 
 ONE = {"github-events": 1}
+QUERIES = claim_queries(Inbox.table.name, Inbox.columns, Inbox.group, Inbox.arrived)
 
 
 class Places:
@@ -46,7 +49,7 @@ class Places:
 
 
 def limited(database: Database, clock: ManualClock, places: Mapping[str, int]) -> Inbox:
-    return Inbox(database, clock, concurrency=lambda: places)
+    return Inbox(database, clock, limits=lambda: ConcurrencyLimits(places))
 
 
 async def admitted(database: Database, clock: ManualClock, count: int, webhook: str = "github-events") -> list[str]:
@@ -81,8 +84,8 @@ async def test_no_more_than_its_places_are_claimed(database: Database, clock: Ma
 async def test_a_long_line_does_not_keep_others_waiting(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox_module, "LINED_UP", 4)
-    monkeypatch.setattr(inbox_module, "ROUNDS", 3)
+    monkeypatch.setattr(queue_module, "QUEUED_AT_A_TIME", 4)
+    monkeypatch.setattr(queue_module, "ROUNDS", 3)
     mine = await admitted(database, clock, 30)
     others = await admitted(database, clock, 3, "payments")
     inbox = limited(database, clock, ONE)
@@ -167,7 +170,8 @@ async def test_at_no_time_do_more_run_than_there_are_places(database: Database) 
     agent = Places()
     await asyncio.gather(*(Admission(database, SYSTEM).admit(candidate()) for _ in range(40)))
     await asyncio.gather(*(Admission(database, SYSTEM).admit(candidate(webhook="payments")) for _ in range(40)))
-    dispatcher = Dispatcher(database, SYSTEM, agent, poll=0.05, concurrency=lambda: {"github-events": 3})
+    inbox = Inbox(database, SYSTEM, limits=lambda: ConcurrencyLimits({"github-events": 3}))
+    dispatcher = Dispatcher(database, SYSTEM, [inbox], agent, poll=0.05)
     task = asyncio.create_task(dispatcher.run())
     await all_done(database)
     await dispatcher.stop(0)
@@ -183,9 +187,11 @@ async def test_several_daemons_together_keep_to_the_places(
     agent = Places()
     databases = [await Database.open(postgres_url, master_key) for _ in range(3)]
     await asyncio.gather(*(Admission(databases[0], SYSTEM).admit(candidate()) for _ in range(60)))
+    limits = ConcurrencyLimits({"github-events": places})
+    inboxes = [Inbox(database, SYSTEM, limits=lambda: limits) for database in databases]
     dispatchers = [
-        Dispatcher(database, SYSTEM, agent, poll=0.05, concurrency=lambda: {"github-events": places})
-        for database in databases
+        Dispatcher(database, SYSTEM, [inbox], agent, poll=0.05)
+        for database, inbox in zip(databases, inboxes, strict=True)
     ]
     tasks = [asyncio.create_task(dispatcher.run()) for dispatcher in dispatchers]
     await all_done(databases[0])
@@ -200,7 +206,7 @@ async def test_several_daemons_together_keep_to_the_places(
         await database.close()
 
 
-@pytest.mark.parametrize("query", [claimable.DUE[True], claimable.BROKEN_OFF])
+@pytest.mark.parametrize("query", [QUERIES.due[True], QUERIES.expired])
 async def test_a_claim_does_not_sort_all_that_waits(
     postgres_url: str, master_key: MasterKey, clock: ManualClock, query: TextClause
 ) -> None:
@@ -241,7 +247,7 @@ async def test_a_failing_agent_does_not_hold_its_place_while_it_waits(database: 
         raise Retry("busy")
 
     mine = await admitted(database, clock, 3)
-    dispatcher = Dispatcher(database, clock, run, concurrency=lambda: ONE)
+    dispatcher = Dispatcher(database, clock, [limited(database, clock, ONE)], run)
     task = asyncio.create_task(dispatcher.run())
     async with asyncio.timeout(60):
         while len(calls) < 3:

@@ -12,7 +12,8 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, runs
 from runtime.errors import SymbiontError
 from runtime.threads.step import Superseded
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.threads.turns.turn import Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.redelivery import send_again
 from runtime.webhooks.deliveries.retention import prune
 from runtime.webhooks.receiving.admission import Admission

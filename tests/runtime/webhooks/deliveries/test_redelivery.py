@@ -11,12 +11,13 @@ from sqlalchemy import update
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import NotFound, UsageError
+from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.audit import log
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.audit.log import Asked
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.delivery import Attempt
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.queries import Wanted
 from runtime.webhooks.deliveries.redelivery import Sent, send_all_again
 from runtime.webhooks.receiving.admission import Admission

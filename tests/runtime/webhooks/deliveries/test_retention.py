@@ -16,10 +16,11 @@ from structlog.testing import capture_logs
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, rates, replay_keys
-from runtime.webhooks.deliveries.backoff import TRIES, delay
+from runtime.threads.turns.backoff import TRIES, delay
+from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.deliveries.delivery import Candidate
 from runtime.webhooks.deliveries.expiry_clock import SlowClock
-from runtime.webhooks.deliveries.inbox import Inbox, Outcome
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
 from runtime.webhooks.deliveries.storage_usage import EACH_BYTES, Space
 from runtime.webhooks.receiving.admission import Admission, Full

@@ -13,6 +13,7 @@ from sqlalchemy import delete, update
 
 from dslc.blocks.agent import Agent
 from runtime.agents import recorder
+from runtime.agents.turn import AgentContext
 from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
@@ -25,8 +26,8 @@ from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
+from tests.runtime.agents.test_dispatcher import dispatching, settled
 from tests.runtime.webhooks.candidates import BODY, candidate, rows
-from tests.runtime.webhooks.deliveries.test_dispatcher import dispatching, settled
 
 LARGE = json.dumps({"action": "opened", "filler": "x" * OFF_THE_LOOP}).encode()
 
@@ -78,7 +79,7 @@ async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
 
     async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         assert turn.body == LARGE
-        await recorder.record(Agent(name="reviewer"), turn, log, store)
+        await recorder.record(turn, log, AgentContext(Agent(name="reviewer"), store))
 
     async with dispatching(noted, clock, run) as dispatcher:
         await Admission(noted, clock, on_admitted=dispatcher.wake).admit(candidate("1", body=LARGE))

@@ -10,12 +10,14 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
+from runtime.agents.dispatcher import Dispatcher
 from runtime.database.connection import Database
 from runtime.errors import GiveUp, Retry
 from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
-from runtime.webhooks.deliveries.dispatcher import Dispatcher
+from runtime.threads.turns.turn import AgentGone
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
+from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import candidate
@@ -49,7 +51,7 @@ async def ended(database: Database, clock: ManualClock, *acts: Exception | None)
             raise act
 
     ids = [(await Admission(database, clock).admit(candidate())).delivery_id for _ in acts]
-    dispatcher = Dispatcher(database, clock, run, metrics=metrics)
+    dispatcher = Dispatcher(database, clock, [Inbox(database, clock)], run, metrics=metrics)
     task = asyncio.create_task(dispatcher.run())
     await until(lambda: sum(metrics.runs.values.values()) == len(acts))
     await dispatcher.stop(0)
@@ -64,16 +66,16 @@ async def test_every_line_of_a_run_names_its_delivery(database: Database, clock:
         delivery_id: [line["event"] for line in lines if line.get("delivery_id") == delivery_id] for delivery_id in ids
     }
     assert sum(map(len, said.values())) == len(lines)
-    done = ["a run begins", "something is done", "something is done in a thread"]
-    again = "a run failed and will be tried again"
+    done = ["run_started", "something is done", "something is done in a thread"]
+    again = "run_failed"
     ends: tuple[list[str], ...] = (
         [],
         [again],
-        ["a delivery became a dead letter"],
-        ["a delivery waits for its agent"],
+        ["dead_letter"],
+        ["agent_gone"],
         [again],
     )
-    assert list(said.values()) == [[*done, *end, "a run ended"] for end in ends]
+    assert list(said.values()) == [[*done, *end, "run_ended"] for end in ends]
     assert all({"run_id", "attempt"} <= line.keys() for line in lines)
 
 

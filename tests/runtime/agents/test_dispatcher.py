@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
+from runtime.agents.dispatcher import Dispatcher
 from runtime.clock import SYSTEM, Clock
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
@@ -18,10 +19,11 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.run_log import RunLog
-from runtime.webhooks.deliveries.backoff import TRIES, delay
-from runtime.webhooks.deliveries.delivery import AgentGone, ClaimedDelivery
-from runtime.webhooks.deliveries.dispatcher import Dispatcher
-from runtime.webhooks.deliveries.inbox import Outcome
+from runtime.threads.turns.backoff import TRIES, delay
+from runtime.threads.turns.turn import AgentGone, Outcome
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
+from runtime.webhooks.deliveries.inbox import Inbox
+from runtime.webhooks.deliveries.redelivery import send_again
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import candidate, cut_off, rows
@@ -33,9 +35,8 @@ Run = Callable[[ClaimedDelivery, RunLog], Awaitable[None]]
 async def dispatching(
     database: Database, clock: Clock, run: Run, *, workers: int = 16, lease: float = 30.0, grace: float = 0.0
 ) -> AsyncIterator[Dispatcher]:
-    dispatcher = Dispatcher(
-        database, clock, run, workers=workers, lease=lease, poll=1.0 if clock is not SYSTEM else 0.02
-    )
+    inbox = Inbox(database, clock, lease=lease)
+    dispatcher = Dispatcher(database, clock, [inbox], run, workers=workers, poll=1.0 if clock is not SYSTEM else 0.02)
     task = asyncio.create_task(dispatcher.run())
     yield dispatcher
     await dispatcher.stop(grace)
@@ -114,18 +115,17 @@ async def test_a_database_that_is_away_uses_up_no_try(database: Database, clock:
 async def test_an_end_that_cannot_be_stored_is_a_failure_and_tried_again(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = Agent()
+    agent, finish, ends = Agent(), Inbox.finish, 0
+
+    async def once_broken(inbox: Inbox, turn: ClaimedDelivery, outcome: Outcome) -> None:
+        nonlocal ends
+        ends += 1
+        if ends == 1:
+            raise ZeroDivisionError
+        await finish(inbox, turn, outcome)
+
+    monkeypatch.setattr(Inbox, "finish", once_broken)
     async with dispatching(database, clock, agent) as dispatcher:
-        finish, ends = dispatcher.inbox.finish, 0
-
-        async def once_broken(turn: ClaimedDelivery, outcome: Outcome) -> None:
-            nonlocal ends
-            ends += 1
-            if ends == 1:
-                raise ZeroDivisionError
-            await finish(turn, outcome)
-
-        monkeypatch.setattr(dispatcher.inbox, "finish", once_broken)
         await Admission(database, clock, on_admitted=dispatcher.wake).admit(candidate("1"))
         await until(lambda: ends == 2 and dispatcher.running == 0)
         clock.advance(delay(1, spread=1))
@@ -155,7 +155,8 @@ async def test_a_dead_letter_sent_again_is_run_again(database: Database, clock: 
     decision = await Admission(database, clock).admit(candidate())
     async with dispatching(database, clock, agent) as dispatcher:
         await settled(database, "dead")
-        await dispatcher.send_again(decision.delivery_id)
+        await send_again(database, clock, decision.delivery_id)
+        dispatcher.wake()
         await settled(database, "done")
     assert [turn.tries for turn in agent.turns] == [1, 1]
 
@@ -167,7 +168,8 @@ async def test_a_delivery_whose_agent_is_gone_waits_to_be_sent_again(database: D
         await settled(database, "agent_gone")
         clock.advance(86_400)
         assert len(agent.turns) == 1
-        await dispatcher.send_again(decision.delivery_id)
+        await send_again(database, clock, decision.delivery_id)
+        dispatcher.wake()
         await settled(database, "done")
 
 
@@ -197,7 +199,7 @@ async def test_what_another_daemon_has_told_is_not_told_again(database: Database
         nonlocal told
         told += 1
 
-    dispatcher = Dispatcher(database, clock, run, workers=1, on_full=tell)
+    dispatcher = Dispatcher(database, clock, [Inbox(database, clock)], run, workers=1, on_full=tell)
     await Admission(database, clock).admit(candidate())
     task = asyncio.create_task(dispatcher.run())
     await until(lambda: told == 1)
@@ -251,15 +253,16 @@ async def test_what_is_claimed_while_it_stops_is_put_back(database: Database, cl
         await asyncio.Event().wait()
 
     await Admission(database, clock).admit(candidate())
-    dispatcher = Dispatcher(database, clock, run)
-    claim = dispatcher.inbox.claim
+    inbox = Inbox(database, clock)
+    dispatcher = Dispatcher(database, clock, [inbox], run)
+    claim = inbox.claim
 
     async def slow_claim(limit: int) -> list[ClaimedDelivery]:
         claiming.set()
         await go.wait()
         return await claim(limit)
 
-    dispatcher.inbox.claim = slow_claim  # type: ignore[method-assign]
+    inbox.claim = slow_claim  # type: ignore[method-assign]
     running = asyncio.create_task(dispatcher.run())
     await claiming.wait()
     stopping = asyncio.create_task(dispatcher.stop(0.0))
@@ -290,7 +293,7 @@ async def test_a_killed_run_goes_on_after_its_last_step(tmp_path: object, clock:
     key = MasterKey(b"k" * 32)
     database = await Database.open(f"sqlite:///{tmp_path}/db", key)
     await Admission(database, clock).admit(candidate())
-    killed = asyncio.create_task(Dispatcher(database, clock, run).run())
+    killed = asyncio.create_task(Dispatcher(database, clock, [Inbox(database, clock)], run).run())
     await reached.wait()
     # Nothing of the first daemon writes any more; the next one opens the same file.
     next_one = await Database.open(f"sqlite:///{tmp_path}/db", key)
@@ -378,12 +381,13 @@ async def test_a_run_is_recorded_when_the_database_comes_back(
 async def test_an_error_of_the_program_ends_the_dispatcher_with_it(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatcher = Dispatcher(database, clock, Agent())
+    inbox = Inbox(database, clock)
+    dispatcher = Dispatcher(database, clock, [inbox], Agent())
 
     async def broken(limit: int) -> list[ClaimedDelivery]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(dispatcher.inbox, "claim", broken)
+    monkeypatch.setattr(inbox, "claim", broken)
     with pytest.raises(ZeroDivisionError):
         await dispatcher.run()
 

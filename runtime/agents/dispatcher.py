@@ -1,0 +1,330 @@
+"""The dispatcher: claims turns from their sources, runs an agent on each, and stores how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from runtime.clock import Clock
+from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
+from runtime.errors import GiveUp, SymbiontError
+from runtime.metrics.metrics import Metrics
+from runtime.threads.run_log import RunLog
+from runtime.threads.step import Superseded
+from runtime.threads.turns.backoff import TRIES, delay
+from runtime.threads.turns.queue import TurnQueue
+from runtime.threads.turns.turn import AGENT_GONE, DEAD, DONE, QUEUED, AgentGone, ClaimedTurn, Outcome
+
+log = structlog.get_logger("symbiont.dispatcher")
+
+Run = Callable[[Any, RunLog], Awaitable[None]]
+"""Runs the agent of a turn. Raises `Retry`, or any other error, to be tried again; `GiveUp` to end as a dead letter at
+once; `AgentGone` when the agent is not declared."""
+
+Source = TurnQueue[Any]
+
+WORKERS = 16
+FIRST_WORKERS = 8
+"""Runs at the same time after a start; each one that ends makes room for one more. What runs when a daemon is killed
+counts as a try of each of them, so a run that kills it again and again must not take many others along."""
+PRESSURE = 8
+"""So many deliveries stored together, or waiting for it, are a burst."""
+
+BURST_SECONDS = 2.0
+"""How long a claim waits for a burst to end."""
+
+STOP_SECONDS = 10.0
+"""How long a stop waits for runs that were broken off. What has not ended by then is queued again by the next start."""
+
+POLL_SECONDS = 1.0
+"""How often the sources are read when nothing wakes the dispatcher: for backoffs and turns queued by other daemons."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A turn that runs here. `leased_at`: when its lease was last renewed, by the monotonic clock."""
+
+    source: Source
+    turn: ClaimedTurn
+    leased_at: float
+
+
+class Dispatcher:
+    """Runs the turns of several sources, up to `workers` at the same time, and as many of each as there are."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        sources: Sequence[Source],
+        run: Run,
+        *,
+        workers: int = WORKERS,
+        poll: float = POLL_SECONDS,
+        on_full: Callable[[], None] = lambda: None,
+        stand_back: Callable[[], bool] = lambda: False,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`poll`: seconds. `on_full` is called when more turns may wait than there are free places here; `stand_back`
+        returns True if the waiting turns are for other daemons."""
+        self._sources = deque(sources)
+        self._on_full = on_full
+        self._stand_back = stand_back
+        self._metrics = metrics or Metrics()
+        self._database = database
+        self._clock = clock
+        self._run = run
+        self._workers = workers
+        self._allowed = min(workers, FIRST_WORKERS)
+        self._poll = poll
+        self._woken = asyncio.Event()
+        self._unannounced = True  # more turns may wait than there are free places, and other daemons do not know
+        self._unreadable = False
+        self._stopping = False
+        self._claiming = asyncio.Lock()
+        self._running: dict[asyncio.Task[None], _Running] = {}
+
+    def wake(self) -> None:
+        """Claim soon: a turn may have been queued."""
+        self._unannounced = True
+        self._woken.set()
+
+    def heard(self) -> None:
+        """Claim soon: another daemon announced turns. It is not announced again, or two full daemons would do so
+        forever."""
+        self._woken.set()
+
+    @property
+    def running(self) -> int:
+        """Number of turns that run now."""
+        return len(self._running)
+
+    async def run(self) -> None:
+        """Claim and run until `stop`. Calls are repeated while the database is unavailable; other errors are raised."""
+        for source in self._sources:
+            await self._until_available(source.recover)
+        tick = asyncio.create_task(self._tick(), name="dispatcher clock")
+        tick.add_done_callback(lambda _: self._woken.set())
+        try:
+            while not self._stopping:
+                self._woken.clear()
+                if tick.done():
+                    tick.result()
+                if not await self._claim():
+                    await self._woken.wait()
+        finally:
+            tick.cancel()
+            await asyncio.wait({tick})
+
+    async def stop(self, grace: float) -> None:
+        """Claim no more turns, wait up to `grace` seconds for running ones, and requeue the rest for the next start."""
+        self._stopping = True
+        self._woken.set()
+        async with self._claiming:
+            # The turns of a claim under way are among the running ones now, and are requeued with them.
+            pass
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=grace)
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=STOP_SECONDS)
+
+    async def _wait_for_burst(self) -> None:
+        """Wait while deliveries arrive faster than they are stored, but not for long: receiving has priority, because
+        claimed turns keep and requests do not."""
+        # The event loop's time, not the clock's: this is about how busy the process is.
+        loop = asyncio.get_running_loop()
+        end = loop.time() + BURST_SECONDS
+        # Polling costs less than an event that every delivery would have to set and clear.
+        while self._database.commits.pressure >= PRESSURE and loop.time() < end and not self._stopping:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+    async def _claim(self) -> bool:
+        """Fill the free places; True if more turns may wait."""
+        await self._wait_for_burst()
+        if self._stand_back():
+            return False
+        free = self._allowed - len(self._running)
+        if free <= 0:
+            if self._unannounced:
+                self._unannounced = False
+                self._on_full()
+            return False
+        async with self._claiming:
+            if self._stopping:
+                return False
+            try:
+                left = await self._claim_from_sources(free)
+            except Unavailable as error:
+                # Logged once; the sources are read again every second.
+                if not self._unreadable:
+                    log.warning("turns_unreadable", error=str(error))
+                self._unreadable = True
+                return False
+            self._unreadable = False
+        again = [source.again for source in self._sources if source.again is not None]
+        if again:
+            asyncio.get_running_loop().call_later(min(again), self.wake)
+        self._unannounced = left == 0
+        return self._unannounced
+
+    async def _claim_from_sources(self, free: int) -> int:
+        """Claim and start up to `free` turns, equal shares of each source, and return how many places are left.
+
+        A share that a source does not fill is for the others. The source that is asked first changes with each claim.
+        """
+        self._sources.rotate(-1)
+        asked: Sequence[Source] = tuple(self._sources)
+        while free and asked:
+            share = -(-free // len(asked))
+            full = []
+            for source in asked:
+                limit = min(share, free)
+                if not limit:
+                    break
+                claimed_at = self._clock.monotonic()
+                turns = await source.claim(limit)
+                for turn in turns:
+                    self._start(_Running(source, turn, claimed_at))
+                free -= len(turns)
+                if len(turns) == limit:
+                    full.append(source)
+            asked = full
+        return free
+
+    def _start(self, running: _Running) -> None:
+        task = asyncio.create_task(self._attempt(running.source, running.turn), name=f"run {running.turn.run_id}")
+        self._running[task] = running
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        turn = self._running.pop(task).turn
+        self._allowed = min(self._allowed + 1, self._workers)
+        self._woken.set()
+        if task.cancelled():
+            self._metrics.runs.add("superseded")
+        elif (error := task.exception()) is not None:
+            log.error("run_not_recorded", **turn.label, exc_info=error)
+
+    async def _attempt(self, source: Source, turn: ClaimedTurn) -> None:
+        # All log events of the run, such as those of stores, have these fields.
+        with bound_contextvars(**turn.label, run_id=turn.run_id, attempt=turn.attempt):
+            began = self._clock.monotonic()
+            run_log = RunLog(self._database, self._clock, turn.run_id, turn.attempt, user_id=turn.user_id)
+            log.debug("run_started", trigger=turn.trigger, agent=turn.agent, tries=turn.tries)
+            try:
+                outcome = await self._finish(source, turn, await self._outcome(source, turn, run_log))
+            except Superseded as error:
+                log.warning("run_superseded", error=str(error))
+                name = "superseded"
+            else:
+                name = _name(outcome)
+            seconds = self._clock.monotonic() - began
+            self._metrics.runs.add(name)
+            self._metrics.run_seconds.observe(seconds)
+            log.debug("run_ended", outcome=name, seconds=round(seconds, 6))
+
+    async def _finish(self, source: Source, turn: ClaimedTurn, outcome: Outcome) -> Outcome:
+        """Store how `turn` ended, and return that. An outcome that cannot be stored is replaced by a failure."""
+        try:
+            await self._until_available(lambda: source.finish(turn, outcome))
+        except Superseded:
+            raise
+        except Exception as error:
+            outcome = _failed(turn, error)
+            await self._until_available(lambda: source.finish(turn, outcome))
+        return outcome
+
+    async def _outcome(self, source: Source, turn: ClaimedTurn, run_log: RunLog) -> Outcome:
+        try:
+            await self._run(await source.load(turn), run_log)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            return Outcome(QUEUED, "the daemon stopped", counts=False)
+        except Superseded:
+            raise
+        except AgentGone as error:
+            log.warning("agent_gone", agent=turn.agent)
+            return Outcome(AGENT_GONE, str(error))
+        except GiveUp as error:
+            log.error("dead_letter", agent=turn.agent, error=error.line())
+            return Outcome(DEAD, error.line())
+        except Unavailable as error:
+            # Not the agent's fault, and it may last: it never counts towards the dead letter.
+            log.warning("run_interrupted", error=str(error))
+            return Outcome(QUEUED, str(error), delay(turn.tries), counts=False)
+        except Exception as error:
+            return _failed(turn, error)
+        return Outcome(DONE)
+
+    async def _until_available(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Do `act`, repeated while the database is unavailable: the outcome of a run must not be lost."""
+        logged = False
+        while True:
+            try:
+                return await act()
+            except Unavailable as error:
+                if not logged:
+                    log.warning("database_unavailable", error=str(error))
+                logged = True
+                if self._stopping:
+                    return None
+            await self._clock.sleep(self._poll)
+
+    async def _tick(self) -> None:
+        """Wake the dispatcher every `poll` seconds, and renew the leases in time."""
+        renewed = {source: self._clock.monotonic() for source in self._sources if source.shared}
+        while True:
+            await self._clock.sleep(self._poll)
+            self._woken.set()
+            for source, at in renewed.items():
+                if self._clock.monotonic() - at >= source.lease / 3:
+                    renewed[source] = self._clock.monotonic()
+                    await self._renew(source)
+
+    async def _renew(self, source: Source) -> None:
+        """Renew the leases of one source's turns; cancel runs whose lease is lost, or may be soon."""
+        asked = self._clock.monotonic()
+        running = {task: each for task, each in self._running.items() if each.source is source}
+        if not running:
+            return
+        try:
+            held = await source.renew([each.turn for each in running.values()])
+        except Unavailable as error:
+            log.warning("leases_not_renewed", error=str(error))
+            late = asked - 0.6 * source.lease
+            lost = [task for task, each in running.items() if each.leased_at < late]
+        else:
+            lost = [task for task, each in running.items() if each.turn.id not in held]
+            for each in running.values():
+                each.leased_at = asked
+        for task in lost:
+            task.cancel()
+
+
+def _name(outcome: Outcome) -> str:
+    """Return the name by which `outcome` is counted."""
+    if outcome.state == QUEUED:
+        return "retry" if outcome.counts else "interrupted"
+    return outcome.state
+
+
+def _failed(turn: ClaimedTurn, error: Exception) -> Outcome:
+    expected = isinstance(error, SymbiontError)
+    reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
+    # An unexpected error is a bug in the program; only its traceback shows where.
+    event = log.bind(**turn.label, agent=turn.agent, error=reason, exc_info=None if expected else error)
+    if turn.tries >= TRIES:
+        event.error("dead_letter")
+        return Outcome(DEAD, reason)
+    event.warning("run_failed", tries=turn.tries)
+    return Outcome(QUEUED, reason, delay(turn.tries))

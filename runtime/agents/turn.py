@@ -1,0 +1,23 @@
+"""The kinds of turn that agents have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dslc.blocks.agent import Agent
+from runtime.memory.store import Store
+from runtime.webhooks.deliveries.delivery import ClaimedDelivery
+
+Turn: TypeAlias = ClaimedDelivery
+"""Every kind of turn, a closed union. A further kind is a file with its `ClaimedTurn` and its `TurnQueue`, a case of
+`act`, and its queue among the sources of the dispatcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentContext:
+    """What one attempt works with: of the generation that is current when it begins."""
+
+    agent: Agent
+    store: Store
+    """The memory that it writes to."""

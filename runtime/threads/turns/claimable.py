@@ -1,0 +1,63 @@
+"""Claimable turns: those whose time has come, and those whose daemon did not renew its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+DATABASE_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+"""PostgreSQL's own time in Unix milliseconds, as SQL: leases go by it, because the daemons' clocks may differ."""
+
+COLUMNS: Final = ("id", "user_id", "agent", "attempt", "tries", "run_id", "state", "next_attempt_at")
+"""Columns of every turn that a claim reads."""
+
+_SKIP: Final = "FOR UPDATE SKIP LOCKED"
+
+
+class ClaimQueries:
+    """The SQL that finds the claimable turns of one table.
+
+    `group`: the column by which concurrency is limited, read as `queue_group`. `arrived`: the column with the time at
+    which a turn came, read as `arrived_at`. The states are constants in the text: a partial index is not used for a
+    parameter.
+    """
+
+    def __init__(self, table: str, columns: Sequence[str], *, group: str, arrived: str) -> None:
+        names = ", ".join(dict.fromkeys((*COLUMNS, *columns)))
+        self.select = f"SELECT {names}, {group} AS queue_group, {arrived} AS arrived_at FROM {table}"  # noqa: S608
+        wanted = f"{self.select} WHERE state = 'queued' AND lane IS NULL AND next_attempt_at <= :now"
+        first = "ORDER BY next_attempt_at LIMIT :limit"
+        others = f"AND {group} <> ALL(CAST(:limited AS TEXT[]))"
+        self.due = {False: text(f"{wanted} {first}"), True: text(f"{wanted} {first} {_SKIP}")}
+        self.due_of_others = text(f"{wanted} {others} {first} {_SKIP}")
+        # A query of its own: one with OR would sort all waiting turns for each claim.
+        expired = f"{self.select} WHERE state = 'running' AND lease_until < {DATABASE_NOW}"
+        self.expired = text(f"{expired} ORDER BY lease_until LIMIT :limit {_SKIP}")
+        self.expired_of_others = text(f"{expired} {others} ORDER BY lease_until LIMIT :limit {_SKIP}")
+
+    def claimable(
+        self, connection: Connection, now: int, limit: int, *, shared: bool, without: Sequence[str] | None = None
+    ) -> list[Any]:
+        """Return up to `limit` turns that are in no concurrency queue: first those whose leases have expired, then
+        those whose time came first.
+
+        `now`: Unix milliseconds. `shared`: on PostgreSQL, where they are locked and those locked by other daemons
+        skipped; `without`: groups whose turns are left out then.
+        """
+        if not shared:
+            return list(connection.execute(self.due[False], {"now": now, "limit": limit}))
+        given: dict[str, Any] = {"limit": limit} if without is None else {"limit": limit, "limited": list(without)}
+        found = list(connection.execute(self.expired if without is None else self.expired_of_others, given))
+        if len(found) < limit:
+            given |= {"now": now, "limit": limit - len(found)}
+            found += connection.execute(self.due[True] if without is None else self.due_of_others, given).all()
+        return found
+
+
+@cache
+def claim_queries(table: str, columns: tuple[str, ...], group: str, arrived: str) -> ClaimQueries:
+    """Return the queries of one table; made once, so that SQLAlchemy caches what it compiles of them."""
+    return ClaimQueries(table, columns, group=group, arrived=arrived)
