@@ -24,7 +24,7 @@ from bench import search as latency
 from bench.harness.dialogues import ADVERSARIAL, LICENCE, ORIGIN, TOGETHER, Conversation, Query, Score, read, score
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.cli.terminal.progress import shown_progress
+from runtime.cli.terminal.progress import progress_bar
 from runtime.clock import SYSTEM
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import open_store, path_of
@@ -172,7 +172,7 @@ async def measure(
     """The embedding that was used, and every way of searching."""
     embedder = await opened_embedder(embedding)
     runs = [Run("plain FTS5", None, score(plain_fts5(conversations)))]
-    with tempfile.TemporaryDirectory() as folder, shown_progress("recall") as progress:
+    with tempfile.TemporaryDirectory() as folder, progress_bar("recall") as progress:
         memory = await open_filled(conversations, embedder, Path(folder), progress)
         try:
             if embedder is not None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.harness.dialogues import Conversation, read, score
 from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
-from runtime.cli.terminal.progress import shown_progress
+from runtime.cli.terminal.progress import progress_bar
 from runtime.errors import SymbiontError
 from runtime.memory.chunking import chunks
 from runtime.memory.item import Item
@@ -143,7 +143,7 @@ async def measure(
     """For each threshold: recall@10, the share of questions that find anything, and how many of the nonsense do."""
     embedder = await opened_embedder(embedding)
     weights = (0.0, 1.0) if embedder is None else RECOMMENDED
-    with tempfile.TemporaryDirectory() as folder, shown_progress("relevance") as progress:
+    with tempfile.TemporaryDirectory() as folder, progress_bar("relevance") as progress:
         memory = await open_filled(conversations, embedder, Path(folder), progress)
         try:
             agents = [agent_of(conversation) for conversation in conversations]

@@ -36,7 +36,7 @@ MISDIRECTED = 421
 """What the process of another root answers (RFC 9110 section 15.5.20); it has done nothing."""
 
 
-class _Lost(Exception):  # noqa: N818
+class _ConnectionLost(Exception):  # noqa: N818
     """The daemon went away before it answered: what was asked may have been done, or not."""
 
 
@@ -65,7 +65,7 @@ def find_root(explicit: Path | None) -> Root:
     return root
 
 
-class Reach:
+class RootClient:
     """Asks the daemon that owns a root, or owns the root itself for as long as this is open.
 
     Use it as a context manager for many questions in a row; `call` is for one.
@@ -83,7 +83,7 @@ class Reach:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask(
+    def call(
         self,
         name: str,
         parameters: Mapping[str, Any] | None = None,
@@ -108,7 +108,7 @@ class Reach:
         end = time.monotonic() + BETWEEN_SECONDS
         while answer is None:
             try:
-                self._alone = self._stack.enter_context(_owning(self._root, name))
+                self._alone = self._stack.enter_context(_own_root(self._root, name))
             except Owned:
                 # It may have come up in the meantime; or it is about to be gone.
                 answer = _ask_daemon(self._root, name, given, progress)
@@ -134,16 +134,16 @@ def call(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """What the operation `name` answers, from the daemon that owns `root`, or from this process when nobody does. See
-    `Reach.ask`."""
-    with Reach(root) as reach:
-        return reach.ask(name, parameters, null=null, progress=progress)
+    `RootClient.call`."""
+    with RootClient(root) as client:
+        return client.call(name, parameters, null=null, progress=progress)
 
 
-def user_name(reach: Reach, user_id: str) -> str:
+def user_name(client: RootClient, user_id: str) -> str:
     """What people call the user with this id; `id:ID`, which commands take, of one who is not there any more."""
     if user_id == "owner":
         return user_id
-    known = {row["id"]: str(row["user"]) for row in reach.ask("users.list")["users"]}
+    known = {row["id"]: str(row["user"]) for row in client.call("users.list")["users"]}
     return known.get(user_id, f"id:{user_id}")
 
 
@@ -164,7 +164,7 @@ def _ask_daemon(
     address = root.socket()
     try:
         return _ask(address, root.identity, name, parameters, progress) if address else None
-    except _Lost as lost:
+    except _ConnectionLost as lost:
         from runtime.api.admin.operation_facts import may_be_repeated
 
         if may_be_repeated(name):
@@ -179,7 +179,7 @@ def _ask(
     address: str, identity: str, name: str, parameters: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any] | None:
     """The daemon's answer, or None when no daemon of this root listens at `address` (it was killed, or is not up yet):
-    nothing was done then. Raises _Lost when it went away after it may have been told what to do; SymbiontError."""
+    nothing was done then. Raises SymbiontError, and _ConnectionLost if it went away after it may have begun."""
     connection = _SocketConnection(address)
     try:
         try:
@@ -209,7 +209,7 @@ def _exchange(
     headers: Mapping[str, str],
     progress: Progress | None,
 ) -> tuple[bool, int, Any]:
-    """Whether it failed, the status, and what was answered. Raises _Lost, SymbiontError."""
+    """Whether it failed, the status, and what was answered. Raises _ConnectionLost, SymbiontError."""
     body = json.dumps(dict(parameters))
     try:
         # One that is refused is answered before all of it was taken.
@@ -219,21 +219,21 @@ def _exchange(
         if response.headers.get(ROOT_HEADER) != headers[ROOT_HEADER]:
             return True, MISDIRECTED, {}
         if response.headers.get("Content-Type") == LINES:
-            failed, answer = _follow(response, progress or (lambda *_: None))
+            failed, answer = _read_progress(response, progress or (lambda *_: None))
         else:
             failed, answer = response.status >= 400, json.loads(response.read())
     except TimeoutError:
-        raise _Lost(f"it said nothing for {TIMEOUT_SECONDS} s") from None
+        raise _ConnectionLost(f"it said nothing for {TIMEOUT_SECONDS} s") from None
     except (OSError, http.client.HTTPException) as error:
-        raise _Lost(str(error) or type(error).__name__) from None
+        raise _ConnectionLost(str(error) or type(error).__name__) from None
     except ValueError as error:
         raise SymbiontError(f"the daemon's answer cannot be read: {error}") from None
     return failed, response.status, answer
 
 
-def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[bool, Any]:
+def _read_progress(response: http.client.HTTPResponse, progress: Progress) -> tuple[bool, Any]:
     """Whether it failed, and the result or what went wrong, which is the last line; `progress` is told the others.
-    Raises _Lost."""
+    Raises _ConnectionLost."""
     for line in response:
         said = json.loads(line)
         if "progress" in said:
@@ -242,11 +242,11 @@ def _follow(response: http.client.HTTPResponse, progress: Progress) -> tuple[boo
             return False, said["result"]
         elif "error" in said:
             return True, said
-    raise _Lost("its answer ended in the middle")
+    raise _ConnectionLost("its answer ended in the middle")
 
 
 @contextmanager
-def _owning(root: Root, name: str) -> Iterator[Answering]:
+def _own_root(root: Root, name: str) -> Iterator[Answering]:
     """Own the root, with its last program, while inside, to be asked for `name` first. Raises Owned, SymbiontError."""
     # Loaded before the lock is taken, which others may wait for.
     import runtime.daemon.program.app  # noqa: F401

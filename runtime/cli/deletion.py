@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from runtime.cli.client import Reach
+from runtime.cli.client import RootClient
 from runtime.cli.terminal.output import counted, one_line, print_json
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.progress import no_progress
 from runtime.errors import SymbiontError
 
 _SHOWN = 60
@@ -31,7 +31,7 @@ class Failed(NamedTuple):
 
 
 def forget_each(
-    reach: Reach,
+    client: RootClient,
     tool: str,
     memory_ids: Iterable[str],
     *,
@@ -49,7 +49,7 @@ def forget_each(
     failed = list(failed)
     for each in ids:
         try:
-            done.append(reach.ask(tool, {"memory_id": each, **given}, progress=unwatched))
+            done.append(client.call(tool, {"memory_id": each, **given}, progress=no_progress))
         except SymbiontError as error:
             if len(ids) == 1 and not failed:
                 raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 
-    from runtime.cli.mcp_backend import Either
+    from runtime.cli.mcp_backend import FailoverBackend
     from runtime.mcp.server import Request
 
 AFTER_SECONDS: Final = 0.1
@@ -79,7 +79,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
     gc.disable()
     import uvloop
 
-    from runtime.cli.mcp_backend import Either
+    from runtime.cli.mcp_backend import FailoverBackend
     from runtime.mcp.server import make_server
     from runtime.mcp.stdio import serve_stdio
 
@@ -101,7 +101,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, serving.cancel)
-        async with Either(root, paths, fail) as backend:
+        async with FailoverBackend(root, paths, fail) as backend:
             server = make_server(lambda _request: backend)
             server.middleware.append(_early(backend))
             await serve_stdio(server)
@@ -113,7 +113,7 @@ def _serve(root: Root, paths: Sequence[Path]) -> int:
     return int(failed)
 
 
-def _early(backend: Either) -> ServerMiddleware[Any]:
+def _early(backend: FailoverBackend) -> ServerMiddleware[Any]:
     """Has the root opened once the client has its first answers, without waiting for a call."""
     import asyncio
 

@@ -34,7 +34,7 @@ _CHEAPEST: Final = "symbiont://memory-types"
 """What any owner answers at once: asked only to learn whether there is one."""
 
 
-class Neighbour:
+class RemoteBackend:
     """`Backend` over the admin socket of the process that owns the root."""
 
     def __init__(self, address: str, identity: str) -> None:
@@ -59,7 +59,7 @@ class Neighbour:
         return row is not None and (row["annotations"]["readOnlyHint"] or row["annotations"]["idempotentHint"])
 
 
-class Either:
+class FailoverBackend:
     """`Backend` over whoever owns the root. Use it as a context manager: at its end the root is given back."""
 
     def __init__(self, root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class Either:
         self._on_failure = on_failure
         self._stack = AsyncExitStack()
         self._own: Backend | None = None
-        self._neighbour: Neighbour | None = None
+        self._remote: RemoteBackend | None = None
         self._taking: asyncio.Future[bool] | None = None
 
     async def __aenter__(self) -> Self:
@@ -104,12 +104,12 @@ class Either:
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
-            neighbour = self._look()
-            if neighbour is not None:
+            remote = self._look()
+            if remote is not None:
                 try:
-                    return await work(neighbour)
+                    return await work(remote)
                 except Gone as gone:
-                    if gone.asked and tool is not None and not neighbour.repeatable(tool):
+                    if gone.asked and tool is not None and not remote.repeatable(tool):
                         raise Failed(_stopped(tool)) from None
             if await self._take():
                 break
@@ -119,14 +119,14 @@ class Either:
         assert self._own is not None
         return await work(self._own)
 
-    def _look(self) -> Neighbour | None:
+    def _look(self) -> RemoteBackend | None:
         """The owner that the root names, when it has one."""
         address = self._root.socket()
         if address is None:
             return None
-        if self._neighbour is None or self._neighbour.address != address:
-            self._neighbour = Neighbour(address, self._root.identity)
-        return self._neighbour
+        if self._remote is None or self._remote.address != address:
+            self._remote = RemoteBackend(address, self._root.identity)
+        return self._remote
 
     async def _take(self) -> bool:
         """Own the root from now on; False when another process does. Raises Failed when it cannot be opened."""

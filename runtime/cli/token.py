@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, local, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, local_time, print_json, print_table, root_option
 
 
 @click.group()
@@ -62,7 +62,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
             row["label"] or "-",
             " ".join(row["scopes"]),
             row["state"],
-            local(row["created_at"]),
+            local_time(row["created_at"]),
             _when(row["expires_at"]),
             _when(row["used_at"]),
         )
@@ -73,7 +73,7 @@ def list_(user: str | None, root: Path | None, as_json: bool) -> None:
 
 
 def _when(moment: str | None) -> str:
-    return "never" if moment is None else local(moment)
+    return "never" if moment is None else local_time(moment)
 
 
 @token.command()

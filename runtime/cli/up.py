@@ -78,8 +78,8 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
     try:
         new = is_new(here, os.environ, root)
         if new:
-            _refuse_nothing(given)
-            _refuse_useless(settings, named(os.environ, root) or here)
+            _require_programs(given)
+            _check_settings(settings, named(os.environ, root) or here)
         stopped_well = uvloop.run(
             server.serve(
                 lambda: make(here, os.environ, root, adopt=True),
@@ -99,7 +99,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
         sys.exit(1)
 
 
-def _refuse_nothing(given: Sequence[Path]) -> None:
+def _require_programs(given: Sequence[Path]) -> None:
     """Raise UsageError when there is no program at all."""
     from dslc import files
 
@@ -111,7 +111,7 @@ def _refuse_nothing(given: Sequence[Path]) -> None:
         raise UsageError(f"no .symbiont files under {where}", hint="name a file or folder of .symbiont programs")
 
 
-def _refuse_useless(settings: Settings, folder: Path) -> None:
+def _check_settings(settings: Settings, folder: Path) -> None:
     """Raise UsageError for a key that is not there and a database of no kind, before a root is made in `folder`.
 
     What only opening the database can tell leaves a root behind: a key that was made may have sealed something.

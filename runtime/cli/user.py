@@ -11,10 +11,10 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import (
-    ask,
+    confirm,
     counted,
     json_option,
-    local,
+    local_time,
     print_json,
     print_table,
     printable,
@@ -53,7 +53,7 @@ def list_(root: Path | None, as_json: bool) -> None:
         print_json(answer)
         return
     rows = [
-        (row["user"], row["id"], local(row["created_at"]) if row["created_at"] else "-", str(row["tokens"]))
+        (row["user"], row["id"], local_time(row["created_at"]) if row["created_at"] else "-", str(row["tokens"]))
         for row in answer["users"]
     ]
     print_table(("user", "id", "since", "tokens"), rows, empty="There are no users.")
@@ -75,7 +75,7 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     # Who is not there, or cannot be removed, is not asked about: the answer below says so.
     if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
         what = "all its tokens and webhooks" if keep else "its tokens and webhooks, and all that it remembers"
-        ask(f"Remove {name} with {what}?", undone="nothing was removed")
+        confirm(f"Remove {name} with {what}?", undone="nothing was removed")
     answer = call(found, "users.remove", {"name": name, "keep": keep})
     if as_json:
         print_json(answer)

@@ -8,12 +8,21 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import Reach, find_root, user_name
+from runtime.cli.client import RootClient, find_root, user_name
 from runtime.cli.collection.options import TYPES
 from runtime.cli.deletion import forget_each, quoted
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import ask, counted, json_option, local, one_line, print_json, printable, root_option
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.output import (
+    confirm,
+    counted,
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    printable,
+    root_option,
+)
+from runtime.cli.terminal.progress import no_progress
 from runtime.errors import UsageError
 
 
@@ -23,9 +32,9 @@ from runtime.errors import UsageError
 @json_option
 def get(memory_id: str, root: Path | None, as_json: bool) -> None:
     """Show the item with this ID. `symbi collection search` prints the IDs of its hits."""
-    with Reach(find_root(root)) as reach:
-        answer = reach.ask("get", {"memory_id": memory_id}, progress=unwatched)
-        user = user_name(reach, answer["user_id"])
+    with RootClient(find_root(root)) as client:
+        answer = client.call("get", {"memory_id": memory_id}, progress=no_progress)
+        user = user_name(client, answer["user_id"])
     if as_json:
         print_json(answer)
     else:
@@ -38,7 +47,7 @@ def _print(item: Mapping[str, Any], user: str) -> None:
         ("id", item["memory_id"]),
         ("collection", item["collection"]),
         ("type", item["memory_type"]),
-        ("when", local(item["timestamp"])),
+        ("when", local_time(item["timestamp"])),
         ("user", user),
         ("project", item["project_id"]),
         ("tags", " ".join(item["tags"])),
@@ -87,9 +96,9 @@ def update(
         raise UsageError(
             "there is nothing to change", hint="give TEXT, --tag, --no-tags, --project, --type, --source-uri"
         )
-    with Reach(find_root(root)) as reach:
-        answer = reach.ask("update", {"memory_id": memory_id, "text": said, **about}, progress=unwatched)
-        user = user_name(reach, answer["user_id"])
+    with RootClient(find_root(root)) as client:
+        answer = client.call("update", {"memory_id": memory_id, "text": said, **about}, progress=no_progress)
+        user = user_name(client, answer["user_id"])
     if as_json:
         print_json(answer)
     else:
@@ -106,16 +115,16 @@ def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bo
 
     An unknown ID is reported and the other items are deleted; the exit code is then 1.
     """
-    with Reach(find_root(root)) as reach:
+    with RootClient(find_root(root)) as client:
         if not yes:
-            _confirm(reach, memory_id)
-        forget_each(reach, "forget", memory_id, as_json=as_json)
+            _confirm(client, memory_id)
+        forget_each(client, "forget", memory_id, as_json=as_json)
 
 
-def _confirm(reach: Reach, memory_ids: tuple[str, ...]) -> None:
+def _confirm(client: RootClient, memory_ids: tuple[str, ...]) -> None:
     """Ask, showing what one item says. Raises SymbiontError for one that is not there."""
     if len(memory_ids) > 1:
-        ask(f"Forget {counted(len(memory_ids), 'item')}?", undone="nothing was forgotten")
+        confirm(f"Forget {counted(len(memory_ids), 'item')}?", undone="nothing was forgotten")
         return
-    item = reach.ask("get", {"memory_id": memory_ids[0]}, progress=unwatched)
-    ask(f"Forget {quoted(item)} of the collection {item['collection']}?", undone="nothing was forgotten")
+    item = client.call("get", {"memory_id": memory_ids[0]}, progress=no_progress)
+    confirm(f"Forget {quoted(item)} of the collection {item['collection']}?", undone="nothing was forgotten")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from runtime.cli.terminal.output import zoned
+from runtime.cli.terminal.output import with_zone
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ def _moment(text: str | None, option: str) -> str | None:
     from runtime.memory.item import rfc3339
     from runtime.tools.time_input import read_moment
 
-    return rfc3339(read_moment(zoned(text) or text, option, SYSTEM))
+    return rfc3339(read_moment(with_zone(text) or text, option, SYSTEM))
 
 
 def now() -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runtime.cli.client import Reach, find_root
+from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.terminal.progress import shown_progress, unwatched
+from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
-    from runtime.cli.collection.push_sources import Source, Sources
+    from runtime.cli.collection.push_sources import PushSource, PushSources
     from runtime.daemon.process.root import Root
 
 TYPES = ("episodic", "semantic", "procedural")
@@ -67,7 +67,7 @@ def push(
     found = None if dry_run else find_root(root)
     sources = _sources(paths, source_uri, encoding)
     if found is None:
-        _show(sources, as_json=as_json)
+        _dry_run(sources, as_json=as_json)
     else:
         about = {**given, "tags": list(tags) or None}
         _push(found, sources, about, replace=replace, as_json=as_json)
@@ -75,17 +75,17 @@ def push(
         sys.exit(1)
 
 
-def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> Sources:
-    from runtime.cli.collection.push_sources import Sources
+def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> PushSources:
+    from runtime.cli.collection.push_sources import PushSources
     from runtime.documents.encoding import encoding_named
 
-    sources = Sources(paths, None if encoding is None else encoding_named(encoding), source_uri)
+    sources = PushSources(paths, None if encoding is None else encoding_named(encoding), source_uri)
     if source_uri is not None and len(sources) > 1:
         raise UsageError(f"--source-uri is where one file is from, and there are {len(sources):,}")
     return sources
 
 
-class _Sum:
+class _Totals:
     """What became of everything."""
 
     def __init__(self) -> None:
@@ -101,44 +101,44 @@ class _Sum:
         self.collection = answer["collection"]
 
 
-def _push(root: Root, sources: Sources, about: dict[str, Any], *, replace: bool, as_json: bool) -> None:
-    done = _Sum()
+def _push(root: Root, sources: PushSources, about: dict[str, Any], *, replace: bool, as_json: bool) -> None:
+    done = _Totals()
     try:
-        with Reach(root) as reach, shown_progress("pushing") as progress:
+        with RootClient(root) as client, progress_bar("pushing") as progress:
             sources.on_read = lambda name: progress(name, sources.read, len(sources))
             for batch in sources.batches(forgetting=replace):
                 name = batch.names[-1]
                 progress(name, sources.read, len(sources))
                 if batch.items:
                     asked = {**about, "items": batch.items, "replace": batch.replaces and replace}
-                    answer = reach.ask("push", asked, progress=unwatched)
+                    answer = client.call("push", asked, progress=no_progress)
                     done.add(answer)
                     for each in answer["failed"]:
                         sources.fail(batch.owners[each["index"]], each["message"])
                 done.files += batch.ended
                 if batch.last is not None and replace:
-                    _forget_beyond(reach, about, batch.last, done)
+                    _forget_missing_pages(client, about, batch.last, done)
                 progress(name, sources.read, len(sources))
     except (SymbiontError, KeyboardInterrupt):
         if done.files and not as_json:
             click.echo(f"{counted(done.files, 'file')} pushed until then; the same command does the rest", err=True)
         raise
-    _tell(done, sources, as_json=as_json)
+    _print_result(done, sources, as_json=as_json)
 
 
-def _forget_beyond(reach: Reach, about: dict[str, Any], last: Source, done: _Sum) -> None:
+def _forget_missing_pages(client: RootClient, about: dict[str, Any], last: PushSource, done: _Totals) -> None:
     """Forget the pages that a document had once and has no more: some at a time, until there are none."""
     number = len(last.document.passages) + 1
     while True:
         items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + _BEYOND)]
-        answer = reach.ask("push", {**about, "items": items, "replace": True}, progress=unwatched)
+        answer = client.call("push", {**about, "items": items, "replace": True}, progress=no_progress)
         done.add(answer)
         if not answer["removed"]:
             return
         number += _BEYOND
 
 
-def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:
+def _print_result(done: _Totals, sources: PushSources, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -151,7 +151,7 @@ def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:
             }
         )
         return
-    _tell_failed(sources)
+    _print_failed(sources)
     if done.files or sources.failed:
         failed = len({path for path, _ in sources.failed})
         row = [done.files, *done.counts.values(), failed]
@@ -159,17 +159,17 @@ def _tell(done: _Sum, sources: Sources, *, as_json: bool) -> None:
         print_table(columns, [[f"{number:,}" for number in row]], empty="")
     else:
         click.echo("There was nothing to push.")
-    _tell_passed_over(sources)
+    _print_passed_over(sources)
     for note in done.notes:
         click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
 
 
-def _tell_failed(sources: Sources) -> None:
+def _print_failed(sources: PushSources) -> None:
     for path, why in sources.failed:
         click.secho(one_line(f"{path}: {why}"), fg="red", err=True)
 
 
-def _tell_passed_over(sources: Sources) -> None:
+def _print_passed_over(sources: PushSources) -> None:
     passed_over = sources.passed_over
     if passed_over:
         kinds = [f"{kind} {count:,}" for kind, count in passed_over.most_common(_SHOWN)]
@@ -178,9 +178,9 @@ def _tell_passed_over(sources: Sources) -> None:
         click.echo(f"passed over in folders: {passed_over.total():,} ({told})", err=True)
 
 
-def _show(sources: Sources, *, as_json: bool) -> None:
+def _dry_run(sources: PushSources, *, as_json: bool) -> None:
     """What would be pushed."""
-    with shown_progress("reading") as progress:
+    with progress_bar("reading") as progress:
         sources.on_read = lambda name: progress(name, sources.read, len(sources))
         rows = list(sources.documents())
     if as_json:
@@ -202,9 +202,9 @@ def _show(sources: Sources, *, as_json: bool) -> None:
             }
         )
         return
-    _tell_failed(sources)
+    _print_failed(sources)
     table = [
         (each.name, each.document.kind, f"{len(each.document.text):,}", each.document.title or "-") for each in rows
     ]
     print_table(("file", "kind", "characters", "title"), table, empty="There is nothing to push.")
-    _tell_passed_over(sources)
+    _print_passed_over(sources)

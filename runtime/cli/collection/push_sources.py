@@ -24,7 +24,7 @@ STANDARD_INPUT = "standard input"
 _LARGEST_INPUT = max(reader.largest for reader in READERS.values())
 
 
-class Source(NamedTuple):
+class PushSource(NamedTuple):
     """A document that was read. `name`: as a person knows it. `uri`: where it is from, None when nobody said."""
 
     name: str
@@ -47,7 +47,7 @@ class Batch:
     """Files of which nothing comes after this batch."""
     characters: int = 0
     replaces: bool = True
-    last: Source | None = None
+    last: PushSource | None = None
     """The document of numbered passages that it ends with: that may have had more once."""
 
     @property
@@ -67,7 +67,7 @@ class Batch:
         self.characters += len(text)
 
 
-class Sources:
+class PushSources:
     """The files below some paths, and standard input for `-`. What cannot be read is named in `failed`."""
 
     def __init__(self, paths: Sequence[str], encoding: str | None, uri: str | None) -> None:
@@ -95,7 +95,7 @@ class Sources:
         """A file was not kept, or not all of it."""
         self.failed.append((name, why))
 
-    def documents(self) -> Iterator[Source]:
+    def documents(self) -> Iterator[PushSource]:
         """Each document that can be read."""
         if self._input:
             data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
@@ -104,7 +104,7 @@ class Sources:
             uri = self._uri if self._uri is not None else place.path.as_uri()
             yield from self._read(shown(place.shown), place, uri)
 
-    def _read(self, name: str, source: Place | bytes, uri: str | None) -> Iterator[Source]:
+    def _read(self, name: str, source: Place | bytes, uri: str | None) -> Iterator[PushSource]:
         self.on_read(name)
         try:
             # The superuser works on a service's root with other rights, and named files that root may read.
@@ -115,7 +115,7 @@ class Sources:
         else:
             for problem in document.problems:
                 self.fail(name, problem)
-            yield Source(name, uri, document)
+            yield PushSource(name, uri, document)
         finally:
             self.read += 1
 

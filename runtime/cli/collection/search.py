@@ -12,8 +12,8 @@ from runtime.cli.client import call, find_root
 from runtime.cli.collection.options import collection_option, now, time_range, wanted_options
 from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import counted, json_option, local, one_line, print_json, printable, root_option
-from runtime.cli.terminal.progress import shown_progress
+from runtime.cli.terminal.output import counted, json_option, local_time, one_line, print_json, printable, root_option
+from runtime.cli.terminal.progress import progress_bar
 
 
 @click.command(short_help="Search a collection by meaning and by words.")
@@ -55,7 +55,7 @@ def search(
     query = text_or_input(query_text, "QUERY")
     within = time_range(since, until)
     asked = {**wanted, "query_text": query, "tags": list(tags), "tags_all": list(tags_all), "time_range": within}
-    with shown_progress("searching", at_once=False) as progress:
+    with progress_bar("searching", at_once=False) as progress:
         answer = call(find_root(root), "search", asked, progress=progress)
     if as_json:
         print_json(answer)
@@ -72,7 +72,7 @@ def search(
 
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
-    head = [f"{rank:>2}", f"{hit['score']:.3f}", local(hit["timestamp"])[:16], hit["memory_type"]]
+    head = [f"{rank:>2}", f"{hit['score']:.3f}", local_time(hit["timestamp"])[:16], hit["memory_type"]]
     head += [f"#{tag}" for tag in hit["tags"]]
     where = [*filter(None, [hit["source_uri"]]), hit["memory_id"]]
     print_hit(head, where, hit["text"], query, explained=hit if explain else None)
@@ -113,7 +113,7 @@ def summarize(
     """
     within = time_range(since, until) or {}
     asked = {**wanted, "tags": list(tags) or None, "time_range": {"end": now(), **within}}
-    with shown_progress("summarising") as progress:
+    with progress_bar("summarising") as progress:
         answer = call(find_root(root), "summarize", asked, progress=progress)
     if as_json:
         print_json(answer)

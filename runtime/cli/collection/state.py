@@ -10,7 +10,7 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.progress import no_progress
 
 _TAGS = 8
 """Tags that are named at most."""
@@ -21,7 +21,7 @@ _TAGS = 8
 @json_option
 def list_(root: Path | None, as_json: bool) -> None:
     """List the collections, how much is in each, and how each is searched."""
-    answer = call(find_root(root), "get-collections", progress=unwatched)
+    answer = call(find_root(root), "get-collections", progress=no_progress)
     if as_json:
         print_json(answer)
         return
@@ -61,7 +61,7 @@ def _embedding(each: Mapping[str, Any]) -> str:
 @json_option
 def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> None:
     """Create the empty collection NAME in the default memory, unless it exists."""
-    answer = call(find_root(root), "new-collection", {"name": name, "dimension": dimension}, progress=unwatched)
+    answer = call(find_root(root), "new-collection", {"name": name, "dimension": dimension}, progress=no_progress)
     if as_json:
         print_json(answer)
         return
@@ -79,7 +79,7 @@ def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
 
     Also shows how often each tool was called since the daemon started. Without a daemon there is no such count.
     """
-    answer = call(find_root(root), "metrics", {"collection": collection}, progress=unwatched)
+    answer = call(find_root(root), "metrics", {"collection": collection}, progress=no_progress)
     if as_json:
         print_json(answer)
         return

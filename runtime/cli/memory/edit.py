@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import Reach, find_root
+from runtime.cli.client import RootClient, find_root
 from runtime.cli.deletion import Failed, forget_each, quoted
 from runtime.cli.memory.options import memory_option
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import ask, counted, json_option, print_json, root_option
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.output import confirm, counted, json_option, print_json, root_option
+from runtime.cli.terminal.progress import no_progress
 from runtime.errors import UsageError
 
 
@@ -30,10 +30,10 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
     text.
     """
     said = text_or_input(text, "TEXT")
-    with Reach(find_root(root)) as reach:
-        whole = _shown(reach, memory_id, memory)["item"]["memory_id"]
+    with RootClient(find_root(root)) as client:
+        whole = _shown(client, memory_id, memory)["item"]["memory_id"]
         given = {"memory_id": whole, "text": said, "memory": memory}
-        answer = reach.ask("memory_edit", given, progress=unwatched)
+        answer = client.call("memory_edit", given, progress=no_progress)
     if as_json:
         print_json(answer)
         return
@@ -55,12 +55,12 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
     An ID may be shortened to a unique prefix. An unknown ID is reported and the other items are deleted; the exit code
     is then 1.
     """
-    with Reach(find_root(root)) as reach:
+    with RootClient(find_root(root)) as client:
         found: list[dict[str, Any]] = []
         failed: list[Failed] = []
         for each in memory_id:
             try:
-                found.append(_shown(reach, each, memory))
+                found.append(_shown(client, each, memory))
             except UsageError as error:
                 if len(memory_id) == 1:
                     raise
@@ -71,18 +71,18 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
         if items and not yes:
             _confirm(items)
         ids = [item["memory_id"] for item in items]
-        forget_each(reach, "memory_forget", ids, as_json=as_json, failed=failed, memory=memory)
+        forget_each(client, "memory_forget", ids, as_json=as_json, failed=failed, memory=memory)
 
 
 def _confirm(items: list[Mapping[str, Any]]) -> None:
     (what, whose) = (counted(len(items), "item"), "") if len(items) > 1 else (quoted(items[0]), f" {_whose(items[0])}")
-    ask(f"Forget {what}{whose}?", undone="nothing was forgotten")
+    confirm(f"Forget {what}{whose}?", undone="nothing was forgotten")
 
 
 def _whose(item: Mapping[str, Any]) -> str:
     return f"of {item['agent_id']} in the memory {item['memory']}"
 
 
-def _shown(reach: Reach, memory_id: str, memory: str | None) -> dict[str, Any]:
+def _shown(client: RootClient, memory_id: str, memory: str | None) -> dict[str, Any]:
     """The only item whose id begins so, and where it stands. Raises SymbiontError."""
-    return reach.ask("memory_show", {"memory_id": memory_id, "memory": memory}, progress=unwatched)
+    return client.call("memory_show", {"memory_id": memory_id, "memory": memory}, progress=no_progress)

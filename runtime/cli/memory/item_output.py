@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from runtime.cli.terminal.output import local, one_line, printable
+from runtime.cli.terminal.output import local_time, one_line, printable
 
 _KINDS = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
 _FIELDS = ("author", "session_id", "task", "confidence", "risk_tier", "git_commit")
@@ -28,7 +28,7 @@ def place_of(answer: Mapping[str, Any]) -> str | None:
     return file if answer["line"] is None else f"{file}:{answer['line']}"
 
 
-def told(problem: Mapping[str, Any]) -> str:
+def problem_text(problem: Mapping[str, Any]) -> str:
     """What is wrong with a file, which is named once."""
     file, message = problem["file"], problem["message"]
     return message if file in message else f"{file}: {message}"
@@ -42,7 +42,7 @@ def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
         ("agent", item["agent_id"]),
         ("memory", item["memory"]),
         ("type", kind_of(item)),
-        ("when", local(item["timestamp"])),
+        ("when", local_time(item["timestamp"])),
         ("user", user),
         ("project", item["project_id"]),
         ("tags", " ".join(item["tags"])),

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import Reach, call, find_root
-from runtime.cli.memory.item_output import told
+from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import memory_option
-from runtime.cli.terminal.output import ask, counted, json_option, one_line, print_json, root_option
-from runtime.cli.terminal.progress import shown_progress, unwatched
+from runtime.cli.terminal.output import confirm, counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import SymbiontError, UsageError
 
 
@@ -30,13 +30,13 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
     """
     if (agent is None) != all_agents:
         raise UsageError("say AGENT or --all, one of them")
-    with Reach(find_root(root)) as reach, shown_progress("compacting") as progress:
-        wanted = [(agent, memory)] if agent is not None else _compactable(reach, memory)
+    with RootClient(find_root(root)) as client, progress_bar("compacting") as progress:
+        wanted = [(agent, memory)] if agent is not None else _compactable(client, memory)
         done = []
         for number, (name, where) in enumerate(wanted):
             progress(name or "", number, len(wanted))
             try:
-                done.append(reach.ask("memory_compact", {"agent": name, "memory": where}, progress=unwatched))
+                done.append(client.call("memory_compact", {"agent": name, "memory": where}, progress=no_progress))
             except SymbiontError as error:
                 if agent is not None:
                     raise
@@ -62,14 +62,14 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
             counts = f"{put} put where they stay; expired logs or entries deleted: {deleted}"
             click.echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
-                click.secho(one_line(f"left as it is: {told(problem)}"), fg="red", err=True)
+                click.secho(one_line(f"left as it is: {problem_text(problem)}"), fg="red", err=True)
     if not done:
         click.echo("There is nothing to compact.")
 
 
-def _compactable(reach: Reach, memory: str | None) -> list[tuple[str, str]]:
+def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]]:
     """Every agent and memory whose store can; those that cannot are named."""
-    answer = reach.ask("memory_stats", {"memory": memory}, progress=unwatched)
+    answer = client.call("memory_stats", {"memory": memory}, progress=no_progress)
     able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}
     for state in answer["memories"]:
         if state["memory"] not in able:
@@ -91,23 +91,23 @@ def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, ro
         raise UsageError("say AGENT, --user or both")
     asked = {"agent": agent, "user": user, "memory": memory}
     what = f"what {agent} remembers" if user is None else f"what {user} has{f' in {agent}' if agent else ''}"
-    with Reach(find_root(root)) as reach:
-        going = reach.ask("memory_purge", {**asked, "dry_run": True}, progress=unwatched)["memories"]
+    with RootClient(find_root(root)) as client:
+        going = client.call("memory_purge", {**asked, "dry_run": True}, progress=no_progress)["memories"]
         if going and not yes:
-            ask(f"Delete {what}, {_told(going)}?", undone="nothing was deleted")
-        answer = reach.ask("memory_purge", asked, progress=unwatched)
+            confirm(f"Delete {what}, {_amount(going)}?", undone="nothing was deleted")
+        answer = client.call("memory_purge", asked, progress=no_progress)
     if as_json:
         print_json(answer)
     elif answer["memories"]:
         gone = what if user is not None else f"what {agent} remembered"
-        click.echo(f"deleted {gone}, {_told(answer['memories'])}")
+        click.echo(f"deleted {gone}, {_amount(answer['memories'])}")
     else:
         click.echo(f"{agent} remembers nothing" if user is None else f"{user} has nothing there")
     for note in answer["notes"]:
         click.secho(one_line(note), fg="yellow", err=True)
 
 
-def _told(memories: Sequence[Mapping[str, Any]]) -> str:
+def _amount(memories: Sequence[Mapping[str, Any]]) -> str:
     def one(each: Mapping[str, Any]) -> str:
         counts = [counted(each["files"], "file")] if each["files"] or not each["items"] else []
         counts += [] if each["items"] is None else [counted(each["items"], "item")]
@@ -126,7 +126,7 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
 
     This is rarely needed: an index that is damaged, or was built with another embedding, is rebuilt automatically.
     """
-    with shown_progress("indexing") as progress:
+    with progress_bar("indexing") as progress:
         answer = call(find_root(root), "memory_reindex", {"agent": agent, "memory": memory}, progress=progress)
     problems = [(row["memory"], line) for row in answer["memories"] for line in row["problems"]]
     if as_json:
@@ -151,7 +151,7 @@ def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bo
 
     Exit code 1 if something cannot be read or was changed after it was written.
     """
-    with shown_progress("reading") as progress:
+    with progress_bar("reading") as progress:
         answer = call(find_root(root), "memory_verify", {"agent": agent, "memory": memory}, progress=progress)
     if as_json:
         print_json(answer)
@@ -171,4 +171,4 @@ def _print_verified(row: Mapping[str, Any]) -> None:
     click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
     for problem in row["problems"]:
         colour = "red" if problem["severity"] == "error" else "yellow"
-        click.secho(one_line(f"    {told(problem)}"), fg=colour)
+        click.secho(one_line(f"    {problem_text(problem)}"), fg=colour)

@@ -11,7 +11,7 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.terminal.progress import shown_progress
+from runtime.cli.terminal.progress import progress_bar
 
 
 @click.command(short_help="Copy a memory into another, and verify the copy.")
@@ -29,7 +29,7 @@ def move(source: str, target: str, agent: str | None, dry_run: bool, root: Path 
     exit code is 1. FROM does not change.
     """
     asked = {"source": source, "target": target, "agent": agent, "dry_run": dry_run}
-    with shown_progress("moving") as progress:
+    with progress_bar("moving") as progress:
         answer = call(find_root(root), "memory_move", asked, progress=progress)
     if as_json:
         print_json(answer)

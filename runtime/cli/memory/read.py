@@ -12,20 +12,20 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import Reach, call, find_root, user_name
-from runtime.cli.memory.item_output import kind_of, place_of, print_item, told
+from runtime.cli.client import RootClient, call, find_root, user_name
+from runtime.cli.memory.item_output import kind_of, place_of, print_item, problem_text
 from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
 from runtime.cli.terminal.output import (
     json_option,
-    local,
+    local_time,
     one_line,
     print_json,
     print_table,
     printable,
     root_option,
-    zoned,
+    with_zone,
 )
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.progress import no_progress
 
 _LONGEST = 500
 """What one answer may hold; more come in several."""
@@ -51,10 +51,10 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
     """List the latest N items (default 10), newest first, of every agent or of one."""
     found, items, cursor = find_root(root), list[dict[str, Any]](), None
     wanted |= {name: list(wanted[name]) for name in ("tag", "all_tags")}
-    wanted |= {name: zoned(wanted[name]) for name in ("since", "until")}
+    wanted |= {name: with_zone(wanted[name]) for name in ("since", "until")}
     while len(items) < count:
         asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
-        answer = call(found, "memory_list", asked, progress=unwatched)
+        answer = call(found, "memory_list", asked, progress=no_progress)
         items += answer["items"]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -63,7 +63,7 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
         print_json({"items": items})
         return
     rows = [
-        (local(item["timestamp"]), item["agent_id"], kind_of(item), _beginning(item["text"]), item["memory_id"])
+        (local_time(item["timestamp"]), item["agent_id"], kind_of(item), _beginning(item["text"]), item["memory_id"])
         for item in items
     ]
     width = shutil.get_terminal_size().columns
@@ -98,9 +98,9 @@ def show(memory_id: str, root: Path | None, as_json: bool) -> None:
 
     ID may be shortened to a unique prefix.
     """
-    with Reach(find_root(root)) as reach:
-        answer = reach.ask("memory_show", {"memory_id": memory_id}, progress=unwatched)
-        user = user_name(reach, answer["item"]["user_id"])
+    with RootClient(find_root(root)) as client:
+        answer = client.call("memory_show", {"memory_id": memory_id}, progress=no_progress)
+        user = user_name(client, answer["item"]["user_id"])
     if as_json:
         print_json(answer)
     else:
@@ -149,13 +149,13 @@ def _lay_out(text: str) -> None:
 @json_option
 def stats(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
     """Count the items, files and days of every agent or of AGENT, and list what cannot be read."""
-    answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=unwatched)
+    answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=no_progress)
     if as_json:
         print_json(answer)
         return
     columns = ("agent", "memory", "items", "by meaning", "files", "size", "first day", "last day")
     print_table(columns, [_row(row) for row in answer["agents"]], empty="Nothing is remembered yet.")
-    said = {told(problem): None for row in answer["agents"] for problem in row["problems"]}
+    said = {problem_text(problem): None for row in answer["agents"] for problem in row["problems"]}
     more = [(state["memory"], line) for state in answer["memories"] for line in state["problems"]]
     for line in (*said, *(f"memory {name}: {line}" for name, line in more if line not in said)):
         click.secho(one_line(line), fg="yellow", err=True)

@@ -13,8 +13,8 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory.item_output import kind_of, place_of
 from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
 from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
-from runtime.cli.terminal.output import json_option, local, one_line, print_json, root_option, zoned
-from runtime.cli.terminal.progress import shown_progress
+from runtime.cli.terminal.output import json_option, local_time, one_line, print_json, root_option, with_zone
+from runtime.cli.terminal.progress import progress_bar
 
 _SHOWN_ID = 8
 """Characters of an id that a terminal shows, which `show`, `edit` and `forget` take for it."""
@@ -50,9 +50,9 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     for name in ("tag", "all_tags"):
         wanted[name] = list(wanted[name])
     for name in ("since", "until"):
-        wanted[name] = zoned(wanted[name])
+        wanted[name] = with_zone(wanted[name])
     asked = {"agent": agent, "query": query, **wanted}
-    with shown_progress("searching", at_once=False) as progress:
+    with progress_bar("searching", at_once=False) as progress:
         answer = call(find_root(root), "memory_search", asked, progress=progress)
     if as_json:
         print_json(answer)
@@ -67,7 +67,7 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
     item = hit["item"]
-    head = [f"{rank:>2}", f"{hit['score']:.3f}", local(item["timestamp"])[:16], kind_of(item)]
+    head = [f"{rank:>2}", f"{hit['score']:.3f}", local_time(item["timestamp"])[:16], kind_of(item)]
     head += [f"by {author}" for author in [item["provenance"]["author"]] if author]
     where = [each for each in (_short(item["memory_id"]), place_of(hit)) if each]
     print_hit(head, where, item["text"], query, explained=hit if explain else None)

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from runtime.cli.client import Reach, find_root
-from runtime.cli.memory.item_output import told
+from runtime.cli.client import RootClient, find_root
+from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
-from runtime.cli.terminal.progress import shown_progress, unwatched
+from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.daemon.process.atomic_file import replacing
 from runtime.errors import UsageError
 
@@ -51,13 +51,13 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     count, problems, cursor = 0, list[dict[str, str]](), None
     on_terminal = output == "-" and sys.stdout.isatty()
     with (
-        nullcontext(unwatched) if on_terminal else shown_progress("exporting") as progress,
+        nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
         # Before the root is reached: as the superuser, whose file it is, works on a service's with other rights.
         _written(output) as file,
-        Reach(found) as reach,
+        RootClient(found) as client,
     ):
         while True:
-            answer = reach.ask("memory_export", {**asked, "cursor": cursor}, progress=unwatched)
+            answer = client.call("memory_export", {**asked, "cursor": cursor}, progress=no_progress)
             for item in answer["items"]:
                 file.write(_line(item, ascii_only=on_terminal))
             count += len(answer["items"])
@@ -67,7 +67,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
             if cursor is None:
                 break
     click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
-    for line in dict.fromkeys(map(told, problems)):
+    for line in dict.fromkeys(map(problem_text, problems)):
         click.secho(one_line(f"left out: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
@@ -123,12 +123,12 @@ def import_(
     imported; the exit code is then 1.
     """
     asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof, evidence)}
-    done = _Done(source, quiet=as_json)
-    with _opened(source) as file, Reach(find_root(root)) as reach, shown_progress("importing") as progress:
+    done = _ImportResult(source, quiet=as_json)
+    with _opened(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
             items = [done.mapped(line.item) for line in batch.lines]
-            answer = reach.ask("memory_import", {**asked, "items": items}, progress=unwatched)
+            answer = client.call("memory_import", {**asked, "items": items}, progress=no_progress)
             done.stored += answer["stored"]
             done.there += answer["there"]
             for line, outcome in zip(batch.lines, answer["lines"], strict=True):
@@ -147,7 +147,7 @@ def import_(
         sys.exit(1)
 
 
-class _Done:
+class _ImportResult:
     """What became of the lines. What is refused is told at once."""
 
     def __init__(self, source: str, *, quiet: bool) -> None:

@@ -13,7 +13,7 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory.options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import json_option, print_json, root_option
-from runtime.cli.terminal.progress import unwatched
+from runtime.cli.terminal.progress import no_progress
 from runtime.errors import SymbiontError, UsageError
 
 _GIT_SECONDS = 5
@@ -82,7 +82,7 @@ def write(
         "gates": gates(close_governance, tdd_proof, evidence),
         "dry_run": dry_run,
     }
-    answer = call(found, "memory_write", asked, progress=unwatched)
+    answer = call(found, "memory_write", asked, progress=no_progress)
     if as_json or dry_run:
         print_json(answer if as_json else answer["record"])
         if answer.get("refused"):

@@ -47,7 +47,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty:
         click.echo(empty)
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print_rows(columns, content, width=width, style=style_of)
+    print_rows(columns, content, width=width, style=colour_of)
 
 
 def counted(number: int, what: str) -> str:
@@ -55,7 +55,7 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def ask(question: str, *, undone: str) -> None:
+def confirm(question: str, *, undone: str) -> None:
     """Go on when a person says yes; else end the command with exit code 1, saying `undone`.
 
     Raises UsageError where nobody can be asked.
@@ -85,12 +85,12 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 
-def local(text: str) -> str:
+def local_time(text: str) -> str:
     """A time in RFC 3339 as this machine's clock would show it."""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def zoned(text: str | None) -> str | None:
+def with_zone(text: str | None) -> str | None:
     """A date or time without an offset as one with this machine's, as the tables show it; anything else as it is."""
     if text is None:
         return None
@@ -101,7 +101,7 @@ def zoned(text: str | None) -> str | None:
         return text
 
 
-def style_of(cell: str) -> str:
+def colour_of(cell: str) -> str:
     """The colour of a word that says how something stands; nothing for any other."""
     match cell:
         case "accepted" | "mounted" | "done" | "kept" | "GREEN":

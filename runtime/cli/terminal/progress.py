@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from runtime.memory.indexing.progress import Progress
 
 
-def unwatched(_what: str, _done: int, _total: int) -> None:
+def no_progress(_what: str, _done: int, _total: int) -> None:
     """Is told and shows nothing: for what may take a while, and has nothing to show."""
 
 
 @contextmanager
-def shown_progress(title: str, *, at_once: bool = True) -> Iterator[Progress]:
+def progress_bar(title: str, *, at_once: bool = True) -> Iterator[Progress]:
     """What to tell how far it is: what is being done, how much of it is done, how much there is (0: nobody knows).
 
     `at_once`: not only when there is something to tell. The bar is gone when the work is done. Nothing is shown where
     standard error is no terminal.
     """
     if not sys.stderr.isatty():
-        yield unwatched
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn

@@ -14,15 +14,15 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import (
     F,
-    ask,
+    confirm,
     json_option,
-    local,
+    local_time,
     one_line,
     print_json,
     print_table,
     printable,
     root_option,
-    zoned,
+    with_zone,
 )
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
@@ -71,7 +71,7 @@ def deliveries(
     as_json: bool,
 ) -> None:
     """List accepted deliveries and their states, newest first. For dead letters: --status dead."""
-    given = {"name": name, "status": status, "since": zoned(since), "until": zoned(until), "limit": limit}
+    given = {"name": name, "status": status, "since": with_zone(since), "until": with_zone(until), "limit": limit}
     answer = call(find_root(root), "deliveries.list", given)
     if as_json:
         print_json(answer)
@@ -79,7 +79,7 @@ def deliveries(
     rows = [
         (
             row["id"],
-            local(row["received"]),
+            local_time(row["received"]),
             row["webhook"],
             row["event"] or "-",
             row["agent"] or "-",
@@ -129,15 +129,15 @@ def _body_fields(body: bytes | None) -> dict[str, Any]:
 
 
 def _print(answer: dict[str, Any], body: bytes | None) -> None:
-    finished = f", {local(answer['finished'])}" if answer["finished"] else ""
+    finished = f", {local_time(answer['finished'])}" if answer["finished"] else ""
     tries = {0: "", 1: " after 1 try"}.get(answer["tries"], f" after {answer['tries']} tries")
-    again = f", next try {local(answer['next_attempt'])}" if answer["tries"] and answer["next_attempt"] else ""
+    again = f", next try {local_time(answer['next_attempt'])}" if answer["tries"] and answer["next_attempt"] else ""
     for label, value in (
         ("delivery", answer["id"]),
         ("webhook", f"{answer['webhook']} ({answer['provider']})"),
         ("event", answer["event"]),
         ("sender's id", answer["provider_delivery_id"]),
-        ("received", f"{local(answer['received'])} from {answer['source'] or 'an unknown address'}"),
+        ("received", f"{local_time(answer['received'])} from {answer['source'] or 'an unknown address'}"),
         ("verified", _verified(answer)),
         ("agent", answer["agent"]),
         ("state", f"{answer['state']}{tries}{again}{finished}"),
@@ -204,7 +204,7 @@ def redeliver(
     agent_gone. A delivery in the state kept goes to the agent that its webhook has now. Deliveries that are queued or
     running are skipped. Exit code 0 if all were queued, 1 if some were not, 2 if the command could not run.
     """
-    given = {"name": name, "status": status, "since": zoned(since), "until": zoned(until)}
+    given = {"name": name, "status": status, "since": with_zone(since), "until": with_zone(until)}
     by_range = any(value is not None for value in given.values())
     if bool(delivery_ids) == by_range:
         raise UsageError(
@@ -217,7 +217,7 @@ def redeliver(
     else:
         ids, states = _select(found, given)
     if len(ids) > ASK_ABOVE and not yes:
-        ask(f"Redeliver {len(ids):,} deliveries?", undone="nothing was queued")
+        confirm(f"Redeliver {len(ids):,} deliveries?", undone="nothing was queued")
     queued: list[str] = []
     refused: list[dict[str, str]] = []
     for result in _in_chunks(found, ids, {"states": states, "fresh": fresh}):

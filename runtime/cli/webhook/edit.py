@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from runtime.cli.terminal.output import json_option, print_json, root_option
-from runtime.cli.webhook.program_files import Change, ProgramFiles, program_files, shown
+from runtime.cli.webhook.program_files import EditResult, ProgramFiles, display_path, program_files
 from runtime.errors import SymbiontError, UsageError
 
 NEW_FILE = "webhooks.symbiont"
@@ -72,7 +72,7 @@ def add(
         from dslc.editing.edit import add_block
 
         change = program.change(target, add_block(program.file(target), block))
-    _told(program, "added", name, target, change, as_json=as_json)
+    _print_result(program, "added", name, target, change, as_json=as_json)
 
 
 def _secret(secret: str | None, name: str, *, literal: bool) -> str:
@@ -132,7 +132,7 @@ def _target(program: ProgramFiles, agent: str | None) -> Path:
 
 
 def _ambiguous(files: list[Path]) -> UsageError:
-    some = ", ".join(shown(path) for path in files[:6]) + (", …" if len(files) > 6 else "")
+    some = ", ".join(display_path(path) for path in files[:6]) + (", …" if len(files) > 6 else "")
     return UsageError(f"it could be any of these files: {some}", hint="name one with --file")
 
 
@@ -141,7 +141,7 @@ def _refuse_other_names(program: ProgramFiles, target: Path) -> None:
     from dslc.files import SUFFIX
 
     if target not in program.sources and (target.suffix != SUFFIX or target.name.startswith(".")):
-        raise UsageError(f"{shown(target)}: a program's file has a name that ends in {SUFFIX}")
+        raise UsageError(f"{display_path(target)}: a program's file has a name that ends in {SUFFIX}")
 
 
 @click.command(short_help="Remove the webhook NAME from the program.")
@@ -156,7 +156,7 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
     with program_files(root, file) as program:
         files = {path: known for path, known in program.files.items() if file is None or path == file.resolve()}
         if file is not None and not files:
-            raise UsageError(f"{shown(file)}: no such file")
+            raise UsageError(f"{display_path(file)}: no such file")
         found = [path for path, known in files.items() if known.readable and name in names(known, "webhook")]
         if len(found) > 1:
             raise _ambiguous(found)
@@ -166,10 +166,11 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
             edit = remove_block(program.file(found[0]), "webhook", name)
         except LookupError:
             raise SymbiontError(
-                f"{shown(found[0])} declares the webhook {name} more than once", hint="remove one of them by hand"
+                f"{display_path(found[0])} declares the webhook {name} more than once",
+                hint="remove one of them by hand",
             ) from None
         change = program.change(found[0], edit)
-    _told(program, "removed", name, found[0], change, as_json=as_json)
+    _print_result(program, "removed", name, found[0], change, as_json=as_json)
 
 
 def _unknown_name(name: str, files: Collection[Path], program: ProgramFiles) -> UsageError:
@@ -177,21 +178,23 @@ def _unknown_name(name: str, files: Collection[Path], program: ProgramFiles) -> 
     from runtime.suggestions import unknown_name
 
     known = [other for path in files if program.files[path].readable for other in names(program.files[path], "webhook")]
-    broken = [shown(path) for path in files if not program.files[path].readable]
+    broken = [display_path(path) for path in files if not program.files[path].readable]
     error = unknown_name("webhook", name, known)
     if broken:
         return UsageError(str(error), hint=f"{', '.join(broken)}: not looked into, for a syntax error")
     return error
 
 
-def _told(program: ProgramFiles, done: str, name: str, file: Path, change: Change, *, as_json: bool) -> None:
+def _print_result(
+    program: ProgramFiles, done: str, name: str, file: Path, change: EditResult, *, as_json: bool
+) -> None:
     """Say what was done, and what a daemon makes of it."""
     running = program.has_daemon()
     if as_json:
         print_json(
             {
                 "webhook": name,
-                "file": shown(file),
+                "file": display_path(file),
                 "done": done,
                 "warnings": list(change.warnings),
                 "errors": change.errors,
@@ -199,7 +202,7 @@ def _told(program: ProgramFiles, done: str, name: str, file: Path, change: Chang
             }
         )
         return
-    click.echo(f"{done} webhook {name}: {shown(file)}")
+    click.echo(f"{done} webhook {name}: {display_path(file)}")
     for warning in change.warnings:
         click.echo(f"warning: {warning}")
     if change.errors:

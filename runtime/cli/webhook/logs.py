@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import json_option, local, one_line, print_json, print_table, root_option, style_of
+from runtime.cli.terminal.output import (
+    colour_of,
+    json_option,
+    local_time,
+    one_line,
+    print_json,
+    print_table,
+    root_option,
+)
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -59,7 +67,7 @@ def logs(
     given = {"name": name, "reason": reason, "status": status}
     answer = call(found, "webhooks.log", {**given, "tail": tail})
     if follow:
-        for row in _new(found, given, answer["attempts"]):
+        for row in _follow(found, given, answer["attempts"]):
             click.echo(json.dumps(row, ensure_ascii=False) if as_json else _line(row))
             sys.stdout.flush()
     elif as_json:
@@ -69,7 +77,7 @@ def logs(
         _table(answer["attempts"], empty="Nothing such came in yet." if filtered else "Nothing came in yet.")
 
 
-def _new(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _follow(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """`first`, and then what comes in, each once; one that counts more by now comes again."""
     yield from first
     seen = {row["id"]: (row["at"], row["count"]) for row in first}
@@ -114,7 +122,7 @@ def _table(rows: list[dict[str, Any]], *, empty: str) -> None:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
-        local(row["time"]),
+        local_time(row["time"]),
         row["webhook"] or "-",
         row["verdict"],
         str(row["status"]),
@@ -138,7 +146,7 @@ def _secret(row: dict[str, Any]) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     when, webhook, verdict, status, what, _, size, source, delivery = _cells(row)
-    verdict = click.style(f"{verdict:<9}", fg=style_of(row["verdict"]) or None)
+    verdict = click.style(f"{verdict:<9}", fg=colour_of(row["verdict"]) or None)
     parts = [when, verdict, status, webhook, what, f"{size} bytes", f"from {source}", delivery]
     if row["secret"]:
         parts.append(f"secret {_secret(row)}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EditResult:
     """What came of one: the warnings that are new, and how many errors the program has, all of them old."""
 
     warnings: tuple[str, ...]
@@ -57,11 +57,11 @@ class ProgramFiles:
         from dslc.parse import File
         from dslc.source import Source
 
-        file = self.files.get(path) or File(Source(shown(path), b""))
+        file = self.files.get(path) or File(Source(display_path(path), b""))
         if not file.readable:
             _report(self._compilation._replace(diagnostics=file.diagnostics))
             raise SymbiontError(
-                f"{shown(path)} has a syntax error and cannot be edited", hint="mend it; `dslc check` shows it"
+                f"{display_path(path)} has a syntax error and cannot be edited", hint="mend it; `dslc check` shows it"
             )
         return file
 
@@ -69,7 +69,7 @@ class ProgramFiles:
     def _compilation(self) -> Compilation:
         return _compiled(self.sources)
 
-    def change(self, path: Path, edit: Edit) -> Change:
+    def change(self, path: Path, edit: Edit) -> EditResult:
         """Write an edit of a file, unless it makes an error that was not there; a file that would be empty is removed.
 
         Raises SymbiontError, after a report of the errors, when nothing was written.
@@ -81,21 +81,21 @@ class ProgramFiles:
 
         old = self.sources.get(path)
         data = apply(old.data if old else b"", [edit])
-        after = _compiled({**self.sources, path: Source(shown(path), data)})
+        after = _compiled({**self.sources, path: Source(display_path(path), data)})
         new = _new(self._compilation, after)
         errors = tuple(found._replace(fix=None) for found in new if is_error(found))  # nothing is there to be fixed
         if errors:
             _report(after._replace(diagnostics=errors))
             raise SymbiontError("nothing was written: the program would have an error that it does not have now")
-        self._refuse_nothing(path, data, after)
+        self._refuse_empty(path, data, after)
         if old and not data.strip():
             files.remove(path, was=old.data)
         else:
             files.replace(path, data, was=old.data if old else None)
         warnings = tuple(found.message for found in new if found.severity is Severity.WARNING)
-        return Change(warnings, sum(map(is_error, after.diagnostics)))
+        return EditResult(warnings, sum(map(is_error, after.diagnostics)))
 
-    def _refuse_nothing(self, path: Path, data: bytes, after: Compilation) -> None:
+    def _refuse_empty(self, path: Path, data: bytes, after: Compilation) -> None:
         """Raise SymbiontError for a change that a daemon would take for a mistake, and so not take up."""
         from dslc.diagnostics.diagnostic import is_error
         from dslc.program import HOMES
@@ -110,7 +110,7 @@ class ProgramFiles:
             )
         if not data.strip() and any(path == named.resolve() for named in self.paths):
             raise SymbiontError(
-                f"nothing was written: {shown(path)} would be empty, and the daemon was started on that file",
+                f"nothing was written: {display_path(path)} would be empty, and the daemon was started on that file",
                 hint="start it without the file instead, or declare something else there first",
             )
 
@@ -169,7 +169,7 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     paths = tuple(Path(path) for path in recorded or [folder])
     if file is not None and not any(_holds(path, file) for path in paths):
         paths, root = (file.absolute().parent, file.absolute()), None
-    with _alone(paths[0]):
+    with _locked(paths[0]):
         yield ProgramFiles(paths, _read(paths), root)
 
 
@@ -191,14 +191,14 @@ def _read(paths: Sequence[Path]) -> dict[Path, Source]:
 
     try:
         found = files.find(path for path in paths if path.exists())
-        return {path.resolve(): Source(shown(path), files.read(path)) for path in found}
+        return {path.resolve(): Source(display_path(path), files.read(path)) for path in found}
     except OSError as error:
         what = (error.strerror or str(error)).lower()
         raise UsageError(f"{error.filename or paths[0]}: {what}") from None
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Wait for other commands that edit the program there. Where folders cannot be locked, nobody waits."""
     folder = path if path.is_dir() else path.parent
     try:
@@ -213,7 +213,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path as a person here would write it."""
     here, whole = Path.cwd(), path.absolute()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)

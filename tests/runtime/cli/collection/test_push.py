@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.cli.collection.push_sources import LARGEST_TEXT, Sources, pieces
+from runtime.cli.collection.push_sources import LARGEST_TEXT, PushSources, pieces
 from runtime.memory.store import LARGEST_TEXT as LARGEST_OF_A_STORE
 from tests.runtime.cli.memory.test_commands import good, refused
 from tests.runtime.daemon import forked
@@ -282,7 +282,7 @@ def test_pieces_are_no_longer_than_a_store_takes_and_lose_nothing() -> None:
 def test_a_batch_is_of_bounded_size(tmp_path: Path) -> None:
     for number in range(450):
         (tmp_path / f"{number:03}.txt").write_text("x" * (2000 if number < 300 else 1))
-    batches = list(Sources([str(tmp_path)], None, None).batches(forgetting=True))
+    batches = list(PushSources([str(tmp_path)], None, None).batches(forgetting=True))
     assert sum(len(batch.items) for batch in batches) == sum(batch.ended for batch in batches) == 450
     assert all(len(batch.items) <= 200 and batch.characters < 300_000 for batch in batches)
 

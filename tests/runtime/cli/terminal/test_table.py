@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.cli.terminal.output import style_of
+from runtime.cli.terminal.output import colour_of
 from runtime.cli.terminal.table import cell_width, print_rows
 
 COLUMNS = ("delivery", "webhook", "state", "last error")
@@ -12,7 +12,7 @@ ROW = ("01a20239-79f4-70a9-b7df-a78caf90ddb3", "github-events", "dead", "")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *rows: tuple[str, ...], width: int | None) -> list[str]:
-    print_rows(COLUMNS, rows, width=width, style=style_of)
+    print_rows(COLUMNS, rows, width=width, style=colour_of)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 

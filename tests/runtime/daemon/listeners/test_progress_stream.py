@@ -121,7 +121,7 @@ async def test_a_daemon_that_ends_in_the_middle_is_told(tmp_path: Path) -> None:
         asked = asyncio.create_task(ask(path, told))
         await begun.wait()
         await until(lambda: bool(told))
-    with pytest.raises(client._Lost):
+    with pytest.raises(client._ConnectionLost):
         await asked
     assert ended == [True]
 
