@@ -11,9 +11,10 @@ import structlog
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import Answer, Failed, Progress
-from runtime.tools import TOOLS, resources
+from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.failure import failure_of
+from runtime.tools.toolset import ALL_TOOLS
 
 log = structlog.get_logger("symbiont.mcp")
 
@@ -24,6 +25,7 @@ class LocalBackend:
     def __init__(self, open_context: OpenContext, caller: Caller) -> None:
         self._open_context = open_context
         self._caller = caller
+        self._tools = ALL_TOOLS.allowed_to(caller)
 
     def may(self, scope: Scope) -> bool:
         """See `Backend`."""
@@ -31,12 +33,11 @@ class LocalBackend:
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> Answer:
         """See `Backend`."""
-        tool = TOOLS[name]
         try:
             async with self._open_context(self._caller, progress or no_progress) as context:
-                text = (await tool.call(context, arguments)).model_dump_json()
+                text = (await self._tools.call(name, context, arguments)).model_dump_json()
         except SymbiontError as error:
-            raise Failed(failure_of(error, tool, self._caller).json()) from None
+            raise Failed(failure_of(error, self._tools.get(name), self._caller).json()) from None
         except Exception:
             raise _unforeseen(name) from None
         return Answer(text, json.loads(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, get_type_hints
@@ -39,7 +40,7 @@ class WrongParameters(UsageError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Also:
+class ParameterAlias:
     """In a parameter's annotation: what else it may be called."""
 
     names: tuple[str, ...]
@@ -86,6 +87,8 @@ class Tool:
         self.example = example
         self.shows_secret = shows_secret
         self.indexes = indexes
+        self._bound: Mapping[str, Any] = {}
+        self._ignored: frozenset[str] = frozenset()
 
     @property
     def doc(self) -> str:
@@ -105,6 +108,7 @@ class Tool:
         fields: dict[str, Any] = {
             name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
             for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
+            if name not in self._bound
         }
         title = "".join(part.title() for part in self.name.replace("-", "_").split("_"))
         # No input in an error: it may be a secret, and is shown to whoever asked and to nobody else anyway.
@@ -144,7 +148,7 @@ class Tool:
         try:
             context.caller.need(self.scope)
             read = self._read(given)
-            return await self.function(context, **{name: getattr(read, name) for name in self.parameters.model_fields})
+            return await self.function(context, **_values(read), **self._bound)
         except BaseException:
             counts.failures += 1
             raise
@@ -159,19 +163,47 @@ class Tool:
         there = {
             name: value
             for name, value in given.items()
+            if name not in self._ignored
             if value is not None or (field := fields.get(self.aliases.get(name, name))) is None or field.is_required()
         }
         full, said = in_full(there, self.aliases, self.name)
-        try:
-            return self.parameters.model_validate_json(well_formed(json.dumps(full, ensure_ascii=False)))
-        except ValidationError as error:
-            told = error.errors(include_url=False, include_input=False)
-            known = (*self.parameters.model_fields, *self.aliases)
-            problems = (problem_of(each, self.parameters, known) for each in told)
-            raise WrongParameters(self.name, tuple((_as_said(path, said), what) for path, what in problems)) from None
+        return _validated(self.parameters, full, self.name, said)
+
+    def bind(self, **values: Any) -> Tool:
+        """Return this tool with JSON values for some of its parameters. They are no part of its schema any more, and a
+        caller's own values for them are ignored. Raises WrongParameters for a wrong value, KeyError for a parameter
+        that the tool does not have."""
+        if not values:
+            return self
+        hints = get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {name: (hints[name], ...) for name in values}
+        model = create_model("Bound", __config__=self.parameters.model_config, __doc__=None, **fields)
+        bound = copy(self)
+        for made_of_parameters in ("parameters", "aliases", "schema"):
+            bound.__dict__.pop(made_of_parameters, None)
+        bound._bound = {**self._bound, **_values(_validated(model, values, self.name, {}))}
+        bound._ignored = self._ignored.union(values, (alias for alias, name in self.aliases.items() if name in values))
+        if self.example is not None:
+            bound.example = {name: value for name, value in self.example.items() if name not in bound._ignored}
+        return bound
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
+
+
+def _validated(model: type[BaseModel], given: Mapping[str, Any], tool: str, said: Mapping[str, str]) -> BaseModel:
+    """Validate JSON values by full name. `said`: the name by which each was given. Raises WrongParameters."""
+    try:
+        return model.model_validate_json(well_formed(json.dumps(given, ensure_ascii=False)))
+    except ValidationError as error:
+        known = (*model.model_fields, *aliases_of(model))
+        problems = (problem_of(each, model, known) for each in error.errors(include_url=False, include_input=False))
+        raise WrongParameters(tool, tuple((_as_said(path, said), what) for path, what in problems)) from None
+
+
+def _values(read: BaseModel) -> dict[str, Any]:
+    """Return the fields of a model as they are, models included."""
+    return {name: getattr(read, name) for name in type(read).model_fields}
 
 
 def aliases_of(model: type[BaseModel]) -> dict[str, str]:
@@ -180,7 +212,7 @@ def aliases_of(model: type[BaseModel]) -> dict[str, str]:
         alias: name
         for name, field in model.model_fields.items()
         for each in field.metadata
-        if isinstance(each, Also)
+        if isinstance(each, ParameterAlias)
         for alias in each.names
     }
 

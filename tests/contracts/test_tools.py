@@ -24,6 +24,7 @@ from runtime.tools.call_counts import COUNTS, Counts
 from runtime.tools.context import Context
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool, WrongParameters
+from runtime.tools.toolset import Toolset
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -160,6 +161,50 @@ async def test_null_stands_for_what_is_not_given(tool: Tool, app: App, monkeypat
     await tool.call(context, {**nothing, **(tool.example or {})})
     await tool.call(context, tool.example or {})
     assert taken[0] == taken[1]
+
+
+def values_for(tool: Tool) -> dict[str, list[Any]]:
+    """Two values that each parameter takes, where its schema says them."""
+    found: dict[str, list[Any]] = {}
+    for name, part in tool.schema["properties"].items():
+        validator = Draft202012Validator(part)
+        tried = [*part.get("examples", ()), (tool.example or {}).get(name), *part.get("enum", ()), part.get("default")]
+        tried += [each for kind in part.get("anyOf", ()) for each in kind.get("enum", ())]
+        tried += ["other", "2026-11-20", "7d", 1, 2, True, False, ["other"]]
+        right = [each for each in tried if each is not None and validator.is_valid(each)]
+        found[name] = [each for index, each in enumerate(right) if each not in right[:index]][:2]
+    return found
+
+
+@ROWS
+@SHARED
+async def test_a_bound_parameter_is_hidden_and_keeps_its_value(
+    tool: Tool, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[dict[str, Any]] = []
+
+    async def noting(_context: Context, **given: Any) -> None:
+        taken.append(given)
+
+    values, context = values_for(tool), app.context(Caller("ada", frozenset({"admin"})))
+    for name in tool.parameters.model_fields:
+        (value, *others) = values[name]
+        bound = Toolset({tool.name: tool}).bind(**{name: value})[tool.name]
+        names = {name, *(alias for alias, full in tool.aliases.items() if full == name)}
+        assert not names & set(bound.schema["properties"])
+        assert name not in bound.schema.get("required", ())
+        assert not names & set(bound.example or {})
+        Draft202012Validator(bound.schema).validate(dict(bound.example or {}))
+        with monkeypatch.context() as patch:
+            patch.setattr(bound, "function", noting)
+            taken.clear()
+            await bound.call(context, bound.example or {})
+            for given in names:
+                # What a caller passes for it is not even looked at.
+                for other in (*others, {"marked": 1.5}):
+                    await bound.call(context, {**(bound.example or {}), given: other})
+        assert all(each == taken[0] for each in taken)
+        assert taken[0].keys() == tool.parameters.model_fields.keys()
 
 
 def partly(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from runtime.api.admin.state import AdminContext
 from runtime.memory.indexing.progress import Progress
-from runtime.tools import TOOLS
 from runtime.tools.context import no_progress
 from runtime.tools.tool import Tool
+from runtime.tools.toolset import ALL_TOOLS
 
 
 class ToolOperation:
@@ -22,8 +22,10 @@ class ToolOperation:
     async def __call__(
         self, context: AdminContext, parameters: Mapping[str, Any], progress: Progress = no_progress
     ) -> dict[str, Any]:
-        """The tool's result as JSON. Raises SymbiontError."""
-        return (await self.tool.call(replace(context, progress=progress), parameters)).model_dump(mode="json")
+        """Return the tool's result as JSON. Raises SymbiontError."""
+        return (await ALL_TOOLS.call(self.tool.name, replace(context, progress=progress), parameters)).model_dump(
+            mode="json"
+        )
 
 
-TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in TOOLS.items()}
+TOOL_OPERATIONS = {name: ToolOperation(tool) for name, tool in ALL_TOOLS.items()}

@@ -17,6 +17,7 @@ from runtime.identity.caller import Caller
 from runtime.tools import resources
 from runtime.tools.context import OpenContext, no_progress
 from runtime.tools.tool import Tool
+from runtime.tools.toolset import ALL_TOOLS
 
 log = structlog.get_logger("symbiont.api")
 
@@ -96,7 +97,7 @@ class Rest:
 
     async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
         async with self._open_context(caller, no_progress) as context:
-            result = await resource.tool.call(context, given)
+            result = await ALL_TOOLS.call(resource.tool.name, context, given)
         if resource.status == 204:
             return Reply(204, None, b"", _HEADERS)
         location: tuple[tuple[str, str], ...] = ()

@@ -19,7 +19,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import sees_all, user_filter
 from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
-from runtime.tools.tool import Also
+from runtime.tools.tool import ParameterAlias
 
 MOST_ITEMS: Final = 500
 """Items of one summary at most."""
@@ -45,12 +45,12 @@ During = Annotated[Period, Field(description="The period from `start` to `end`, 
 Kind = Annotated[
     MemoryType,
     Field(description="The type of the items to summarize; the default is `episodic`, events."),
-    Also(("type",)),
+    ParameterAlias(("type",)),
 ]
 Sources = Annotated[
     int,
     Field(ge=1, le=MOST_ITEMS, description="Maximum number of items, oldest first.", examples=[25]),
-    Also(("k",)),
+    ParameterAlias(("k",)),
 ]
 Strategy = Annotated[
     Way,
@@ -74,7 +74,7 @@ Words = Annotated[
 Threshold = Annotated[
     Annotated[float, Field(ge=0, le=1)] | None,
     Field(description="Accepted and returned; without a question items have no score, so it excludes nothing."),
-    Also(("scoreThreshold",)),
+    ParameterAlias(("scoreThreshold",)),
 ]
 
 

@@ -17,7 +17,7 @@ from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, tag_form,
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory.types import AGENT, UUID, Scores
-from runtime.tools.tool import Also, schema_of
+from runtime.tools.tool import ParameterAlias, schema_of
 
 MOST_ITEMS: Final = 1000
 """Items of one push at most."""
@@ -75,9 +75,9 @@ Text = Annotated[
 Type = Annotated[
     MemoryType | None,
     Field(description="`episodic`: an event; `semantic`: a statement; `procedural`: instructions."),
-    Also(("type",)),
+    ParameterAlias(("type",)),
 ]
-Project = Annotated[_Project | None, Field(description="The project's id."), Also(("project",))]
+Project = Annotated[_Project | None, Field(description="The project's id."), ParameterAlias(("project",))]
 Tags = Annotated[
     _TagList | None,
     Field(max_length=100, description="Its tags: a list, or a single one.", examples=[["note", "daily"]]),
@@ -88,10 +88,10 @@ NewType = Annotated[
         description="`episodic`: an event; `semantic`: a statement; `procedural`: instructions. The default for "
         "a new item is `semantic`."
     ),
-    Also(("type",)),
+    ParameterAlias(("type",)),
 ]
 NewProject = Annotated[
-    _Project | None, Field(description=f"The project's id; the default is `{PROJECT}`."), Also(("project",))
+    _Project | None, Field(description=f"The project's id; the default is `{PROJECT}`."), ParameterAlias(("project",))
 ]
 SourceUri = Annotated[
     _Uri | None,
@@ -117,7 +117,7 @@ Query = Annotated[
     str,
     Field(max_length=LONGEST_QUERY, description="The query, as text.", examples=["current architecture plan"]),
 ]
-Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of hits.", examples=[5]), Also(("k",))]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of hits.", examples=[5]), ParameterAlias(("k",))]
 Dimension = Annotated[
     Annotated[int, Field(ge=1, le=65536)] | None,
     Field(description="The required dimension of its vectors; the call fails if the embedding has another one."),

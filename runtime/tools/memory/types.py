@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from runtime.memory.item import PATTERN, Item, MemoryType, RiskTier, tag_form
 from runtime.memory.open_memory import FoundHit
 from runtime.search.question import RECOMMENDED_THRESHOLD
-from runtime.tools.tool import Also
+from runtime.tools.tool import ParameterAlias
 
 LONGEST_CURSOR = 600
 
@@ -68,7 +68,7 @@ Threshold = Annotated[
         "like an answer.",
         examples=[RECOMMENDED_THRESHOLD],
     ),
-    Also(("scoreThreshold",)),
+    ParameterAlias(("scoreThreshold",)),
 ]
 User = Annotated[
     _Short | None,

@@ -1,0 +1,173 @@
+"""A toolset binds parameters, hides tools and wraps calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from runtime.errors import NotFound, UsageError
+from runtime.identity.caller import Caller, Scope
+from runtime.tools.context import Context
+from runtime.tools.failure import failure_of
+from runtime.tools.tool import ParameterAlias, Tool, WrongParameters
+from runtime.tools.toolset import ALL_TOOLS, Call, Toolset
+from tests.runtime.tools.asking import Asked, asking
+
+Agent = Annotated[str, ParameterAlias(("who",)), Field(pattern="^[a-z-]+$", description="Name of an agent.")]
+
+
+class Said(BaseModel):
+    """What a tool was called with."""
+
+    agent: str
+    text: str
+
+
+async def note(_context: Context, agent: Agent, text: Annotated[str, Field(description="A text.")] = "-") -> Said:
+    """Write something down."""
+    return Said(agent=agent, text=text)
+
+
+async def look(_context: Context) -> Said:
+    """Look at nothing."""
+    return Said(agent="", text="")
+
+
+TOOLS = Toolset(
+    {
+        "note": Tool(note, "write", example={"agent": "planner", "text": "x"}),
+        "look": Tool(look, "read", example={}),
+        "note_down": Tool(note, "admin", name="note_down", example={"agent": "planner"}),
+    }
+)
+
+
+def caller(*scopes: Scope) -> Caller:
+    return Caller("ada", frozenset(scopes))
+
+
+CONTEXT: Any = type("Unused", (), {"caller": caller("admin")})()
+
+
+async def said(tools: Toolset, name: str = "note", **given: Any) -> dict[str, Any]:
+    return (await tools.call(name, CONTEXT, given)).model_dump()
+
+
+def test_a_bound_parameter_and_its_other_names_are_no_part_of_the_schema() -> None:
+    schema = TOOLS.bind(agent="reviewer")["note"].schema
+    assert set(schema["properties"]) == {"text"}
+    assert "required" not in schema
+    assert TOOLS["note"].schema["required"] == ["agent"]
+
+
+async def test_a_bound_parameter_has_its_value_whatever_the_caller_passes() -> None:
+    tools = TOOLS.bind(agent="reviewer")
+    expected = {"agent": "reviewer", "text": "t"}
+    assert await said(tools, text="t") == expected
+    assert await said(tools, text="t", agent="planner") == expected
+    assert await said(tools, text="t", who="planner") == expected
+    assert await said(tools, text="t", who=None, agent={"not": "even text"}) == expected
+
+
+async def test_a_later_binding_of_another_parameter_keeps_the_first() -> None:
+    tools = TOOLS.bind(agent="reviewer").bind(text="t")
+    assert await said(tools, agent="planner", text="other") == {"agent": "reviewer", "text": "t"}
+    assert tools["note"].schema["properties"] == {}
+
+
+async def test_binding_changes_only_the_tools_that_have_the_parameter() -> None:
+    tools = TOOLS.bind(agent="reviewer")
+    assert tools["look"] is TOOLS["look"]
+    assert await said(tools, "look") == {"agent": "", "text": ""}
+    assert await said(TOOLS, agent="planner") == {"agent": "planner", "text": "-"}
+
+
+def test_a_wrong_value_cannot_be_bound() -> None:
+    with pytest.raises(WrongParameters, match="note: agent: "):
+        TOOLS.only(["note"]).bind(agent="No Such Name")
+
+
+async def test_an_error_shows_an_example_without_what_is_bound() -> None:
+    tools = TOOLS.bind(agent="reviewer")
+    with pytest.raises(WrongParameters) as wrong:
+        await said(tools, text=5)
+    failure = failure_of(wrong.value, tools["note"])
+    assert (failure.field, failure.example) == ("text", {"text": "x"})
+    with pytest.raises(WrongParameters) as wrong:
+        await said(tools, agents="planner")
+    assert "agent," not in str(wrong.value)
+    assert "mean agent" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "names"),
+    [((), []), (("read",), ["look"]), (("write",), ["note", "look"]), (("admin",), ["note", "look", "note_down"])],
+)
+def test_what_the_callers_scope_does_not_allow_is_hidden(scopes: tuple[Scope, ...], names: list[str]) -> None:
+    assert list(TOOLS.allowed_to(caller(*scopes))) == names
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        ([], []),
+        (["note"], ["note"]),
+        (["note*"], ["note", "note_down"]),
+        (["*_down", "look"], ["look", "note_down"]),
+        (["nothing", "*"], ["note", "look", "note_down"]),
+    ],
+)
+def test_a_list_of_names_and_patterns_selects(patterns: list[str], names: list[str]) -> None:
+    assert list(TOOLS.only(patterns)) == names
+
+
+async def test_a_hidden_tool_is_as_if_it_were_not_there() -> None:
+    for tools in (TOOLS.only(["look"]), TOOLS.allowed_to(caller("read"))):
+        with pytest.raises(NotFound) as hidden:
+            await said(tools, agent="planner")
+        assert "note" not in (hidden.value.hint or "")
+
+
+async def test_wrappers_run_around_a_call_the_last_one_outermost() -> None:
+    steps: list[str] = []
+
+    def noting(name: str) -> Any:
+        async def wrapper(tool: Tool, call: Call, context: Context, given: Mapping[str, Any]) -> BaseModel:
+            steps.append(f"{name} before {tool.name}")
+            result = await call(context, given)
+            steps.append(f"{name} after")
+            return result
+
+        return wrapper
+
+    tools = TOOLS.wrap(noting("inner")).wrap(noting("outer")).bind(agent="reviewer").only(["note"])
+    assert await said(tools) == {"agent": "reviewer", "text": "-"}
+    assert steps == ["outer before note", "inner before note", "inner after", "outer after"]
+
+
+async def test_a_wrapper_may_refuse_a_call_and_change_what_is_given() -> None:
+    async def refusing(tool: Tool, call: Call, context: Context, given: Mapping[str, Any]) -> BaseModel:
+        if "secret" in given.get("text", ""):
+            raise UsageError("not this")
+        return await call(context, {**given, "text": given["text"].upper()})
+
+    tools = TOOLS.wrap(refusing)
+    assert await said(tools, agent="planner", text="t") == {"agent": "planner", "text": "T"}
+    with pytest.raises(UsageError, match="not this"):
+        await said(tools, agent="planner", text="a secret")
+
+
+async def test_an_agent_with_bound_tools_reaches_its_own_memory_alone(tmp_path: Any) -> None:
+    async with asking(tmp_path) as ask:
+        own = ALL_TOOLS.bind(agent="reviewer").only(["memory_*"])
+        await write_and_list(ask, own)
+
+
+async def write_and_list(ask: Asked, own: Toolset) -> None:
+    context = ask.app.context(caller("write"))
+    await own.call("memory_write", context, {"text": "Mine", "agent": "planner"})
+    listed = await own.call("memory_list", context, {"agent": "planner"})
+    assert [(item["agent_id"], item["text"]) for item in listed.model_dump()["items"]] == [("reviewer", "Mine")]
