@@ -14,7 +14,6 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
-from runtime.extension_table import table_of
 from runtime.search.embedding import EMBEDDINGS, EmbeddingRow, default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.secrets.secret import Secret
@@ -232,8 +231,3 @@ async def test_without_a_choice_the_local_model_is_used_where_it_is_installed() 
     assert opened is not None
     assert opened.name == "local"
     await opened.close()
-
-
-def test_two_rows_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="embedding local stands in the table twice"):
-        table_of("embedding", [EMBEDDINGS["local"], EMBEDDINGS["local"]])

@@ -16,7 +16,6 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.setting import settings_of
 from runtime.errors import UsageError
-from runtime.extension_table import table_of
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
@@ -92,11 +91,6 @@ def test_a_row_says_what_it_is_and_what_options_it_takes(row: IndexRow) -> None:
     assert row.title
     assert row.doc.endswith(".")
     assert all(setting.doc for setting in settings_of(row.options))
-
-
-def test_a_row_that_is_there_twice_is_named_at_start(row: IndexRow) -> None:
-    with pytest.raises(ValueError, match=row.name):
-        table_of("index", [row, row])
 
 
 async def test_an_index_or_option_that_there_is_not_is_named(row: IndexRow) -> None:

@@ -15,7 +15,6 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import Severity
 from dslc.source import Source
-from runtime.extension_table import table_of
 from runtime.models import MODELS, ModelRow, open_model
 from runtime.models.model import Model
 from runtime.secrets.secret import Secret
@@ -87,11 +86,6 @@ def test_it_is_described(row: ModelRow) -> None:
     assert row.title
     assert row.doc.endswith(".")
     assert all(setting.doc.endswith(".") for setting in settings_of(row.options))
-
-
-def test_a_row_that_stands_twice_is_named() -> None:
-    with pytest.raises(ValueError, match="model ollama stands in the table twice"):
-        table_of("model", [MODELS["ollama"], MODELS["ollama"]])
 
 
 def test_the_table_loads_neither_a_client_nor_numbers() -> None:

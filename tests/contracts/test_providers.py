@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from dslc.blocks.setting import settings_of
-from runtime.extension_table import table_of
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.description import portrait
 from runtime.webhooks.request.field_source import BODY as BODY_ID
@@ -433,11 +432,6 @@ def test_where_the_body_is_the_id_only_the_same_body_is_a_copy(case: Case) -> No
 
 def test_a_row_that_nobody_here_can_sign_for_has_tests_of_its_own() -> None:
     assert {label(case) for case in UNSIGNABLE} == set()
-
-
-def test_a_row_that_stands_twice_is_named() -> None:
-    with pytest.raises(ValueError, match="provider github stands in the table twice"):
-        table_of("provider", [PROVIDERS["github"], replace(PROVIDERS["github"], title="Another")])
 
 
 def test_each_row_is_found_by_its_name() -> None:

@@ -22,7 +22,6 @@ from dslc.blocks.setting import settings_of
 from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
-from runtime.extension_table import table_of
 from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
@@ -116,11 +115,6 @@ def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
     assert row.title
     assert row.doc.endswith(".")
     assert all(setting.doc for setting in settings_of(row.options))
-
-
-def test_a_row_that_is_there_twice_is_named_at_start(row: StoreRow) -> None:
-    with pytest.raises(ValueError, match=row.name):
-        table_of("store", [row, row])
 
 
 async def test_a_store_that_holds_nothing_has_nothing_to_show(store: Store, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator
 
 from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
-from runtime.extension_table import table_of
 from runtime.identity.caller import SCOPES, Caller, Forbidden, Scope
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.tools import TOOLS
@@ -270,9 +269,3 @@ async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App
         assert (name,) in [path for path, _ in wrong.value.problems]
         # What was given may be a secret in the wrong place.
         assert "whsec_marked" not in str(wrong.value)
-
-
-def test_two_tools_of_one_name_are_refused() -> None:
-    tool = TOOLS["webhook_list"]
-    with pytest.raises(ValueError, match="webhook_list stands in the table twice"):
-        table_of("tool", [tool, tool])

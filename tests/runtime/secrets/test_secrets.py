@@ -11,8 +11,7 @@ import pytest
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.extension_table import table_of
-from runtime.secrets import BACKENDS, resolve
+from runtime.secrets import resolve
 from runtime.secrets.backend import SecretContext, Unresolved
 from runtime.secrets.secret import Secret
 from tests.databases import migrated
@@ -114,8 +113,3 @@ async def test_no_error_and_no_repr_holds_a_secret(context: SecretContext) -> No
 
 async def test_what_backends_look_at_shows_no_environment(context: SecretContext) -> None:
     assert "hunter2" not in repr(with_environ(context, {"TOKEN": "hunter2"}))
-
-
-def test_a_row_that_stands_twice_names_itself() -> None:
-    with pytest.raises(ValueError, match="secret backend env stands in the table twice"):
-        table_of("secret backend", (BACKENDS["env"], BACKENDS["env"]))
