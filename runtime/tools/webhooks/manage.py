@@ -41,7 +41,7 @@ log = structlog.get_logger("symbiont.webhooks")
 async def webhook_create(
     context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
 ) -> NewWebhook:
-    """Create a webhook that runs an agent on each delivery or, with null, only stores deliveries.
+    """Create a webhook that runs an agent on each delivery, or only stores them.
 
     Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
     HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is returned only here. A
