@@ -19,7 +19,7 @@ from jsonpath.parse import Parser
 from jsonpath.selectors import FilterContext
 from jsonpath.stream import TokenStream
 
-from runtime.webhooks.request.json_path_limit import bounded, count_node, is_bounded
+from runtime.webhooks.request.json_path_limit import bounded, count_node
 from runtime.webhooks.request.refusal import Refused
 
 
@@ -35,11 +35,9 @@ def compile_with_library(path: str) -> Callable[[object], list[Any]]:
     assert isinstance(compiled, JSONPath)  # strict mode has no others
 
     def find(value: Any) -> list[Any]:
-        if not is_bounded():
-            with bounded():
-                return find(value)
         try:
-            return [match.obj for match in _follow(compiled, value)]
+            with bounded():
+                return [match.obj for match in _follow(compiled, value)]
         except (JSONPathError, RecursionError):
             raise Refused("too_deep") from None
 

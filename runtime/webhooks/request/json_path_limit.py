@@ -18,8 +18,8 @@ _left: ContextVar[list[int] | None] = ContextVar("nodes left", default=None)
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Let the general paths that are followed inside look at `MOST_NODES` together."""
-    token = _left.set([MOST_NODES])
+    """Let the general paths that are followed inside look at `MOST_NODES` together, or at what an outer bound left."""
+    token = _left.set(_left.get() or [MOST_NODES])
     try:
         yield
     finally:
@@ -33,8 +33,3 @@ def count_node() -> None:
         left[0] -= 1
         if left[0] < 0:
             raise Refused("too_complex")
-
-
-def is_bounded() -> bool:
-    """True inside `bounded`."""
-    return _left.get() is not None
