@@ -2,7 +2,7 @@
 
 `extract_memory_definitions` and `extract_webhook_definitions` are those of the first design (v1.4.0, sections 3 and 5):
 they take a tree of the tree-sitter grammar and give what the compiler makes of that text. The tree's nodes become the
-compiler's own, and the compiler checks them; there is no second set of rules.
+compiler's own, and the compiler checks them; there is no second set of rules. `docs/extract.md` shows their use.
 """
 
 from __future__ import annotations
