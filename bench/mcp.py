@@ -193,7 +193,7 @@ async def _engine(root: Path) -> AsyncIterator[Callable[[str], Awaitable[object]
     with own(Root(root)):
         async with App.open(Root(root), Settings.read({})) as app:
             await app.load_last_program()
-            await app.attend(tasks.start)
+            await app.start_background(tasks.start)
             memory = app.generation.memories["notes"]
             yield lambda query: memory.search(memory.question(query, now=utc(SYSTEM.now()), limit=5, wanted=wanted))
             await tasks.cancel()

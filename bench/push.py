@@ -76,7 +76,7 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
     async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
         await app.load([folder / "p.symbiont"])
         context = app.context(Caller(OWNER, frozenset({"admin"})))
-        await app.attend(lambda name, work: asyncio.create_task(work, name=name))
+        await app.start_background(lambda name, work: asyncio.create_task(work, name=name))
         begin, before = time.perf_counter(), time.process_time()
         for first in range(0, len(texts), _CALL):
             some = range(first, min(first + _CALL, len(texts)))

@@ -106,7 +106,7 @@ async def running(folder: Path, webhooks: int) -> AsyncIterator[App]:
     try:
         async with App.open(make(folder, os.environ, folder), Settings.read({})) as app:
             await app.start([program])
-            await app.attend(lambda name, work: asyncio.create_task(work, name=name))
+            await app.start_background(lambda name, work: asyncio.create_task(work, name=name))
             yield app
     finally:
         for name in secrets:

@@ -16,7 +16,7 @@ from runtime.errors import SymbiontError
 from runtime.mcp import listing
 from runtime.mcp.admin_link import Gone, ask
 from runtime.mcp.backend import Answer, Backend, Failed, Progress
-from runtime.mcp.side_thread import Aside
+from runtime.mcp.side_thread import SideThread
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -145,7 +145,7 @@ class FailoverBackend:
             return True
         try:
             # Loading all of it takes longer than a client's first question may take, and is not waited for at the end.
-            kept = await Aside("loading").call(_keeping, self._root, self._paths, self._on_failure)
+            kept = await SideThread("loading").call(_keeping, self._root, self._paths, self._on_failure)
             app = await self._stack.enter_async_context(kept)
         except Owned:
             return False

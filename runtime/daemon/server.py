@@ -46,7 +46,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.notifications import INBOX, WEBHOOKS, Notifications
 from runtime.errors import UsageError
 from runtime.http.connection import parses_strictly
-from runtime.http.error import PROBLEMS
+from runtime.http.error import ERRORS
 from runtime.http.limits import Limits
 from runtime.http.server import Server
 from runtime.identity import users
@@ -213,7 +213,7 @@ class Daemon:
         drain = app.settings.drain_seconds
         known = await users.names(app.database)
         limits = Limits(connections=_room(app.settings.connections))
-        app.metrics.refusals.also(PROBLEMS)
+        app.metrics.refusals.also(ERRORS)
         behind_proxies = app.settings.trusted_proxies > 0
         hooks = Server(self._receiver.handle, limits, refuse=self._receiver.refuse, behind_proxies=behind_proxies)
         app.metrics.connections.ask = lambda: len(hooks.connections)
@@ -240,7 +240,7 @@ class Daemon:
             tasks.start("retention", self._retention.run())
             tasks.start("made webhooks", app.made_routes.run())
             tasks.start("tokens", app.tokens.run())
-            await app.attend(tasks.start)
+            await app.start_background(tasks.start)
             tasks.start("compaction", self._compactor.run())
             tasks.start("removed users", Removal(app).run())
             for name, backend in BACKENDS.items():

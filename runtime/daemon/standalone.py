@@ -89,7 +89,7 @@ async def _served(app: App, command: str) -> AsyncIterator[None]:
 
 async def _attend(app: App, tasks: Supervisor) -> None:
     """What a daemon does of itself for memories and secrets."""
-    await app.attend(tasks.start)
+    await app.start_background(tasks.start)
     compactor = Compactor(
         app.pinned_memories,
         app.clock,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.mcp.listing import FILE
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES, Readable
+from runtime.tools.resources import RESOURCES, Resource
 from runtime.tools.tool import Tool
 
 _ERROR: Final = {
@@ -30,7 +30,7 @@ _ERROR: Final = {
 def render() -> str:
     """The text of the committed file."""
     tools = [{"scope": tool.scope, "tool": _tool(tool)} for tool in TOOLS.values()]
-    resources = [each for row in READABLES.values() for each in _resources(row)]
+    resources = [each for row in RESOURCES.values() for each in _resources(row)]
     return json.dumps({"tools": tools, "resources": resources}, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -62,7 +62,7 @@ def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "properties": properties, "anyOf": [{"required": needed}, {"required": ["error"]}]}
 
 
-def _resources(row: Readable) -> Iterator[dict[str, Any]]:
+def _resources(row: Resource) -> Iterator[dict[str, Any]]:
     """A readable under each of its addresses."""
     for uri in row.uris:
         yield {

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
-from runtime.tools.resources import READABLES, SCHEMES
+from runtime.tools.resources import RESOURCES, SCHEMES
 from runtime.tools.tool import Tool
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
@@ -121,7 +121,7 @@ def _cell(text: str) -> str:
 def _readables() -> str:
     rows = (
         f"| `{row.path}` | {', '.join(f'`{scheme}{row.path}`' for scheme in SCHEMES)} | {row.doc} |"
-        for row in READABLES.values()
+        for row in RESOURCES.values()
     )
     return "\n".join((f"{_READABLES}{next(rows)}", *rows, ""))
 

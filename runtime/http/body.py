@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import StreamReader
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED
 from runtime.http.limits import Limits
 
@@ -22,7 +22,7 @@ READ_AHEAD: Final = 512 * 1024
 """Bytes that may have come and not been decoded yet: what the event loop reads at once, twice."""
 
 
-class Gathering:
+class BodyReader:
     """Gathers one body of `length` bytes, or `CHUNKED`, from `content`; it began at `began`.
 
     `size`: bytes so far, which count among all `bodies` until it is let go.
@@ -39,7 +39,7 @@ class Gathering:
         self.size = 0
 
     async def all(self, limit: int) -> bytes:
-        """The whole body. Raises `Problem`, also that of `fail`."""
+        """The whole body. Raises `HttpError`, also that of `fail`."""
         parts: list[bytes] = []
         chunked = self._length == CHUNKED
         try:
@@ -51,18 +51,18 @@ class Gathering:
                 elif self._content.at_eof():
                     return b"".join(parts)
                 if chunked and len(parts) * LEAST_FRAMING > MOST_FRAMING + self.size:
-                    raise Problem("malformed_request")
+                    raise HttpError("malformed_request")
         except (RequestPayloadError, ConnectionError, RuntimeError):
             # RuntimeError: the connection has gone before this began.
-            raise Problem("incomplete_body") from None
+            raise HttpError("incomplete_body") from None
 
     def note(self, size: int) -> None:
         """So many bytes more have come over the connection: those of a line that never ends are in no chunk."""
         self._received += size
         if self._received > READ_AHEAD + MOST_FRAMING + 2 * self.size and self._length == CHUNKED:
-            self.fail(Problem("malformed_request"))
+            self.fail(HttpError("malformed_request"))
 
-    def fail(self, problem: Problem) -> None:
+    def fail(self, problem: HttpError) -> None:
         """It will never be whole, and takes no more room."""
         self.let_go()
         self._content.set_exception(problem)
@@ -80,9 +80,9 @@ class Gathering:
 
     def _add(self, more: int, limit: int) -> None:
         if self.size + more > limit:
-            raise Problem("body_too_large")
-        if not self._bodies.hold(more, self):
-            raise Problem("overloaded")
+            raise HttpError("body_too_large")
+        if not self._bodies.reserve(more, self):
+            raise HttpError("overloaded")
         self.size += more
 
 
@@ -96,9 +96,9 @@ class Bodies:
         self._limits = limits
         self.now = 0.0
         self.size = 0
-        self.gathering: set[Gathering] = set()
+        self.gathering: set[BodyReader] = set()
 
-    def hold(self, more: int, by: Gathering | None = None) -> bool:
+    def reserve(self, more: int, by: BodyReader | None = None) -> bool:
         """Count `more` bytes, of the body that is gathered `by`; False, and nothing is counted, when there is no room
         for them."""
         if self.size + more > self._limits.gathered and not self._make_room(more, by):
@@ -106,7 +106,7 @@ class Bodies:
         self.size += more
         return True
 
-    def _make_room(self, more: int, by: Gathering | None) -> bool:
+    def _make_room(self, more: int, by: BodyReader | None) -> bool:
         """Give up those that come slowest, of those that have had the time to come: whoever sends at once what it has
         to send need not wait until the slow ones are given up for their own sake."""
         limits, now = self._limits, self.now
@@ -116,5 +116,5 @@ class Bodies:
                 return False
             slowest = min(others, key=lambda each: each.size / (now - each.began + 1))
             self.gathering.discard(slowest)
-            slowest.fail(Problem("overloaded"))
+            slowest.fail(HttpError("overloaded"))
         return True

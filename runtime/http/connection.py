@@ -21,10 +21,10 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import HttpRequestParserPy
 from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError
 
-from runtime.http.body import Bodies, Gathering
+from runtime.http.body import Bodies, BodyReader
 from runtime.http.client_network import network
-from runtime.http.connection_table import Crowd, Group
-from runtime.http.error import Problem
+from runtime.http.connection_table import AddressGroup, ConnectionTable
+from runtime.http.error import HttpError
 from runtime.http.limits import Limits
 from runtime.http.response import Response, Written, failure, render
 
@@ -37,7 +37,7 @@ NEVER: Final = 365 * 24 * 3600.0
 TURNED_AWAY: Final = 64
 """Connections for which there is no room and which are left to read that; more than these are closed at once."""
 
-Refuse = Callable[[Problem, str | None], Response]
+Refuse = Callable[[HttpError, str | None], Response]
 """Answers what never became a request, given its problem and the address at the connection's other end."""
 
 
@@ -47,7 +47,7 @@ def parses_strictly() -> bool:
     return HttpRequestParser is not HttpRequestParserPy
 
 
-def say(problem: Problem, _peer: str | None) -> Response:
+def say(problem: HttpError, _peer: str | None) -> Response:
     """The plain answer to `problem`."""
     return failure(problem)
 
@@ -78,11 +78,11 @@ class Shared:
     open: set[Connection] = field(default_factory=set)
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     bodies: Bodies = field(init=False)
-    crowd: Crowd = field(init=False)
+    connection_table: ConnectionTable = field(init=False)
 
     def __post_init__(self) -> None:
         self.bodies = Bodies(self.limits)
-        self.crowd = Crowd(self.limits.connections)
+        self.connection_table = ConnectionTable(self.limits.connections)
 
 
 class Connection(web.RequestHandler):
@@ -132,10 +132,10 @@ class Connection(web.RequestHandler):
         self.peer: str | None = None
         self._shared = shared
         self._state = State.IDLE
-        self._group: Group | None = None
+        self._group: AddressGroup | None = None
         self._content: StreamReader | None = None  # of the request that is handled, or was last
         self._chunked = False
-        self._gathering: Gathering | None = None
+        self._gathering: BodyReader | None = None
         self._head_size = 0
         self._ended = False  # the peer sends no more
         self._held = False  # nothing is read until what is here has been handled
@@ -162,10 +162,10 @@ class Connection(web.RequestHandler):
         self.peer = peer[0] if isinstance(peer, tuple) else None
         shared.open.add(self)
         shared.empty.clear()
-        self._group = shared.crowd.join(self, None if shared.behind_proxies else network(self.peer))
+        self._group = shared.connection_table.join(self, None if shared.behind_proxies else network(self.peer))
         if self._group is None:
             self._ended = len(shared.open) > shared.limits.connections + TURNED_AWAY
-            self.refuse(Problem("overloaded"))
+            self.refuse(HttpError("overloaded"))
             return
         super().connection_made(transport)
         self.deadline = shared.now + shared.limits.head_seconds
@@ -202,7 +202,7 @@ class Connection(web.RequestHandler):
         if self._state is State.LINGERING:
             self._link.close()
         elif self._gathering is not None:
-            self._gathering.fail(Problem("incomplete_body"))
+            self._gathering.fail(HttpError("incomplete_body"))
         elif self._state is not State.WORKING:
             self.force_close()
         # It is closed here and nowhere else.
@@ -216,10 +216,10 @@ class Connection(web.RequestHandler):
         if not shared.open:
             shared.empty.set()
         if self._group is not None:
-            shared.crowd.leave(self, self._group)
+            shared.connection_table.leave(self, self._group)
             self._group = None
         if self._gathering is not None:
-            self._gathering.fail(Problem("incomplete_body"))
+            self._gathering.fail(HttpError("incomplete_body"))
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
         super().connection_lost(exc)
@@ -250,22 +250,22 @@ class Connection(web.RequestHandler):
         if now >= self.deadline:
             self.expire()
         elif self._gathering is not None and self._gathering.late(now, self._shared.limits):
-            self._gathering.fail(Problem("timeout"))
+            self._gathering.fail(HttpError("timeout"))
 
     def expire(self) -> None:
         """The deadline has passed."""
         if self._state is State.LINGERING or self.writing_paused:
             self._link.abort()
         elif self._state is State.HEAD:
-            self.refuse(Problem("timeout"))
+            self.refuse(HttpError("timeout"))
         else:
             self.force_close()
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Another connection needs the place: end at once, and tell a sender whose body was awaited."""
         self._group = None
         if self._gathering is not None:
-            self._gathering.fail(Problem("overloaded"))
+            self._gathering.fail(HttpError("overloaded"))
         elif self._state is State.LINGERING or self.writing_paused:
             self._link.abort()
         else:
@@ -290,14 +290,14 @@ class Connection(web.RequestHandler):
             self._read_on()
 
     def check_body(self) -> None:
-        """Raises `Problem` for a body that will never be whole."""
+        """Raises `HttpError` for a body that will never be whole."""
         if self._content is not None and not self._content.is_eof():
             if self._messages:
-                raise Problem("malformed_request")
+                raise HttpError("malformed_request")
             if self._ended or self._state is State.GONE:
-                raise Problem("incomplete_body")
+                raise HttpError("incomplete_body")
 
-    def begin_body(self, gathering: Gathering) -> None:
+    def begin_body(self, gathering: BodyReader) -> None:
         """A body is awaited."""
         self._gathering = gathering
         if self._group is not None:
@@ -313,12 +313,12 @@ class Connection(web.RequestHandler):
         """Write at once what is no answer yet."""
         self._link.write(data)
 
-    def refuse(self, problem: Problem) -> None:
+    def refuse(self, problem: HttpError) -> None:
         """Answer what never became a request, and end."""
         self._link.write(render(self._shared.refuse(problem, self.peer), alive=False))
         self._linger()
 
-    def refused(self, problem: Problem) -> web.StreamResponse:
+    def refused(self, problem: HttpError) -> web.StreamResponse:
         """The answer to what is no request; the connection ends after it."""
         self._failed = True
         return Written(self._shared.refuse(problem, self.peer), alive=False)
@@ -333,7 +333,7 @@ class Connection(web.RequestHandler):
         log.error("a request could not be handled", exc_info=exc)
         if request.writer.output_size:
             raise ConnectionResetError("a part of another answer has been sent")
-        return Written(failure(Problem("internal_error")), alive=False)
+        return Written(failure(HttpError("internal_error")), alive=False)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -378,7 +378,7 @@ class Connection(web.RequestHandler):
             if self._state is State.WORKING or messages:
                 self._link.abort()
             else:
-                self.refuse(Problem("malformed_request"))
+                self.refuse(HttpError("malformed_request"))
             return False
         return bool(data)
 
@@ -388,7 +388,7 @@ class Connection(web.RequestHandler):
             self._gathering.note(size)
             if self._messages and self._messages[-1][1] is not content:
                 # Nothing can follow it but what is wrong with it.
-                self._gathering.fail(Problem("malformed_request"))
+                self._gathering.fail(HttpError("malformed_request"))
 
     def _work(self) -> None:
         """A request is here: nothing of its peer's is waited for."""
@@ -429,7 +429,7 @@ class Connection(web.RequestHandler):
                 self._group.wait(self)
         self._head_size += size
         if self._head_size > self._shared.limits.head:
-            self.refuse(Problem("headers_too_large"))
+            self.refuse(HttpError("headers_too_large"))
 
     async def _wait_to_be_read(self) -> None:
         """Let the sender read why it is refused before the connection ends."""
@@ -452,15 +452,15 @@ class Connection(web.RequestHandler):
         self._resume_transport_reading()
 
 
-def _problem(error: BaseException | None, limits: Limits) -> Problem:
+def _problem(error: BaseException | None, limits: Limits) -> HttpError:
     """What the parser found, in our words. Its own repeat, behind an empty line, what was sent."""
     if isinstance(error, LineTooLong):
-        return Problem("target_too_long" if error.args[1] == limits.line else "headers_too_large")
+        return HttpError("target_too_long" if error.args[1] == limits.line else "headers_too_large")
     said = str(getattr(error, "message", "")).partition("\n\n")[0]
     for word, name in _WORDS.items():
         if word in said:
-            return Problem(name)
-    return Problem("malformed_request")
+            return HttpError(name)
+    return HttpError("malformed_request")
 
 
 _WORDS: Final = {

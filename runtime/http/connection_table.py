@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Member(Protocol):
+class Connection(Protocol):
     """A connection."""
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """End, so that another one has the place."""
 
 
-class Group:
+class AddressGroup:
     """The connections of one address. Each is in one of these, or at work, and then it does not give way."""
 
     __slots__ = ("idle", "key", "size", "waiting")
@@ -21,27 +21,27 @@ class Group:
         self.key = key
         self.size = 0
         # The one that has been so longest first.
-        self.idle: dict[Member, None] = {}
-        self.waiting: dict[Member, None] = {}
+        self.idle: dict[Connection, None] = {}
+        self.waiting: dict[Connection, None] = {}
 
-    def rest(self, member: Member) -> None:
+    def rest(self, member: Connection) -> None:
         """It has been answered, and waits for its next request."""
         self.waiting.pop(member, None)
         self.idle[member] = None
 
-    def wait(self, member: Member) -> None:
+    def wait(self, member: Connection) -> None:
         """It waits for its peer, from now: to send a head or a body, or to read its answers."""
         self.idle.pop(member, None)
         self.waiting.pop(member, None)
         self.waiting[member] = None
 
-    def work(self, member: Member) -> None:
+    def work(self, member: Connection) -> None:
         """It waits for nothing of its peer's."""
         if self.idle.pop(member, member) is not None:
             self.waiting.pop(member, None)
 
 
-class Crowd:
+class ConnectionTable:
     """At most `most` connections, each with its address. For one more, one of the address that has most of them gives
     way: the longest idle one, else the one that waits longest for its peer. So whoever opens as many as there may be,
     and is slow on each, is in nobody's way but its own."""
@@ -49,24 +49,24 @@ class Crowd:
     def __init__(self, most: int) -> None:
         self._most = most
         self._count = 0
-        self._groups: dict[bytes | None, Group] = {}
+        self._groups: dict[bytes | None, AddressGroup] = {}
         # By how many connections they have, so that the largest is at hand and not looked for.
-        self._by_size: dict[int, dict[Group, None]] = {}
+        self._by_size: dict[int, dict[AddressGroup, None]] = {}
         self._largest = 0
 
-    def join(self, member: Member, key: bytes | None) -> Group | None:
+    def join(self, member: Connection, key: bytes | None) -> AddressGroup | None:
         """Its group, the one of `key`, in which it waits; None when there is no room, because each of the others is
         at work."""
         if self._count >= self._most and not self._make_room():
             return None
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = AddressGroup(key)
         self._resize(group, 1)
         group.waiting[member] = None
         return group
 
-    def leave(self, member: Member, group: Group) -> None:
+    def leave(self, member: Connection, group: AddressGroup) -> None:
         """It is gone. Called once for each that joined and did not give way."""
         group.work(member)
         self._resize(group, -1)
@@ -77,11 +77,11 @@ class Crowd:
                 member = next(iter(group.idle or group.waiting), None)
                 if member is not None:
                     self.leave(member, group)
-                    member.give_way()
+                    member.evict()
                     return True
         return False
 
-    def _resize(self, group: Group, change: int) -> None:
+    def _resize(self, group: AddressGroup, change: int) -> None:
         self._count += change
         if group.size:
             alike = self._by_size[group.size]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-PROBLEMS: Mapping[str, tuple[int, str]] = MappingProxyType(
+ERRORS: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
         "malformed_request": (400, "the request is not HTTP/1.1 as RFC 9112 has it"),
         "ambiguous_length": (400, "the request does not say plainly how long its body is"),
@@ -24,10 +24,10 @@ PROBLEMS: Mapping[str, tuple[int, str]] = MappingProxyType(
 """Status and message of each; the messages hold nothing of the request."""
 
 
-class Problem(Exception):  # noqa: N818 - named for what the request has
-    """A request that cannot be taken as it is. `error` is a key of `PROBLEMS`; after it the connection ends."""
+class HttpError(Exception):
+    """A request that cannot be taken as it is. `error` is a key of `ERRORS`; after it the connection ends."""
 
     def __init__(self, error: str) -> None:
         super().__init__(error)
         self.error = error
-        self.status, self.message = PROBLEMS[error]
+        self.status, self.message = ERRORS[error]

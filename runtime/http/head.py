@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.limits import Limits
 
 CHUNKED: Final = -1
@@ -51,17 +51,17 @@ class Head(NamedTuple):
 
 
 def head_of(message: RawRequestMessage, limits: Limits) -> Head:
-    """The head that `message` is. Raises `Problem`."""
+    """The head that `message` is. Raises `HttpError`."""
     minor = _minor(message)
     path, query = _target(message.path)
     names, keys, more, size = _names(tuple([name for name, _ in message.raw_headers]), limits.head)
     values = [*message.headers.values()]
     if len(message.path) + size + len("".join(values).encode("utf-8", "surrogateescape")) > limits.head:
-        raise Problem("headers_too_large")
+        raise HttpError("headers_too_large")
     # Of equal names the last one put in stays, which is the first one sent.
     fields = dict(zip(keys, values[::-1], strict=True))
     if "host" in more or not _is_host(fields.get("host", "" if minor == 0 else None)):
-        raise Problem("ambiguous_host")
+        raise HttpError("ambiguous_host")
     return Head(
         message.method,
         path,
@@ -82,9 +82,9 @@ def _minor(message: RawRequestMessage) -> int:
     elif message.version == HttpVersion10:
         minor = 0
     else:
-        raise Problem("version_not_supported")
+        raise HttpError("version_not_supported")
     if message.method == "CONNECT":
-        raise Problem("malformed_request")
+        raise HttpError("malformed_request")
     return minor
 
 
@@ -94,11 +94,11 @@ def _target(target: str) -> tuple[str, str]:
     found = None if target == "*" else _TARGET.fullmatch(target)
     if found is None:
         if target != "*":
-            raise Problem("malformed_request")
+            raise HttpError("malformed_request")
         return target, ""
     scheme, host, path, _, query = found.groups()
     if not path if scheme is None else not host.partition(":")[0]:
-        raise Problem("malformed_request")
+        raise HttpError("malformed_request")
     return path or "/", query or ""
 
 
@@ -109,9 +109,9 @@ def _names(raw: tuple[bytes, ...], most: int) -> tuple[Sequence[str], Sequence[s
     same ones each time."""
     size = sum(len(name) + 4 for name in raw)
     if size > most:
-        raise Problem("headers_too_large")
+        raise HttpError("headers_too_large")
     if not all(map(_TOKEN.fullmatch, raw)):
-        raise Problem("malformed_request")
+        raise HttpError("malformed_request")
     names = [name.decode("ascii") for name in raw]
     keys = [name.lower() for name in reversed(names)]
     return names, keys, frozenset(key for key, times in Counter(keys).items() if times > 1), size
@@ -130,19 +130,19 @@ def _length(message: RawRequestMessage, fields: dict[str, str], repeated: frozen
     if coding is None and length is None and not message.chunked:
         return 0
     if "transfer-encoding" in repeated or "content-length" in repeated or (coding is not None and length is not None):
-        raise Problem("ambiguous_length")
+        raise HttpError("ambiguous_length")
     if coding is not None:
         # HTTP/1.0 does not know it, and a proxy that speaks it would pass the chunks on as something else.
         if minor == 0 or not coding.isascii() or coding.lower() != "chunked" or not message.chunked:
-            raise Problem("ambiguous_length")
+            raise HttpError("ambiguous_length")
         return CHUNKED
     if length is None or message.chunked or len(length) > 18 or not (length.isascii() and length.isdigit()):
-        raise Problem("ambiguous_length")
+        raise HttpError("ambiguous_length")
     return int(length)
 
 
 def _expects(fields: dict[str, str], repeated: frozenset[str]) -> bool:
     expected = fields["expect"]
     if "expect" in repeated or not expected.isascii() or expected.lower() != "100-continue":
-        raise Problem("expectation_failed")
+        raise HttpError("expectation_failed")
     return True

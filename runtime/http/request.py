@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiohttp import StreamReader
 
-from runtime.http.body import Bodies, Gathering
+from runtime.http.body import Bodies, BodyReader
 from runtime.http.connection import Connection
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.head import Head
 from runtime.http.response import CONTINUE
 
@@ -28,11 +28,11 @@ class Request:
         self._held = 0  # bytes of the body that count among all bodies
 
     async def read(self, limit: int) -> bytes:
-        """The raw body, called once. Nothing of it is kept before.
+        """Return the raw body; called once. Nothing of it is kept before.
 
-        Raises `Problem`: `body_too_large` when it has more than `limit` bytes, `timeout` and `incomplete_body` when it
-        does not come, `malformed_request` when it is not chunked as it says, `overloaded` when all bodies together
-        are too large. The connection ends after the answer then.
+        Raises `HttpError`: `body_too_large` if it has more than `limit` bytes, `timeout` and `incomplete_body` if it
+        does not come, `malformed_request` if its chunks are wrong, `overloaded` if all bodies together are too large.
+        The connection ends after the answer then.
         """
         length = self.head.length
         if self._asked or not length:
@@ -40,11 +40,11 @@ class Request:
         self._asked = True
         try:
             if length > limit:
-                raise Problem("body_too_large")
+                raise HttpError("body_too_large")
             if length > 0 and self._content.is_eof():
                 return self._take(length)
             return await self._gather(limit)
-        except Problem:
+        except HttpError:
             self.failed = True
             raise
 
@@ -63,15 +63,15 @@ class Request:
 
     def _take(self, length: int) -> bytes:
         """The body that is here already."""
-        if not self._bodies.hold(length):
-            raise Problem("overloaded")
+        if not self._bodies.reserve(length):
+            raise HttpError("overloaded")
         self._held = length
         return self._content.read_nowait()
 
     async def _gather(self, limit: int) -> bytes:
         connection, bodies = self._connection, self._bodies
         connection.check_body()
-        gathering = Gathering(self._content, self.head.length, bodies, bodies.now)
+        gathering = BodyReader(self._content, self.head.length, bodies, bodies.now)
         bodies.gathering.add(gathering)
         connection.begin_body(gathering)
         if self.head.expects and not self._content.total_bytes:

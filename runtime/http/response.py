@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 
 JSON: Final = "application/json"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -54,7 +54,7 @@ class Written(web.StreamResponse):
         """It has been written."""
 
 
-def failure(problem: Problem) -> Response:
+def failure(problem: HttpError) -> Response:
     """The answer to a request that has `problem`."""
     extra = b"Retry-After: 1\r\n" if problem.status == 503 else b""
     return Response(problem.status, JSON, refusal(problem.error, problem.message), extra, close=True)

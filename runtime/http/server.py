@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from runtime.http.connection import Connection, Refuse, Shared, say
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED, head_of
 from runtime.http.limits import Limits
 from runtime.http.request import Request
@@ -145,7 +145,7 @@ class Server:
         connection = raw.connection
         try:
             head = head_of(raw.parsed, self.limits)
-        except Problem as problem:
+        except HttpError as problem:
             return connection.refused(problem)
         request = Request(head, raw.body, connection, self.bodies)
         try:

@@ -17,7 +17,7 @@ LOOK_SECONDS: Final = 0.1
 """How often a client is told at most."""
 
 
-async def watched(work: Callable[[Progress | None], Coroutine[Any, Any, T]], report: Report | None) -> T:
+async def with_progress(work: Callable[[Progress | None], Coroutine[Any, Any, T]], report: Report | None) -> T:
     """The result of `work`, whose progress goes to `report`. Raises what it raises.
 
     The SDK cancels a handler again at each of its awaits until it has ended, in which no transaction could be rolled

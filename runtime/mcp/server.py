@@ -23,7 +23,7 @@ from mcp_types import (
 
 from runtime.mcp import listing
 from runtime.mcp.backend import Answer, Backend, Failed
-from runtime.mcp.progress_notifications import watched
+from runtime.mcp.progress_notifications import with_progress
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ async def _called(request: Request, backend: Backend, params: CallToolRequestPar
     if listing.tool(params.name, backend.may) is None:
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
     try:
-        answer = await watched(
+        answer = await with_progress(
             lambda progress: backend.call(params.name, params.arguments or {}, progress),
             request.session.report_progress if request.meta and "progress_token" in request.meta else None,
         )
@@ -121,7 +121,7 @@ def _result(answer: Answer, *, failed: bool) -> dict[str, Any]:
 async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) -> T:
     """The work's result; a failure as an error of the protocol, with the code `absent` when it was asked wrongly."""
     try:
-        return await watched(lambda _: work, None)
+        return await with_progress(lambda _: work, None)
     except Failed as failed:
         code = absent if failed.failure.get("code") == "invalid_params" else INTERNAL_ERROR
         raise MCPError(code, failed.line(), {"error": dict(failed.failure)}) from None

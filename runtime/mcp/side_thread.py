@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Aside:
+class SideThread:
     """Calls one function after another beside the event loop.
 
     Threads of pools are waited for when the interpreter ends, and so would be a client that neither writes nor leaves.

@@ -27,7 +27,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from runtime.mcp.side_thread import Aside
+from runtime.mcp.side_thread import SideThread
 from runtime.memory.item import well_formed
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -154,7 +154,7 @@ async def _lines(source: int) -> AsyncIterator[bytes | None]:
     """The lines that are not empty; None for one that is too long."""
     parts: list[bytes] = []
     size = 0
-    reading = Aside("standard input")
+    reading = SideThread("standard input")
     while chunk := await reading.call(os.read, source, _CHUNK):
         *ended, rest = chunk.split(b"\n")
         for end in ended:
@@ -174,7 +174,7 @@ async def _lines(source: int) -> AsyncIterator[bytes | None]:
 
 
 async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[], None]) -> None:
-    writing = Aside("standard output")
+    writing = SideThread("standard output")
     async with to_client:
         async for each in to_client:
             line = each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"

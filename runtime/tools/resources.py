@@ -29,7 +29,7 @@ _NAMED: Final = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
-class Readable:
+class Resource:
     """One row. `path`: with `{parameter}` for each part that is not fixed; reading needs the scope `read`."""
 
     path: str
@@ -74,14 +74,14 @@ class Readable:
         return self.path.format_map({name: quote(value, safe="") for name, value in values.items()})
 
 
-READABLES = table_of(
+RESOURCES = table_of(
     "readable",
     [
-        Readable("memory-types", resource_results.memory_types, "Memory types"),
-        Readable("projects", resource_results.projects, "Projects"),
-        Readable("projects/{project_id}/tags", resource_results.tags, "Tags of a project"),
-        Readable("health", resource_results.health, "Health"),
-        Readable("settings", resource_results.settings, "Settings"),
+        Resource("memory-types", resource_results.memory_types, "Memory types"),
+        Resource("projects", resource_results.projects, "Projects"),
+        Resource("projects/{project_id}/tags", resource_results.tags, "Tags of a project"),
+        Resource("health", resource_results.health, "Health"),
+        Resource("settings", resource_results.settings, "Settings"),
     ],
 )
 """Every readable by its path."""
@@ -93,11 +93,11 @@ async def read(context: Context, path: str) -> BaseModel:
     Raises NotFound with the nearest paths, Forbidden, and what the function raises.
     """
     context.caller.need("read")
-    for row in READABLES.values():
+    for row in RESOURCES.values():
         match = row.pattern.fullmatch(path)
         if match is not None:
             return await row.function(context, **{name: _text(part) for name, part in match.groupdict().items()})
-    raise unknown_name("resource", path[:200], READABLES, NotFound)
+    raise unknown_name("resource", path[:200], RESOURCES, NotFound)
 
 
 def path_in(uri: str) -> str:

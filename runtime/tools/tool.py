@@ -17,7 +17,7 @@ from runtime.identity.caller import Scope
 from runtime.memory.item import well_formed
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
-from runtime.tools.validation_errors import Problem, inlined, problem_of
+from runtime.tools.validation_errors import ParameterError, inlined, problem_of
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context: Context, …) -> Result`: parameters annotated, descriptions in `Field`, the result a model.
@@ -31,7 +31,7 @@ class WrongParameters(UsageError):  # noqa: N818
     """
 
     def __init__(
-        self, tool: str | None, problems: tuple[Problem, ...], *, hint: str | None = None, example: Any = None
+        self, tool: str | None, problems: tuple[ParameterError, ...], *, hint: str | None = None, example: Any = None
     ) -> None:
         told = "; ".join(f"{'.'.join(map(str, path))}: {what}" if path else what for path, what in problems)
         super().__init__(f"{tool}: {told}" if tool else told, hint=hint)

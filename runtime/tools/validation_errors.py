@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-Problem = tuple[tuple[str | int, ...], str]
+ParameterError = tuple[tuple[str | int, ...], str]
 """Where it is, as names and positions, and what is wrong with it."""
 
 
-def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[str]) -> Problem:
+def problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[str]) -> ParameterError:
     """What is wrong, and where. `known`: every name that a parameter may have."""
     path, message = error["loc"], error["msg"].removeprefix("Value error, ")
     first = str(path[0]) if path else ""

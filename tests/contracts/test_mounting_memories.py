@@ -22,7 +22,7 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.daemon.program.generation import build
-from runtime.daemon.program.memory_opening import Opening, Pools
+from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.secrets.backend import SecretContext
@@ -68,16 +68,16 @@ def _rows() -> Iterator[tuple[str, Row]]:
 
 
 @pytest.fixture
-async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
+async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext({}, tmp_path, database, database.master_key, SYSTEM)
     # What a block leaves open is none of its matter here, and a model takes its time to load.
     environment = Environment(embedding="none")
-    yield Opening(tmp_path / "root", tmp_path / "index", context, Pools(), environment)
+    yield MemoryOpener(tmp_path / "root", tmp_path / "index", context, ResourcePools(), environment)
     await database.close()
 
 
-async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
+async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
     """Whether the daemon opens it as it is declared, with some secrets: what they hold is not for a check to know."""
     try:
         memory = Memory.model_validate({"name": "m", **block})
@@ -86,7 +86,7 @@ async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
     for secret in _SECRETS:
         environ = {"OPTION": secret, "OPENAI_API_KEY": secret}
         context = SecretContext(environ, opening.root, opening.context.database, opening.context.key, SYSTEM)
-        given = Opening(opening.root, opening.index_folder, context, opening.pools, opening.environment)
+        given = MemoryOpener(opening.root, opening.index_folder, context, opening.pools, opening.environment)
         try:
             generation = await build(1, Program(memories={"m": memory}), None, opening=given)
         except SymbiontError:
@@ -101,7 +101,7 @@ async def _opened(block: Mapping[str, Any], opening: Opening) -> bool:
 @pytest.mark.parametrize(("family", "row"), list(_rows()), ids=lambda value: getattr(value, "name", value))
 @repeated("beside", 2, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
-    family: str, row: Row, beside: int, opening: Opening
+    family: str, row: Row, beside: int, opening: MemoryOpener
 ) -> None:
     programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row, beside))}
     programs |= {each.text: each for each in [_written(family, f"{row.name}x", [])]}
@@ -113,7 +113,9 @@ async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_els
 
 
 @pytest.mark.parametrize("store", list(CATALOG.rows("store")))
-async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(store: str, opening: Opening) -> None:
+async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(
+    store: str, opening: MemoryOpener
+) -> None:
     verdicts = {}
     paths = (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
     for given in [*paths, *settings(CATALOG.kinds["memory"])]:
@@ -124,7 +126,7 @@ async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(st
     assert (False, False) in verdicts.values()
 
 
-async def test_every_memory_of_the_examples_is_opened(opening: Opening) -> None:
+async def test_every_memory_of_the_examples_is_opened(opening: MemoryOpener) -> None:
     done = analyse([Source(file.name, file.read_bytes()) for file in sorted(EXAMPLES.glob("*.symbiont"))], CATALOG)
     assert not any(map(is_error, done.diagnostics))
     assert done.program.memories

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from runtime.api.rest.endpoints import RESOURCES
+from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.problem import TITLES
 from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES
+from runtime.tools.resources import RESOURCES
 from runtime.webhooks.request.refusal import Refused
 from runtime.webhooks.routing.dynamic_webhooks import make_secret
 from tests.signatures import verify
@@ -22,17 +22,17 @@ PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-
 
 def test_every_resource_stands_on_the_page_with_its_scope() -> None:
     rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)[^`]*` \| ([\w' ]+) \|", PAGE, re.MULTILINE))
-    tools = {row for row in RESOURCES if row.path == f"/v1/tools/{row.tool.name}"}
+    tools = {row for row in ENDPOINTS if row.path == f"/v1/tools/{row.tool.name}"}
     assert {row.tool.name for row in tools} == set(TOOLS)
     for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{readable}", "read")}
     assert rows - for_all == {
-        (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in RESOURCES if row not in tools
+        (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in ENDPOINTS if row not in tools
     }
     assert for_all < rows
 
 
 def test_every_readable_stands_on_the_page() -> None:
-    for path in READABLES:
+    for path in RESOURCES:
         assert f"`{path}`" in PAGE
 
 

@@ -10,7 +10,7 @@ from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.mcp import stdio
 from runtime.mcp.server import INSTRUCTIONS
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES, SCHEMES
+from runtime.tools.resources import RESOURCES, SCHEMES
 
 PAGE = Path("docs/mcp.md").read_text()
 
@@ -35,7 +35,7 @@ def test_the_bounds_on_the_page_are_those_of_the_code() -> None:
 
 def test_every_resource_stands_on_the_page_with_both_schemes() -> None:
     assert all(f"`{scheme}`" in PAGE for scheme in SCHEMES)
-    assert all(f"| `{path}` |" in PAGE for path in READABLES)
+    assert all(f"| `{path}` |" in PAGE for path in RESOURCES)
 
 
 def test_what_the_instructions_name_is_there() -> None:

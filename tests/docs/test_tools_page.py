@@ -6,7 +6,7 @@ import re
 
 from runtime.generate.tool_docs import PAGE, render
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES
+from runtime.tools.resources import RESOURCES
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -17,5 +17,5 @@ def test_the_page_is_what_the_table_says() -> None:
 
 def test_every_tool_and_every_readable_stands_on_it() -> None:
     assert re.findall(r"^## ([a-z_-]+)$", TEXT, re.MULTILINE) == list(TOOLS)
-    for path in READABLES:
+    for path in RESOURCES:
         assert f"`symbiont://{path}`" in TEXT

@@ -25,7 +25,7 @@ _MISSING: Final = 'Bearer realm="symbiont"'
 _INVALID: Final = 'Bearer realm="symbiont", error="invalid_token"'
 
 
-class Bearer:
+class Authenticator:
     """Knows callers by their tokens. Whatever is wrong with a token, the answer is the same.
 
     Nobody is ever refused for the bad tokens of others: behind a proxy all have one address, and 256 random bits are

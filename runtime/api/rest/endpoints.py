@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES
+from runtime.tools.resources import RESOURCES
 from runtime.tools.tool import Tool
 
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
@@ -19,7 +19,7 @@ LARGEST_ITEMS: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Resource:
+class Endpoint:
     """One row. `path`: with `{parameter}` for each id and name in it. `location`: the path of what a 201 made.
 
     `operation`: its id in the description, where the tool has a resource of its own name already. `largest`: bytes of
@@ -81,19 +81,19 @@ VERSION: Final = "/v1/"
 """What stands before the path of a readable."""
 
 
-def readable_path(path: str) -> str | None:
+def resource_path(path: str) -> str | None:
     """The path of the readable that a request's path names; None when it names none."""
     below = path.removeprefix(VERSION)
-    return below if below != path and any(row.pattern.fullmatch(below) for row in READABLES.values()) else None
+    return below if below != path and any(row.pattern.fullmatch(below) for row in RESOURCES.values()) else None
 
 
 _ABSENT: Final = ("not_found",)
 
 
-def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Resource]:
+def _mirrors(tools: Mapping[str, Tool]) -> Iterator[Endpoint]:
     """Every tool under its own name, its parameters in the body."""
     for name, tool in tools.items():
-        yield Resource("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
+        yield Endpoint("POST", f"/v1/tools/{name}", tool, operation=f"call_{name}", largest=LARGEST_ITEMS, more=_ABSENT)
 
 
 _WEBHOOKS = "/v1/webhooks"
@@ -103,45 +103,45 @@ _AGENT = f"{_MEMORY}/{{agent}}"
 _COLLECTIONS = "/v1/collections"
 _ITEM = f"{_COLLECTIONS}/items/{{memory_id}}"
 
-RESOURCES: Final = (
-    Resource("POST", _WEBHOOKS, TOOLS["webhook_create"], status=201, location=_WEBHOOK),
-    Resource("GET", _WEBHOOKS, TOOLS["webhook_list"]),
-    Resource("GET", _WEBHOOK, TOOLS["webhook_get"]),
-    Resource("PATCH", _WEBHOOK, TOOLS["webhook_update"]),
-    Resource("DELETE", _WEBHOOK, TOOLS["webhook_delete"], status=204),
-    Resource("POST", f"{_WEBHOOK}/rotate", TOOLS["webhook_rotate_secret"]),
-    Resource("GET", f"{_WEBHOOK}/audit", TOOLS["webhook_get_audit_log"]),
-    Resource("GET", _MEMORY, TOOLS["memory_stats"], more=_ABSENT),
-    Resource("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_ABSENT),
-    Resource("GET", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_show"]),
-    Resource(
+ENDPOINTS: Final = (
+    Endpoint("POST", _WEBHOOKS, TOOLS["webhook_create"], status=201, location=_WEBHOOK),
+    Endpoint("GET", _WEBHOOKS, TOOLS["webhook_list"]),
+    Endpoint("GET", _WEBHOOK, TOOLS["webhook_get"]),
+    Endpoint("PATCH", _WEBHOOK, TOOLS["webhook_update"]),
+    Endpoint("DELETE", _WEBHOOK, TOOLS["webhook_delete"], status=204),
+    Endpoint("POST", f"{_WEBHOOK}/rotate", TOOLS["webhook_rotate_secret"]),
+    Endpoint("GET", f"{_WEBHOOK}/audit", TOOLS["webhook_get_audit_log"]),
+    Endpoint("GET", _MEMORY, TOOLS["memory_stats"], more=_ABSENT),
+    Endpoint("GET", f"{_MEMORY}/items", TOOLS["memory_list"], more=_ABSENT),
+    Endpoint("GET", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_show"]),
+    Endpoint(
         "PATCH", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_edit"], largest=LARGEST_ITEMS, more=("conflict",)
     ),
-    Resource("DELETE", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_forget"], more=("conflict",)),
-    Resource("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_ABSENT),
-    Resource("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_ABSENT),
-    Resource("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_ABSENT),
-    Resource("POST", f"{_MEMORY}/reindex", TOOLS["memory_reindex"], more=_ABSENT),
-    Resource("GET", f"{_AGENT}/search", TOOLS["memory_search"]),
-    Resource("GET", f"{_AGENT}/items", TOOLS["memory_list"], operation="memory_list_of_agent"),
-    Resource("POST", f"{_AGENT}/items", TOOLS["memory_write"], largest=LARGEST_ITEMS),
-    Resource("GET", f"{_AGENT}/stats", TOOLS["memory_stats"], operation="memory_stats_of_agent"),
-    Resource("GET", f"{_AGENT}/inspect", TOOLS["memory_inspect"]),
-    Resource("POST", f"{_AGENT}/compact", TOOLS["memory_compact"]),
-    Resource("DELETE", _AGENT, TOOLS["memory_purge"], more=("conflict",)),
-    Resource("DELETE", _MEMORY, TOOLS["memory_purge"], operation="memory_purge_of_user", more=_ABSENT),
-    Resource("GET", _COLLECTIONS, TOOLS["get-collections"]),
-    Resource("POST", _COLLECTIONS, TOOLS["new-collection"], more=_ABSENT),
-    Resource("GET", f"{_COLLECTIONS}/metrics", TOOLS["metrics"], more=_ABSENT),
-    Resource("GET", _ITEM, TOOLS["get"]),
-    Resource("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
-    Resource("DELETE", _ITEM, TOOLS["forget"]),
+    Endpoint("DELETE", f"{_MEMORY}/items/{{memory_id}}", TOOLS["memory_forget"], more=("conflict",)),
+    Endpoint("GET", f"{_MEMORY}/export", TOOLS["memory_export"], more=_ABSENT),
+    Endpoint("POST", f"{_MEMORY}/import", TOOLS["memory_import"], largest=LARGEST_ITEMS, more=_ABSENT),
+    Endpoint("GET", f"{_MEMORY}/verify", TOOLS["memory_verify"], more=_ABSENT),
+    Endpoint("POST", f"{_MEMORY}/reindex", TOOLS["memory_reindex"], more=_ABSENT),
+    Endpoint("GET", f"{_AGENT}/search", TOOLS["memory_search"]),
+    Endpoint("GET", f"{_AGENT}/items", TOOLS["memory_list"], operation="memory_list_of_agent"),
+    Endpoint("POST", f"{_AGENT}/items", TOOLS["memory_write"], largest=LARGEST_ITEMS),
+    Endpoint("GET", f"{_AGENT}/stats", TOOLS["memory_stats"], operation="memory_stats_of_agent"),
+    Endpoint("GET", f"{_AGENT}/inspect", TOOLS["memory_inspect"]),
+    Endpoint("POST", f"{_AGENT}/compact", TOOLS["memory_compact"]),
+    Endpoint("DELETE", _AGENT, TOOLS["memory_purge"], more=("conflict",)),
+    Endpoint("DELETE", _MEMORY, TOOLS["memory_purge"], operation="memory_purge_of_user", more=_ABSENT),
+    Endpoint("GET", _COLLECTIONS, TOOLS["get-collections"]),
+    Endpoint("POST", _COLLECTIONS, TOOLS["new-collection"], more=_ABSENT),
+    Endpoint("GET", f"{_COLLECTIONS}/metrics", TOOLS["metrics"], more=_ABSENT),
+    Endpoint("GET", _ITEM, TOOLS["get"]),
+    Endpoint("PATCH", _ITEM, TOOLS["update"], largest=LARGEST_ITEMS),
+    Endpoint("DELETE", _ITEM, TOOLS["forget"]),
     # The paths of the fifth design, which have no version.
-    Resource("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
-    Resource("POST", "/search", TOOLS["search"], more=_ABSENT),
-    Resource("POST", "/summarize", TOOLS["summarize"], more=_ABSENT),
+    Endpoint("POST", "/index", TOOLS["push"], operation="index", largest=LARGEST_ITEMS, more=_ABSENT),
+    Endpoint("POST", "/search", TOOLS["search"], more=_ABSENT),
+    Endpoint("POST", "/summarize", TOOLS["summarize"], more=_ABSENT),
     *_mirrors(TOOLS),
 )
 
-UNVERSIONED: Final = tuple(row.path for row in RESOURCES if not row.path.startswith(VERSION))
+UNVERSIONED: Final = tuple(row.path for row in ENDPOINTS if not row.path.startswith(VERSION))
 """The paths that are not below `/v1`."""

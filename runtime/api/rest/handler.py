@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from runtime.api.rest.authentication import Bearer
-from runtime.api.rest.endpoints import RESOURCES, Resource, readable_path
+from runtime.api.rest.authentication import Authenticator
+from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, resource_path
 from runtime.api.rest.input_parsing import read_object, read_query
 from runtime.api.rest.openapi import describe
 from runtime.api.rest.problem import CONTENT_TYPE, Problem, problem_of
@@ -27,7 +27,7 @@ DESCRIPTION = "/v1/openapi.json"
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
-class Call(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request. `path` and `query`: as sent. `read` gives the body, and raises Problem when it has more bytes than it
     is told."""
 
@@ -40,7 +40,7 @@ class Call(NamedTuple):
     read: Callable[[int], Awaitable[bytes]]
 
 
-class Reply(NamedTuple):
+class ApiResponse(NamedTuple):
     """An answer; `content_type` is None when there is no body."""
 
     status: int
@@ -49,14 +49,14 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...]
 
 
-class Rest:
+class RestHandler:
     """Serves `/v1` to whoever has a token, and to nobody else."""
 
-    def __init__(self, open_context: OpenContext, bearer: Bearer) -> None:
+    def __init__(self, open_context: OpenContext, bearer: Authenticator) -> None:
         self._open_context = open_context
         self._bearer = bearer
 
-    async def answer(self, call: Call) -> Reply:
+    async def answer(self, call: ApiRequest) -> ApiResponse:
         """The answer to `call`; never raises but for a cancelled request."""
         try:
             return await self._answer(call)
@@ -68,12 +68,12 @@ class Rest:
             log.exception("a request failed", method=call.method, path=call.path)
             return _refusal(Problem("internal", "the daemon's log says why"))
 
-    async def _answer(self, call: Call) -> Reply:
+    async def _answer(self, call: ApiRequest) -> ApiResponse:
         caller = await self._bearer.caller(call.authorization, call.source)
         if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
             caller.need("read")
-            return Reply(200, "application/json", describe(RESOURCES), _HEADERS)
-        if (path := readable_path(call.path)) is not None:
+            return ApiResponse(200, "application/json", describe(ENDPOINTS), _HEADERS)
+        if (path := resource_path(call.path)) is not None:
             return await self._read(call, path, caller)
         resource, in_path = _find(call)
         try:
@@ -83,7 +83,7 @@ class Rest:
         except SymbiontError as error:
             raise _told(error, call, resource.tool, caller) from error
 
-    async def _read(self, call: Call, path: str, caller: Caller) -> Reply:
+    async def _read(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
         if call.method not in {"GET", "HEAD"}:
             raise _not_allowed({"GET"})
         if call.query:
@@ -93,23 +93,23 @@ class Rest:
                 result = await resources.read(context, path)
         except SymbiontError as error:
             raise _told(error, call, None, caller) from error
-        return Reply(200, "application/json", result.model_dump_json().encode(), _HEADERS)
+        return ApiResponse(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
-    async def _call(self, resource: Resource, caller: Caller, given: Mapping[str, Any]) -> Reply:
+    async def _call(self, resource: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
         async with self._open_context(caller, no_progress) as context:
             result = await ALL_TOOLS.call(resource.tool.name, context, given)
         if resource.status == 204:
-            return Reply(204, None, b"", _HEADERS)
+            return ApiResponse(204, None, b"", _HEADERS)
         location: tuple[tuple[str, str], ...] = ()
         if resource.location is not None:
             location = (("Location", resource.location.format_map(result.model_dump(mode="json"))),)
-        return Reply(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
+        return ApiResponse(resource.status, "application/json", result.model_dump_json().encode(), _HEADERS + location)
 
 
-def _find(call: Call) -> tuple[Resource, dict[str, str]]:
+def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
     """The resource and the ids in its path. Raises Problem."""
     method = "GET" if call.method == "HEAD" else call.method
-    found = [(row, match) for row in RESOURCES if (match := row.pattern.fullmatch(call.path))]
+    found = [(row, match) for row in ENDPOINTS if (match := row.pattern.fullmatch(call.path))]
     for row, match in found:
         if row.method == method:
             return row, match.groupdict()
@@ -124,14 +124,14 @@ def _not_allowed(allowed: set[str]) -> Problem:
     return Problem("method_not_allowed", f"here are {methods}", headers=(("Allow", methods),))
 
 
-def _told(error: SymbiontError, call: Call, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
+def _told(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
     problem = problem_of(error, tool, caller)
     if problem.status >= 500:
         log.warning("a request could not be answered", path=call.path, reason=error.line())
     return problem
 
 
-async def _given(call: Call, resource: Resource, in_path: Mapping[str, str]) -> dict[str, Any]:
+async def _given(call: ApiRequest, resource: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
     """The tool's parameters, from where each belongs. Raises Problem."""
     if resource.body:
         if call.query:
@@ -145,5 +145,5 @@ async def _given(call: Call, resource: Resource, in_path: Mapping[str, str]) -> 
     return {**given, **in_path}
 
 
-def _refusal(problem: Problem) -> Reply:
-    return Reply(problem.status, CONTENT_TYPE, problem.body(), _HEADERS + problem.headers)
+def _refusal(problem: Problem) -> ApiResponse:
+    return ApiResponse(problem.status, CONTENT_TYPE, problem.body(), _HEADERS + problem.headers)

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from runtime.api.rest.endpoints import VERSION, Resource
+from runtime.api.rest.endpoints import VERSION, Endpoint
 from runtime.api.rest.problem import CONTENT_TYPE, SCHEMA, TITLES
-from runtime.tools.resources import READABLES, Readable
+from runtime.tools.resources import RESOURCES, Resource
 
 _ALWAYS = (
     *("malformed", "unauthorized", "forbidden", "foreign_origin", "misdirected", "wrong_parameters"),
@@ -24,15 +24,15 @@ _JSON = "application/json"
 
 
 @cache
-def describe(resources: Sequence[Resource]) -> bytes:
+def describe(resources: Sequence[Endpoint]) -> bytes:
     """The OpenAPI document of `resources`, as JSON."""
     results = list(dict.fromkeys(row.tool.result for row in resources if row.status != 204))
-    results += [each.result for each in READABLES.values() if each.result not in results]
+    results += [each.result for each in RESOURCES.values() if each.result not in results]
     _, shared = models_json_schema(
         [(model, "serialization") for model in results], ref_template="#/components/schemas/{model}"
     )
     paths: dict[str, Any] = {}
-    for readable in READABLES.values():
+    for readable in RESOURCES.values():
         paths[f"{VERSION}{readable.path}"] = {"get": _reading(readable)}
     for row in resources:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
@@ -53,7 +53,7 @@ def describe(resources: Sequence[Resource]) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
 
 
-def _reading(row: Readable) -> dict[str, Any]:
+def _reading(row: Resource) -> dict[str, Any]:
     return {
         "operationId": "read_" + re.sub(r"\W+", "_", row.path).strip("_"),
         "summary": row.title,
@@ -77,7 +77,7 @@ def _reading(row: Readable) -> dict[str, Any]:
     )
 
 
-def _operation(row: Resource) -> dict[str, Any]:
+def _operation(row: Endpoint) -> dict[str, Any]:
     summary, _, rest = row.tool.doc.partition("\n")
     schema = row.tool.schema
     required = set(schema.get("required", ()))
@@ -101,7 +101,7 @@ def _operation(row: Resource) -> dict[str, Any]:
     return operation
 
 
-def _body(row: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _body(row: Endpoint, schema: Mapping[str, Any]) -> dict[str, Any]:
     required = [name for name in schema.get("required", ()) if name not in row.in_path]
     content = {
         "type": "object",
@@ -114,7 +114,7 @@ def _body(row: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"required": bool(required) or row.method == "PATCH", "content": {_JSON: media}}
 
 
-def _responses(row: Resource) -> dict[str, Any]:
+def _responses(row: Endpoint) -> dict[str, Any]:
     kinds = {*_ALWAYS, *(("not_found",) if row.in_path else ()), *row.more}
     if row.body:
         kinds |= {"conflict", "too_large", "unsupported_media_type"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiohttp import web
 
-from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.asgi_bridge import bridged
 from runtime.daemon.program.app import App
@@ -46,17 +46,17 @@ _CALLER: Final = "symbiont.caller"
 _SESSION: Final = "mcp-session-id"
 
 
-def add_mcp(application: web.Application, app: App, bearer: Bearer) -> None:
+def add_mcp(application: web.Application, app: App, bearer: Authenticator) -> None:
     """Serve `/mcp` of `application` from `app`."""
-    over_http = OverHttp(app, bearer)
+    over_http = McpEndpoint(app, bearer)
     application.router.add_route("*", PATH, over_http)
     application.on_cleanup.append(over_http.close)
 
 
-class OverHttp:
+class McpEndpoint:
     """The handler. Nothing of the SDK is loaded before the first request that may be answered."""
 
-    def __init__(self, app: App, bearer: Bearer) -> None:
+    def __init__(self, app: App, bearer: Authenticator) -> None:
         self._app = app
         self._bearer = bearer
         self._under_way: Counter[str] = Counter()

@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.origin_check import problem_response
 from runtime.daemon.program.app import App
@@ -22,11 +22,11 @@ WAIT_SECONDS = 2
 """How long the database may take; then how it stands is left out, and everything else is told."""
 
 
-class Scrape:
+class MetricsEndpoint:
     """The handler of `/metrics`. `open`: everybody who reaches the listener may, unless through a proxy; else it takes
     a bearer token with the scope `read`. `public`: everybody may, always."""
 
-    def __init__(self, app: App, bearer: Bearer, *, open: bool, public: bool) -> None:  # noqa: A002
+    def __init__(self, app: App, bearer: Authenticator, *, open: bool, public: bool) -> None:  # noqa: A002
         self._app = app
         self._bearer = bearer
         self._open = open

@@ -15,12 +15,12 @@ from aiohttp.web_protocol import RequestPayloadError
 from runtime.api.admin import OPERATIONS
 from runtime.api.admin.readiness import not_mounted
 from runtime.api.admin.tools import ToolOperation
-from runtime.api.rest.authentication import Bearer
+from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import UNVERSIONED
 from runtime.api.rest.problem import Problem
 from runtime.daemon.listeners.mcp_endpoint import add_mcp
-from runtime.daemon.listeners.metrics_endpoint import Scrape
-from runtime.daemon.listeners.origin_check import SameSite, problem_response
+from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
+from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
 from runtime.daemon.listeners.progress_stream import LINES, streamed, told
 from runtime.daemon.listeners.rest_endpoint import v1
 from runtime.daemon.process.root import ROOT_HEADER
@@ -42,12 +42,12 @@ def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Appl
     """The operators' listener: whether the daemon is ready, to everybody; `/v1`, `/mcp` and the paths that have no
     version to whoever has a token. `local`: only this machine reaches it, so `/metrics` are everybody's too."""
     settings = app.settings
-    bearer = Bearer(app.tokens, app.clock)
+    bearer = Authenticator(app.tokens, app.clock)
     application, handler = _health(app, serving, bearer), v1(app, bearer)
     application.middlewares.append(
-        SameSite(settings.admin_listen, settings.public_url, settings.served_names).middleware
+        OriginCheck(settings.admin_listen, settings.public_url, settings.served_names).middleware
     )
-    scrape = Scrape(app, bearer, open=local, public=settings.metrics_public)
+    scrape = MetricsEndpoint(app, bearer, open=local, public=settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
     add_mcp(application, app, bearer)
@@ -78,7 +78,7 @@ def admin(app: App, serving: Callable[[], bool]) -> web.Application:
 
 
 def _health(
-    app: App, serving: Callable[[], bool], bearer: Bearer | None, *, largest: int = 1024 * 1024
+    app: App, serving: Callable[[], bool], bearer: Authenticator | None, *, largest: int = 1024 * 1024
 ) -> web.Application:
     """`bearer`: knows who may read what is wrong, where that is not everybody. `largest`: bytes of a request."""
     application = web.Application(client_max_size=largest)
@@ -97,7 +97,7 @@ async def _healthz(_request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _readyz(app: App, serving: Callable[[], bool], bearer: Bearer | None) -> Callable[[web.Request], Any]:
+def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None) -> Callable[[web.Request], Any]:
     async def readyz(request: web.Request) -> web.Response:
         try:
             told = bearer is None or await _may_read(request, bearer)
@@ -111,7 +111,7 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Bearer | None) -> Cal
     return readyz
 
 
-async def _may_read(request: web.Request, bearer: Bearer) -> bool:
+async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
     """Whether a good token was sent along. Raises Problem for a bad one. While the database, which knows tokens, does
     not answer, nobody has one: who asks is told of that instead."""
     sent = request.headers.getall("Authorization", ())

@@ -20,7 +20,7 @@ _LOOPBACK: Final = "localhost"
 _MORE: Final = re.compile(r"[/?#@\\\s]")  # a Host is a name or an address, and a port (RFC 9110 section 7.2)
 
 
-class SameSite:
+class OriginCheck:
     """Knows the names of a listener: loopback, every address, that of its public URL, and those that are configured."""
 
     def __init__(self, listen: str, public_url: str | None, names: Collection[str] = ()) -> None:

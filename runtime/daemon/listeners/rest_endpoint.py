@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api.rest.authentication import Bearer
-from runtime.api.rest.handler import Call, Rest
+from runtime.api.rest.authentication import Authenticator
+from runtime.api.rest.handler import ApiRequest, RestHandler
 from runtime.api.rest.problem import Problem
 from runtime.daemon.program.app import App
 
@@ -17,13 +17,13 @@ READ_SECONDS = 30
 """How long a body may take to arrive."""
 
 
-def v1(app: App, bearer: Bearer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def v1(app: App, bearer: Authenticator) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The handler of everything below `/v1`."""
-    rest = Rest(app.open_context, bearer)
+    rest = RestHandler(app.open_context, bearer)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = await rest.answer(
-            Call(
+            ApiRequest(
                 method=request.method,
                 path=request.rel_url.raw_path,
                 query=request.rel_url.raw_query_string,

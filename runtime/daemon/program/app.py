@@ -25,8 +25,8 @@ from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
-from runtime.daemon.program.memory_opening import Opening, Pools
-from runtime.daemon.program.reload import Compiled, Problem, compile_paths, compile_sources, nothing
+from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
+from runtime.daemon.program.reload import Compiled, ReloadError, compile_paths, compile_sources, nothing
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.errors import SymbiontError, UsageError
@@ -71,9 +71,9 @@ class App:
         # A program of another user, whose rights the superuser has taken on, is not shown the superuser's environment.
         environ = {} if is_for_another() else os.environ
         self.secrets = SecretContext(environ, root.folder, database, key, clock)
-        self.pools = Pools()
+        self.pools = ResourcePools()
         self.generation = nothing_loaded()
-        self.problem: Problem | None = None
+        self.problem: ReloadError | None = None
         self.paths: tuple[Path, ...] = ()
         self.addresses: dict[str, str] = {}
         self.audit: Audit | None = None
@@ -212,7 +212,7 @@ class App:
         try:
             compiled = await self.load(paths)
         except UsageError as error:
-            resumed = await self._resume(last, [Problem(error.line())])
+            resumed = await self._resume(last, [ReloadError(error.line())])
             if resumed is None:
                 raise
             return resumed
@@ -221,7 +221,7 @@ class App:
         return compiled
 
     async def _resume(
-        self, last: Sequence[Source], problems: Sequence[Problem], digest: bytes = b""
+        self, last: Sequence[Source], problems: Sequence[ReloadError], digest: bytes = b""
     ) -> Compiled | None:
         """Serve with the sources that ran last, because those with `digest` have `problems`; None when there are none
         that compile."""
@@ -281,7 +281,7 @@ class App:
                     return False
                 await self._swap(compiled, began)
             except SymbiontError as error:
-                self._report([Problem(error.line())], again=force)
+                self._report([ReloadError(error.line())], again=force)
                 return False
         return True
 
@@ -321,7 +321,7 @@ class App:
             except Unavailable:
                 raise
             except SymbiontError as error:
-                self._report([Problem(error.line())])
+                self._report([ReloadError(error.line())])
             else:
                 log.info("a generated secret was rotated", generation=running.number + 1)
 
@@ -331,7 +331,7 @@ class App:
         self.mounts = MappingProxyType({**made, **declared})
         self.table = self.made_routes.table.joined(self.generation.table)
 
-    def _report(self, problems: Sequence[Problem], *, again: bool = False) -> None:
+    def _report(self, problems: Sequence[ReloadError], *, again: bool = False) -> None:
         """Say why nothing changed, once; `again`: also when it was said before."""
         if self.problem == problems[0] and not again:
             return
@@ -399,11 +399,11 @@ class App:
         await previous.retire()
         return generation, removed
 
-    def _opening(self) -> Opening:
+    def _opening(self) -> MemoryOpener:
         index_folder = self.root.state / INDEXES if self._searching else None
-        return Opening(self.root.folder, index_folder, self.secrets, self.pools, self.settings.environment)
+        return MemoryOpener(self.root.folder, index_folder, self.secrets, self.pools, self.settings.environment)
 
-    async def attend(self, start: Start) -> None:
+    async def start_background(self, start: Start) -> None:
         """From now on keep indexes in step in the background, in tasks that `start` makes: here and after a reload."""
         self._start = start
         async with self._loading:

@@ -14,8 +14,8 @@ from dslc.blocks.agent import Agent
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.program import Program
-from runtime.daemon.program.memory_opening import Opening
-from runtime.daemon.program.resource_pool import Held
+from runtime.daemon.program.memory_opening import MemoryOpener
+from runtime.daemon.program.resource_pool import Lease
 from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.errors import SymbiontError
 from runtime.memory import path_of
@@ -54,7 +54,7 @@ class Generation:
     concurrency: Mapping[str, int]
     """How many deliveries of a webhook may run at the same time, where it says so."""
     warnings: tuple[str, ...]
-    _held: Held
+    _held: Lease
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
 
@@ -121,7 +121,7 @@ def nothing_loaded() -> Generation:
         resolution=Resolution(),
         concurrency=MappingProxyType({}),
         warnings=(),
-        _held=Held(),
+        _held=Lease(),
     )
 
 
@@ -130,7 +130,7 @@ async def build(
     program: Program,
     previous: Generation | None,
     *,
-    opening: Opening,
+    opening: MemoryOpener,
     again: Callable[[str], bool] = lambda _: True,
     activate: Activate = OpenMemory.activate,
     lock: asyncio.Lock | None = None,
@@ -147,7 +147,7 @@ async def build(
     resolution = await resolve(program, whole, before, opening.context, again=again)
     mounts = await _mounts(program, resolution)
     table, agents, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
-    held = Held()
+    held = Lease()
     try:
         opened = {name: await opening.memory(block, resolution, held) for name, block in declared.items()}
     except BaseException:
@@ -197,7 +197,7 @@ async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mount]:
 
 
 async def _memories(
-    program: Program, previous: Generation | None, opening: Opening
+    program: Program, previous: Generation | None, opening: MemoryOpener
 ) -> tuple[dict[str, Memory], str | None]:
     """The declared memories and the built-in ones, and which of them is the fallback."""
     declared = dict(program.memories)

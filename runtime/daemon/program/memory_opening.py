@@ -11,7 +11,7 @@ from typing import Any
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.daemon.process.embedding_environment import DEFAULT_MODEL, NONE, Environment
-from runtime.daemon.program.resource_pool import Held, Pool
+from runtime.daemon.program.resource_pool import Lease, Pool
 from runtime.daemon.program.secret_resolution import Resolution
 from runtime.errors import SymbiontError, UsageError
 from runtime.memory import folder_of, identity_of, open_store
@@ -30,7 +30,7 @@ from runtime.secrets.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
-class Pools:
+class ResourcePools:
     """What memories have open, by what it physically is."""
 
     stores: Pool[Store] = field(default_factory=Pool)
@@ -40,18 +40,18 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class MemoryOpener:
     """Where memories are opened."""
 
     root: Path
     index_folder: Path | None
     """None: nobody searches, so indexes are empty ones in memory, and nothing is embedded."""
     context: SecretContext
-    pools: Pools
+    pools: ResourcePools
     environment: Environment = field(default_factory=Environment)
     """What blocks do not say."""
 
-    async def memory(self, block: Memory, resolution: Resolution, held: Held) -> OpenMemory:
+    async def memory(self, block: Memory, resolution: Resolution, held: Lease) -> OpenMemory:
         """The memory that `block` declares, with what it needs in `held`. What of it cannot be had is off and among its
         problems, and the rest runs. Raises SymbiontError when there is no store."""
         block = self.environment.filled(block)
@@ -87,7 +87,7 @@ class Opening:
             summarizer_problem=no_model,
         )
 
-    async def _store(self, block: Memory, options: Mapping[str, object], held: Held) -> Store:
+    async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:
         if folder_of(block, self.root) is not None and not await self.context.database.claim_alone():
             raise UsageError(
                 f"another daemon uses this database, and the memory {block.name} is files on this machine",
@@ -101,7 +101,7 @@ class Opening:
 
         return await held.take(self.pools.stores, identity_of(block, self.root, database), opening)
 
-    async def _embedder(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Embedder | None, str | None]:
+    async def _embedder(self, block: Memory, resolution: Resolution, held: Lease) -> tuple[Embedder | None, str | None]:
         if self.index_folder is None:
             return None, None
         choice = block.embedding
@@ -123,7 +123,7 @@ class Opening:
         except SymbiontError as error:
             return None, no_embedding(name, error)
 
-    async def _model(self, block: Memory, resolution: Resolution, held: Held) -> tuple[Model | None, str | None]:
+    async def _model(self, block: Memory, resolution: Resolution, held: Lease) -> tuple[Model | None, str | None]:
         """What summarises the memory, or why nothing does that should."""
         choice = block.summarize.model or DEFAULT_MODEL
         missing = resolution.missing(secrets_in(block.summarize.model, "model"))

@@ -20,7 +20,7 @@ from runtime.errors import SymbiontError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ReloadError:
     """Why the last reload changed nothing: one line, and its place where it has one."""
 
     message: str
@@ -59,7 +59,7 @@ class Compiled:
         return {source.name for source in self.compilation.sources} - self.blank
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ReloadError]:
         """The errors, in the compiler's order."""
         sources = self.compilation.sources
         return [_problem(item, sources) for item in self.compilation.diagnostics if is_error(item)]
@@ -80,10 +80,10 @@ class Compiled:
         return [*(_problem(item, sources).text() for item in found), *links]
 
 
-def _problem(item: Diagnostic, sources: Sequence[Source]) -> Problem:
+def _problem(item: Diagnostic, sources: Sequence[Source]) -> ReloadError:
     source = next(source for source in sources if source.name == item.file)
     place = source.position(item.span.start)
-    return Problem(item.message, item.file, place.line, place.column, item.code)
+    return ReloadError(item.message, item.file, place.line, place.column, item.code)
 
 
 def _compile(paths: Sequence[Path]) -> Compiled:

@@ -54,7 +54,7 @@ class Pool(Generic[R]):
         return len(self._entries)
 
 
-class Held:
+class Lease:
     """What somebody took from pools, and gives back at once, the last first."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import structlog
 from runtime.clock import Clock
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.request import Request as HttpRequest
 from runtime.http.response import Response, failure
 from runtime.metrics.metrics import Metrics
@@ -142,7 +142,7 @@ class Receiver:
         except Refused as reason:
             self._note_refusal(arrival, reason.reason, reason.status)
             return refused(reason, arrival.route)
-        except Problem as problem:
+        except HttpError as problem:
             self._note_refusal(arrival, problem.error, problem.status)
             return failure(problem)
         except Busy as busy:
@@ -156,7 +156,7 @@ class Receiver:
             self._note(arrival, "refused", "internal", 500)
             return refused(Refused("internal"), arrival.route)
 
-    def refuse(self, problem: Problem, peer: str | None) -> Response:
+    def refuse(self, problem: HttpError, peer: str | None) -> Response:
         """The answer to what never became a request, over a connection with `peer`. It counts as every other refusal
         does, and whoever sends nothing else is told to wait."""
         origin = self._addresses.unread(peer)

@@ -23,7 +23,7 @@ from dslc.program import Program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.daemon.program.generation import Generation, fallback_of
-from runtime.daemon.program.resource_pool import Held
+from runtime.daemon.program.resource_pool import Lease
 from runtime.daemon.program.secret_resolution import Resolution
 from runtime.memory import identity_of
 from runtime.memory.memories import Memories
@@ -380,7 +380,7 @@ def _generation(of: Program) -> Generation:
         resolution=Resolution(),
         concurrency={},
         warnings=(),
-        _held=Held(),
+        _held=Lease(),
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from dslc.program import Program
-from runtime.api.rest.authentication import Bearer
-from runtime.api.rest.handler import Call, Reply, Rest
+from runtime.api.rest.authentication import Authenticator
+from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
 from runtime.api.rest.problem import Problem
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
@@ -49,7 +49,7 @@ class App:
         self.made_routes = MadeRoutes(database, clock, self.made)
         self.agents = ("reviewer", "planner")
         self.memories = memories_of({})
-        self.rest = Rest(self.open_context, Bearer(self.tokens, clock))
+        self.rest = RestHandler(self.open_context, Authenticator(self.tokens, clock))
 
     def context(self, caller: Caller, progress: Progress = no_progress) -> Context:
         """A context as the daemon makes it."""
@@ -110,7 +110,7 @@ class App:
         content_type: str | None = "application/json",
         source: str = "192.0.2.1",
         authorization: list[str] | None = None,
-    ) -> Reply:
+    ) -> ApiResponse:
         """What `/v1` answers."""
         sent = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
 
@@ -120,7 +120,7 @@ class App:
             return sent
 
         given = authorization if authorization is not None else [] if token is None else [f"Bearer {token}"]
-        return await self.rest.answer(Call(method, path, query, given, content_type, source, read))
+        return await self.rest.answer(ApiRequest(method, path, query, given, content_type, source, read))
 
     async def webhook(self, token: str, title: str = "Nightly build", **body: Any) -> dict[str, Any]:
         """A new webhook, as it was answered."""
@@ -141,6 +141,6 @@ def memories_of(
     return Memories(Program(), opened, fallback="notes", open_collection=open_collection, lock=asyncio.Lock())
 
 
-def told(reply: Reply) -> Any:
+def told(reply: ApiResponse) -> Any:
     """The JSON in `reply`."""
     return json.loads(reply.body)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from runtime.api.rest.endpoints import LARGEST_ITEMS, RESOURCES, UNVERSIONED
+from runtime.api.rest.endpoints import ENDPOINTS, LARGEST_ITEMS, UNVERSIONED
 from runtime.api.rest.problem import SCHEMA, TITLES
 from runtime.database.connection import Database
 from runtime.memory.collection.errors import StoreAway
@@ -45,7 +45,7 @@ async def post(app: App, token: str, path: str, **body: Any) -> Any:
 
 def test_the_paths_of_the_design_are_there_without_a_version() -> None:
     assert set(UNVERSIONED) == {"/index", "/search", "/summarize"}
-    assert {row.path: row.tool.name for row in RESOURCES if row.path in UNVERSIONED} == {
+    assert {row.path: row.tool.name for row in ENDPOINTS if row.path in UNVERSIONED} == {
         "/index": "push",
         "/search": "search",
         "/summarize": "summarize",
@@ -53,7 +53,7 @@ def test_the_paths_of_the_design_are_there_without_a_version() -> None:
 
 
 def test_every_tool_has_a_path_of_its_name() -> None:
-    assert {row.path for row in RESOURCES if row.path.startswith("/v1/tools/")} == {
+    assert {row.path for row in ENDPOINTS if row.path.startswith("/v1/tools/")} == {
         f"/v1/tools/{name}" for name in TOOLS
     }
 

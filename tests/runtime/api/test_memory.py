@@ -14,7 +14,7 @@ import pytest
 
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
-from runtime.api.rest.handler import Reply
+from runtime.api.rest.handler import ApiResponse
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -45,7 +45,7 @@ async def remember(app: App, token: str, text: str, agent: str = "reviewer", **b
     return told(reply)
 
 
-def refused(reply: Reply, status: int, *said: str) -> Any:
+def refused(reply: ApiResponse, status: int, *said: str) -> Any:
     assert reply.status == status, reply
     problem = told(reply)
     for text in said:

@@ -10,20 +10,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from runtime.api.rest.endpoints import RESOURCES
-from runtime.api.rest.handler import Reply
+from runtime.api.rest.endpoints import ENDPOINTS
+from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.openapi import describe
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES
+from runtime.tools.resources import RESOURCES
 from tests.clocks import ManualClock
 from tests.conftest import KEY_BYTES
 from tests.databases import migrated
 from tests.lanes import EFFORT
 from tests.runtime.api.app import App, told
 
-DOCUMENT: dict[str, Any] = json.loads(describe(RESOURCES))
+DOCUMENT: dict[str, Any] = json.loads(describe(ENDPOINTS))
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -47,7 +47,7 @@ QUERIES = [
 BODIES = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), VALUES, max_size=4)
 
 
-def fits(reply: Reply, path: str, method: str) -> None:
+def fits(reply: ApiResponse, path: str, method: str) -> None:
     """Fail unless the description has this answer of this operation."""
     operation = DOCUMENT["paths"][path][method.lower()]
     described = operation["responses"].get(str(reply.status))
@@ -62,8 +62,8 @@ def fits(reply: Reply, path: str, method: str) -> None:
 
 def test_every_resource_is_described() -> None:
     described = {(method.upper(), path) for path, rows in DOCUMENT["paths"].items() for method in rows}
-    readable = {("GET", f"/v1/{path}") for path in READABLES}
-    assert described == {(row.method, row.path) for row in RESOURCES} | readable
+    readable = {("GET", f"/v1/{path}") for path in RESOURCES}
+    assert described == {(row.method, row.path) for row in ENDPOINTS} | readable
     operations = [operation for rows in DOCUMENT["paths"].values() for operation in rows.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     for rows in DOCUMENT["paths"].values():
@@ -104,7 +104,7 @@ async def ask_anything(app: App) -> None:
 
     @settings(max_examples=round(300 * EFFORT), deadline=None, suppress_health_check=list(HealthCheck))
     @given(
-        row=st.sampled_from(RESOURCES),
+        row=st.sampled_from(ENDPOINTS),
         token=st.sampled_from(tokens),
         webhook_id=st.sampled_from([there, str(uuid4())]),
         memory_id=st.sampled_from([memory_id, str(uuid4())]),

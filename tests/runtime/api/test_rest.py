@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from structlog.testing import capture_logs
 
-from runtime.api.rest.handler import Reply
+from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.input_parsing import LARGEST_BODY
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
@@ -46,7 +46,7 @@ async def any_app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     await database.close()
 
 
-def is_problem(reply: Reply, status: int, kind: str) -> dict[str, Any]:
+def is_problem(reply: ApiResponse, status: int, kind: str) -> dict[str, Any]:
     assert reply.status == status, reply
     assert reply.content_type == "application/problem+json"
     problem: dict[str, Any] = told(reply)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.head import Head
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
@@ -82,7 +82,7 @@ async def play(*pieces: bytes) -> Exchange:
             return Response(404, "text/plain", b"")
         try:
             body = await request.read(LARGEST)
-        except Problem as problem:
+        except HttpError as problem:
             return failure(problem)
         taken.append((request.head, body))
         return Response(202, "text/plain", b"")

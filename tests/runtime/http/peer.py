@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.limits import Limits
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
@@ -32,7 +32,7 @@ async def echo(request: Request) -> Response:
     """Answers with what was asked; refuses with what is wrong."""
     try:
         body = await request.read(LARGEST)
-    except Problem as problem:
+    except HttpError as problem:
         return failure(problem)
     said = {
         "method": request.head.method,

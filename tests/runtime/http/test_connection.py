@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from runtime.http.error import Problem
+from runtime.http.error import HttpError
 from runtime.http.request import Request
 from runtime.http.response import Response
 from tests.runtime.http.peer import LARGEST, Serve, Serving, until
@@ -146,7 +146,7 @@ def test_who_asks_for_the_end_and_does_not_read_is_cut_off(serve: Serve) -> None
 def test_an_answer_of_the_listeners_own_may_be_another_one(serve: Serve) -> None:
     told: list[tuple[str, str | None]] = []
 
-    def refuse(problem: Problem, peer: str | None) -> Response:
+    def refuse(problem: HttpError, peer: str | None) -> Response:
         told.append((problem.error, peer))
         return Response(429, "text/plain", b"enough")
 

@@ -11,7 +11,7 @@ from runtime.generate.mcp_listing import render
 from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES
+from runtime.tools.resources import RESOURCES
 
 
 def test_the_committed_listing_is_what_the_tables_say() -> None:
@@ -24,7 +24,7 @@ def test_a_caller_is_told_of_what_its_scope_may_call_and_of_nothing_else(scope: 
     allowed = {name for name, tool in TOOLS.items() if may(tool.scope)}
     assert {tool["name"] for tool in listing.tools(may)} == allowed
     assert {name for name in TOOLS if listing.tool(name, may)} == allowed
-    assert len(listing.resources(may)) == sum(len(row.uris) for row in READABLES.values())
+    assert len(listing.resources(may)) == sum(len(row.uris) for row in RESOURCES.values())
 
 
 def test_a_caller_without_a_scope_is_told_of_nothing() -> None:

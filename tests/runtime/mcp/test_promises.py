@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
-from runtime.tools.resources import READABLES, SCHEMES
+from runtime.tools.resources import RESOURCES, SCHEMES
 from tests.runtime.daemon.running import Daemon, running
 from tests.runtime.daemon.v1 import make_token
 from tests.runtime.mcp.connected import Connected, Mode, over_http, over_stdio
@@ -172,7 +172,7 @@ def test_resources_are_listed_under_both_schemes(connected: Connected) -> None:
     fixed = connected.ask(lambda client: client.list_resources()).resources
     open_ones = connected.ask(lambda client: client.list_resource_templates()).resource_templates
     assert {str(row.uri) for row in fixed} == {
-        f"{scheme}{path}" for scheme in SCHEMES for path, row in READABLES.items() if not row.parameters
+        f"{scheme}{path}" for scheme in SCHEMES for path, row in RESOURCES.items() if not row.parameters
     }
     assert {row.uri_template for row in open_ones} == {f"{scheme}projects/{{project_id}}/tags" for scheme in SCHEMES}
     assert {row.mime_type for row in fixed} | {row.mime_type for row in open_ones} == {"application/json"}

@@ -11,8 +11,8 @@ import pytest
 
 from runtime.mcp import progress_notifications
 from runtime.mcp.backend import Failed, Progress
-from runtime.mcp.progress_notifications import watched
-from runtime.mcp.side_thread import Aside
+from runtime.mcp.progress_notifications import with_progress
+from runtime.mcp.side_thread import SideThread
 from runtime.tools.failure import Failure
 
 
@@ -30,7 +30,7 @@ async def test_cancelled_work_has_time_to_put_things_in_order() -> None:
 
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watched, work, None)
+            tasks.start_soon(with_progress, work, None)
             await asyncio.sleep(0)
             scope.cancel()
     async with asyncio.timeout(60):
@@ -55,7 +55,7 @@ async def test_steps_that_begin_again_are_one_number_that_grows(monkeypatch: pyt
                 await heard.wait() if (what, done) != ("embedding", 3) else None
         return "done"
 
-    assert await watched(work, report) == "done"
+    assert await with_progress(work, report) == "done"
     assert told == [(1.0, 2.0, "reading"), (2.0, 2.0, "reading"), (5.0, 5.0, "embedding")]
 
 
@@ -66,7 +66,7 @@ async def test_work_that_says_nothing_is_not_told_of() -> None:
     async def work(_: Progress | None) -> int:
         return 7
 
-    assert await watched(work, report) == 7
+    assert await with_progress(work, report) == 7
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_failure_reads_the_same_through_a_socket_as_in_this_process(failure: F
 
 
 async def test_what_waits_for_ever_beside_the_loop_holds_up_nobody() -> None:
-    aside, forever = Aside("a test"), threading.Event()
+    aside, forever = SideThread("a test"), threading.Event()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await aside.call(forever.wait)

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from runtime.http.error import PROBLEMS
+from runtime.http.error import ERRORS
 from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
 from runtime.metrics.metrics import DYNAMIC, VERDICTS, Metrics
@@ -22,7 +22,7 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 def complete() -> Metrics:
     """Metrics of which everything is known."""
-    metrics = Metrics(dict.fromkeys((*REASONS, *PROBLEMS)))
+    metrics = Metrics(dict.fromkeys((*REASONS, *ERRORS)))
     metrics.deliveries.declare(["github-events"])
     metrics.inbox_depth.ask = lambda: {"queued": 2, "running": 1, "agent_gone": 0}
     metrics.webhooks.ask = lambda: {"mounted": 1, "not_mounted": 0}

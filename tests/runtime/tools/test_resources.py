@@ -14,7 +14,7 @@ from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Forbidden
-from runtime.tools.resources import READABLES, SCHEMES, path_in
+from runtime.tools.resources import RESOURCES, SCHEMES, path_in
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 
@@ -66,9 +66,9 @@ async def test_settings_are_those_in_effect_and_hold_no_secret(tmp_path: Path) -
         assert key not in json.dumps(settings)
 
 
-@pytest.mark.parametrize("row", READABLES.values(), ids=READABLES)
+@pytest.mark.parametrize("row", RESOURCES.values(), ids=RESOURCES)
 async def test_what_is_read_fits_its_schema_and_the_row_says_what_it_is(ask: Asked, row: object) -> None:
-    readable = next(each for each in READABLES.values() if each is row)
+    readable = next(each for each in RESOURCES.values() if each is row)
     schema = readable.result.model_json_schema(mode="serialization")
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(await ask.read(readable.path_of(project_id="default")))

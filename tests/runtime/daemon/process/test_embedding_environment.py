@@ -20,7 +20,7 @@ from runtime.crypto import MasterKey
 from runtime.daemon.process.embedding_environment import VARIABLES, Environment
 from runtime.daemon.process.settings import Settings
 from runtime.daemon.program.generation import COLLECTION, Generation, build
-from runtime.daemon.program.memory_opening import Opening, Pools
+from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.models.ollama import OllamaModel
@@ -235,21 +235,21 @@ def test_it_is_read_with_the_settings_and_with_nothing_else(monkeypatch: pytest.
 
 
 @pytest.fixture
-async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
+async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext({"OPENAI_API_KEY": KEY}, tmp_path, database, database.master_key, SYSTEM)
-    yield Opening(tmp_path, tmp_path / "index", context, Pools())
+    yield MemoryOpener(tmp_path, tmp_path / "index", context, ResourcePools())
     await database.close()
 
 
-async def built(opening: Opening, environ: dict[str, str], text: str = "memory notes {}") -> Generation:
+async def built(opening: MemoryOpener, environ: dict[str, str], text: str = "memory notes {}") -> Generation:
     program = analyse([Source("m.symbiont", text.encode())], Catalog.installed()).program
     assert program is not None
-    given = Opening(opening.root, opening.index_folder, opening.context, opening.pools, Environment.read(environ))
+    given = MemoryOpener(opening.root, opening.index_folder, opening.context, opening.pools, Environment.read(environ))
     return await build(1, program, None, opening=given)
 
 
-async def test_memories_are_opened_with_what_the_variables_say(opening: Opening) -> None:
+async def test_memories_are_opened_with_what_the_variables_say(opening: MemoryOpener) -> None:
     running = await built(opening, EVERYTHING)
     notes = running.memories["notes"]
 
@@ -262,7 +262,7 @@ async def test_memories_are_opened_with_what_the_variables_say(opening: Opening)
     assert len(opening.pools.models) == 0
 
 
-async def test_the_built_in_collection_goes_by_them_too(opening: Opening) -> None:
+async def test_the_built_in_collection_goes_by_them_too(opening: MemoryOpener) -> None:
     environ = {"EMBEDDING_PROVIDER": "openai", "SUMMARIZATION_PROVIDER": "openai", "OPENAI_API_KEY": KEY}
     running = await built(opening, environ, "")
     found = await running.memories.collection()
@@ -275,7 +275,7 @@ async def test_the_built_in_collection_goes_by_them_too(opening: Opening) -> Non
     await running.retire()
 
 
-async def test_a_model_is_open_once_for_all_memories_that_name_the_same(opening: Opening) -> None:
+async def test_a_model_is_open_once_for_all_memories_that_name_the_same(opening: MemoryOpener) -> None:
     text = """
     memory one { path "one" }
     memory two { path "two" summarize { model ollama } }
@@ -290,7 +290,7 @@ async def test_a_model_is_open_once_for_all_memories_that_name_the_same(opening:
     await running.retire()
 
 
-async def test_a_model_whose_key_is_missing_is_off_and_the_memory_says_why(opening: Opening) -> None:
+async def test_a_model_whose_key_is_missing_is_off_and_the_memory_says_why(opening: MemoryOpener) -> None:
     text = 'memory notes { summarize { model openai { api_key "secret://env/NOT_SET" } } }'
     running = await built(opening, {}, text)
     notes = running.memories["notes"]
@@ -303,7 +303,7 @@ async def test_a_model_whose_key_is_missing_is_off_and_the_memory_says_why(openi
     await running.retire()
 
 
-async def test_openai_without_a_key_in_the_program_asks_with_that_of_the_environment(opening: Opening) -> None:
+async def test_openai_without_a_key_in_the_program_asks_with_that_of_the_environment(opening: MemoryOpener) -> None:
     text = "memory notes { embedding openai summarize { model openai } }"
     running = await built(opening, {}, text)
     notes = running.memories["notes"]
@@ -314,7 +314,7 @@ async def test_openai_without_a_key_in_the_program_asks_with_that_of_the_environ
     await running.retire()
 
 
-async def test_openai_without_any_key_is_off_and_says_which_variable_is_not_set(opening: Opening) -> None:
+async def test_openai_without_any_key_is_off_and_says_which_variable_is_not_set(opening: MemoryOpener) -> None:
     keyless = replace(opening, context=replace(opening.context, environ={}))
     running = await built(keyless, {}, "memory notes { embedding openai summarize { model openai } }")
     told = running.memories["notes"].not_opened
@@ -324,7 +324,7 @@ async def test_openai_without_any_key_is_off_and_says_which_variable_is_not_set(
     await running.retire()
 
 
-async def test_a_model_whose_key_is_given_asks_with_it(opening: Opening) -> None:
+async def test_a_model_whose_key_is_given_asks_with_it(opening: MemoryOpener) -> None:
     text = 'memory notes { summarize { model openai { api_key "secret://env/OPENAI_API_KEY" } } }'
     running = await built(opening, {}, text)
 
@@ -332,7 +332,7 @@ async def test_a_model_whose_key_is_given_asks_with_it(opening: Opening) -> None
     await running.retire()
 
 
-async def test_no_embedding_is_none(opening: Opening) -> None:
+async def test_no_embedding_is_none(opening: MemoryOpener) -> None:
     running = await built(opening, {"EMBEDDING_PROVIDER": "none"})
 
     assert running.memories["notes"].embedder is None
@@ -340,7 +340,7 @@ async def test_no_embedding_is_none(opening: Opening) -> None:
     await running.retire()
 
 
-async def test_an_embedding_of_another_dimension_than_is_set_is_refused_with_what_to_do(opening: Opening) -> None:
+async def test_an_embedding_of_another_dimension_than_is_set_is_refused_with_what_to_do(opening: MemoryOpener) -> None:
     async with serving("ollama") as service:
         environ = {"EMBEDDING_PROVIDER": "ollama", "OLLAMA_URL": service.url, "EMBEDDING_DIMENSION": "768"}
         running = await built(opening, environ)

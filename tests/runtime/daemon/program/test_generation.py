@@ -21,7 +21,7 @@ from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.program import secret_resolution
 from runtime.daemon.program.generation import AT_A_TIME, ENDED_AT_A_TIME, Generation, build
-from runtime.daemon.program.memory_opening import Opening, Pools
+from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.database.connection import Database
 from runtime.secrets.backend import BackendUnavailable, SecretContext
@@ -40,7 +40,7 @@ async def built(folder: Path, text: str) -> AsyncIterator[Generation]:
     assert program is not None
     database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext(os.environ, folder, database, database.master_key, SYSTEM)
-    generation = await build(1, program, None, opening=Opening(folder, None, context, Pools()))
+    generation = await build(1, program, None, opening=MemoryOpener(folder, None, context, ResourcePools()))
     yield generation
     await generation.retire()
     await database.close()
@@ -92,7 +92,7 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
 
     others = asyncio.create_task(requests())
     context = SecretContext(os.environ, tmp_path, database, database.master_key, SYSTEM)
-    opening = Opening(tmp_path, None, context, Pools())
+    opening = MemoryOpener(tmp_path, None, context, ResourcePools())
     generation = await build(1, program, None, opening=opening)
     assert len(generation.table) == MANY
     await generation.retire()

@@ -14,7 +14,7 @@ from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.program.generation import Generation, build
-from runtime.daemon.program.memory_opening import Opening, Pools
+from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory.item import Item
@@ -35,7 +35,7 @@ KEY = "sk-0123456789-very-secret"
 class World:
     """Everything a generation is built from, and the one that runs."""
 
-    opening: Opening
+    opening: MemoryOpener
     environ: dict[str, str]
     running: Generation | None = None
 
@@ -58,7 +58,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     environ: dict[str, str] = {}
     context = SecretContext(environ, tmp_path, database, database.master_key, SYSTEM)
-    made = World(Opening(tmp_path, tmp_path / "index", context, Pools()), environ)
+    made = World(MemoryOpener(tmp_path, tmp_path / "index", context, ResourcePools()), environ)
     yield made
     if made.running is not None:
         await made.running.retire()

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from runtime.daemon.program.resource_pool import Held, Pool
+from runtime.daemon.program.resource_pool import Lease, Pool
 
 
 class Door:
@@ -27,8 +27,8 @@ class Door:
         self.open = False
 
 
-async def held(*doors: Door) -> tuple[Held, Pool[Door]]:
-    pool, taken = Pool[Door](), Held()
+async def held(*doors: Door) -> tuple[Lease, Pool[Door]]:
+    pool, taken = Pool[Door](), Lease()
 
     async def opened(door: Door) -> Door:
         return door
@@ -68,7 +68,7 @@ async def test_the_last_of_two_that_hold_it_closes_it() -> None:
     async def opened() -> Door:
         return door
 
-    one, other = Held(), Held()
+    one, other = Lease(), Lease()
     assert await one.take(pool, "door", opened) is await other.take(pool, "door", opened)
     await one.give_back()
     await one.give_back()
