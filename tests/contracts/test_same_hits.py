@@ -19,6 +19,7 @@ from runtime.search.index import INDEXES, open_index
 from runtime.search.index.index import Index
 from runtime.search.question import Question
 from tests.contracts.test_indexes import SERVERS, no_options
+from tests.lanes import repeated
 from tests.runtime.search.index.entries import entry
 from tests.runtime.search.index.postgres import postgres_server
 
@@ -118,9 +119,10 @@ async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("case", FILTERS)
-async def test_every_index_has_the_same_hits(case: str, indexes: dict[str, Index]) -> None:
+@repeated("questions", 2, len(QUESTIONS))
+async def test_every_index_has_the_same_hits(case: str, questions: int, indexes: dict[str, Index]) -> None:
     wanted = FILTERS[case]
-    for text in QUESTIONS:
+    for text in QUESTIONS[:questions]:
         for weights in ((0.7, 0.3), (1.0, 0.0), (0.0, 1.0)):
             question = Question(
                 text=text, now=NOW, limit=ITEMS, wanted=wanted, vector_weight=weights[0], keyword_weight=weights[1]

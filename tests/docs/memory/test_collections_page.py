@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import click
@@ -12,7 +10,8 @@ import click
 from runtime.cli.collection import collection
 from runtime.cli.collection.push import push
 from runtime.documents import ENDINGS, READERS
-from tests.runtime.daemon.running import BIN, environment, running, write_program
+from tests.docs.shell import typed
+from tests.runtime.daemon.running import running, write_program
 from tests.runtime.documents.made import pdf
 
 PAGE = (Path(__file__).parents[3] / "docs" / "collections.md").read_text(encoding="utf-8")
@@ -30,18 +29,10 @@ def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("Read me.\n")
     (tmp_path / "page.html").write_text("<html><body><p>A page.")
     (tmp_path / "handbook.pdf").write_bytes(pdf(["One."], ["Two."]))
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     assert len(COMMANDS) > 10
     with running(tmp_path, "program"):
         for command in COMMANDS:
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=tmp_path,
-                env=environment(PATH=path),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = typed(command, tmp_path)
             assert done.returncode == 0, (command, done.stdout, done.stderr)
             assert "Traceback" not in done.stderr
 

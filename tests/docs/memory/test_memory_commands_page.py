@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import click
 
 from runtime.cli.memory import memory
 from runtime.cli.memory.options import TYPES
-from tests.runtime.daemon.running import BIN, environment, running, write_program
+from tests.docs.shell import typed
+from tests.runtime.daemon.running import running, write_program
 
 PAGE = (Path(__file__).parents[3] / "docs" / "memory-commands.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (symbi memory .*)$", PAGE, re.MULTILINE)
@@ -23,18 +22,10 @@ def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
     hashed = re.sub(r"^( +path .*| +store collection)$", r"\1\n    embedding hashing", program, flags=re.MULTILINE)
     write_program(tmp_path, hashed)
     (tmp_path / "notes.txt").write_text("Stand-up\nNothing new.\n")
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     assert len(COMMANDS) > 20
     with running(tmp_path, "program"):
         for command in COMMANDS:
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=tmp_path,
-                env=environment(PATH=path),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = typed(command, tmp_path)
             assert done.returncode == 0, (command, done.stdout, done.stderr)
             assert "AKIA" not in done.stdout
 
