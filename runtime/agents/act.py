@@ -18,6 +18,6 @@ async def act(turn: Turn, log: RunLog, context: AgentContext) -> None:
     """
     match turn:
         case ClaimedDelivery():
-            await record(turn, log, context)
+            await record(turn, log, context.agent, context.store)
         case _ as unknown:
             assert_never(unknown)

@@ -6,26 +6,25 @@ import asyncio
 
 from dslc.blocks.agent import Agent
 from runtime.agents.delivery_summary import describe
-from runtime.agents.turn import AgentContext
 from runtime.clock import utc
 from runtime.memory.item import Item, delivery_uri
+from runtime.memory.store import Store
 from runtime.threads.run_log import RunLog
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 
-async def record(delivery: ClaimedDelivery, log: RunLog, context: AgentContext) -> None:
+async def record(delivery: ClaimedDelivery, log: RunLog, agent: Agent, store: Store) -> None:
     """Append one entry for `delivery` to today's log: a title from provider and event, the payload's facts as bullets.
 
     The entry carries the delivery's id, so that a second try after a crash finds it and writes nothing.
     """
-    agent = context.agent
     small = len(delivery.body) <= OFF_THE_LOOP  # it decodes the body
     item = entry(agent, delivery) if small else await asyncio.to_thread(entry, agent, delivery)
 
     async def remember() -> list[str]:
-        return [stored.memory_id for stored in await context.store.append([item])]
+        return [stored.memory_id for stored in await store.append([item])]
 
     await log.step("remember", {"chunk_hash": item.chunk_hash}, remember, repeatable=True)
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from dslc.blocks.agent import Agent
 from runtime.memory.store import Store
+from runtime.tools.context import Context
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
 Turn: TypeAlias = ClaimedDelivery
@@ -16,8 +17,10 @@ Turn: TypeAlias = ClaimedDelivery
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """What one attempt works with: of the generation that is current when it begins."""
+    """What one attempt works with, of the generation that is current when it begins and is pinned until it ends."""
 
     agent: Agent
     store: Store
     """The memory that it writes to."""
+    tools: Context
+    """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""

@@ -50,13 +50,14 @@ from runtime.http.error import ERRORS
 from runtime.http.limits import Limits
 from runtime.http.server import Server
 from runtime.identity import users
+from runtime.identity.caller import Caller, Scope
 from runtime.memory.compaction_schedule import Compactor
-from runtime.memory.errors import FsyncFailed
 from runtime.outbound.key_store import KeyStore
 from runtime.secrets import BACKENDS
 from runtime.threads.run_log import RunLog
 from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import AgentGone
+from runtime.tools.context import Acting
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.retention import Retention
@@ -73,6 +74,9 @@ Announce = Callable[[App, Mapping[str, str]], None]
 LOOKS_FOR_CYCLES = (2_500, 4, 5_000)
 """gc.set_threshold: after how many more objects the interpreter looks for cycles among those, after how many such looks
 among what these left, and after how many of those among all objects."""
+AGENT_SCOPES: Final[frozenset[Scope]] = frozenset({"write"})
+"""An agent may read and write for the user of its turn."""
+
 GUARD_SECONDS = 1
 OPERATORS_SECONDS = 2
 """How long a stop waits for what operators asked; the aiohttp default of a minute outlasts the service manager. Also
@@ -292,19 +296,15 @@ class Daemon:
             log.info("deliveries are stored again")
 
     async def _run_agent(self, turn: Turn, run_log: RunLog) -> None:
-        """What the dispatcher runs: the agent of the generation that is current when the attempt begins."""
-        generation = self._app.generation
-        async with generation.pinned():
+        """Run the agent of the generation that is current when the attempt begins."""
+        async with self._app.pinned() as generation:
             agent = generation.agent(turn.agent)
             if agent is None or not agent.enabled:
                 raise AgentGone(turn.agent)
+            caller = Caller(turn.user_id, AGENT_SCOPES)
+            tools = self._app.context(caller, acting=Acting(turn.agent, turn.run_id, turn.thread_id))
             store = generation.memories.of(turn.agent, turn.webhook).store
-            try:
-                await act(turn, run_log, AgentContext(agent, store))
-            except FsyncFailed as error:
-                # What the kernel could not write is lost to every later fsync; only a restart reads the truth again.
-                self._tasks.fail(str(error))
-                raise
+            await act(turn, run_log, AgentContext(agent, store, tools))
 
     async def _watch(self) -> None:
         app = self._app

@@ -1,4 +1,4 @@
-"""What an agent is handed to record its run: intent first, then the act, then what came of it."""
+"""The log by which an agent records its run: the intent first, then the act, then its result."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Act = Callable[[], Awaitable[object]]
 class RunLog:
     """The log of one attempt at one run.
 
-    A later attempt asks for the same steps: those that are done give their recorded results back without acting, and
-    what is not done acts. A step is the same when it has the same `key`; those without one are counted in the order in
-    which they are asked for, so that steps which run at the same time are to have keys.
+    A later attempt asks for the same steps: those that are done return their recorded results without acting, the
+    others act. A step is the same if it has the same `key`. Steps without a key are numbered in the order of their
+    calls, so steps that run at the same time need keys unless that order is always the same.
     """
 
     def __init__(self, database: Database, clock: Clock, run_id: str, attempt: int, *, user_id: str = OWNER) -> None:
-        """`attempt`: from 1; what the run's row says now. Only its writes are taken."""
+        """`attempt`: from 1, as in the run's row; writes of any other attempt are rejected."""
         self.run_id = run_id
         self.attempt = attempt
         self._database = database
@@ -62,16 +62,16 @@ class RunLog:
     ) -> Any:
         """Do `act` once: record that it is about to happen, do it, record its result and return it.
 
-        `intent` and the result are JSON values, kept sealed; the result comes back as JSON. `key`: what the step is
-        known by among those of its run, the same on every attempt, such as the id of a tool call; it may not begin with
-        `#`. `repeatable`: doing it twice does no harm, so that it may be done again when nobody knows whether it
-        happened. An act that raises `Retry` or `GiveUp` says that it did not happen.
+        `intent` and the result are JSON values, stored sealed; the result is returned as decoded JSON. `key`:
+        identifies the step among those of its run, the same on every attempt, such as the id of a tool call; it may not
+        begin with `#`. `repeatable`: doing it twice does no harm, so it is done again when it may have happened. An act
+        that raises `Retry` or `GiveUp` did not happen.
 
         Raises what `act` raises; `StepUncertain` when it may have happened and cannot be repeated; `Superseded` when
         another attempt has begun; `Unavailable` when it could not be recorded, and then it was not done. ValueError for
-        a key that another step of this attempt has.
+        a key that another step of this run has.
         """
-        name = self._name(key)  # before anything is awaited: steps that are asked for at the same time keep their order
+        name = self._name(key)  # before the first await: steps that are called at the same time keep their order
         earlier = (await self._recorded()).get(name)
         position = next(self._positions) if earlier is None else earlier.position
         if earlier is not None:
@@ -95,20 +95,22 @@ class RunLog:
             self._put(write(FAILED, milliseconds(self._clock)))
             raise
         result = self._result.close(encoded, row=self._row(position), user_id=self._user_id)
-        # Not waited for: what this run stores next is stored no earlier, and most often in the same transaction.
+        # Not awaited: what this run stores next is stored no earlier, and mostly in the same transaction.
         self._put(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
 
     def _name(self, key: str | None) -> str:
         if key is None:
             return f"{UNNAMED}{next(self._unnamed)}"
-        if key.startswith(UNNAMED) or key in self._named:
-            raise ValueError(f"a step cannot have the key {key!r}: it is taken")
+        if key.startswith(UNNAMED):
+            raise ValueError(f"the key of a step cannot begin with {UNNAMED}: {key!r}")
+        if key in self._named:
+            raise ValueError(f"two steps of one run have the key {key!r}")
         self._named.add(key)
         return key
 
     async def _recorded(self) -> dict[str, Recorded]:
-        """What earlier attempts recorded, by key; new steps come after all of it."""
+        """Return what earlier attempts recorded, by key; the positions of new steps follow them."""
         async with self._reading:
             if self._earlier is None:
                 found = await recorded_steps(self._database, self.run_id)
@@ -144,6 +146,6 @@ class RunLog:
 
 
 def _seen(future: asyncio.Future[None]) -> None:
-    """A run that ends at once does not wait for its last write; the write's failure is not an unseen one."""
+    """Mark the failure of a write as seen: a run that ends at once does not wait for its last write."""
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""A run's steps in the database: intents before acts, results after them, all fenced by the attempt."""
+"""The steps of runs in the database: intents before acts, results after them, all fenced by the attempt."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from runtime.database.schema import runs, steps
 from runtime.errors import GiveUp, SymbiontError
 
 INTENDED: Final = "intended"
-"""About to act, acting, or stopped in the middle: it may have happened."""
+"""About to act, acting, or interrupted: it may have happened."""
 DONE: Final = "done"
 FAILED: Final = "failed"
-"""It said itself that it did not happen."""
+"""The act raised `Retry` or `GiveUp`: it did not happen."""
 
 UNNAMED: Final = "#"
-"""What the key of a step begins with that was given none; how many such steps were asked for before it follows."""
+"""Prefix of the key of a step without one; the number of such steps before it follows."""
 
 
 class Superseded(SymbiontError):  # noqa: N818 - it says what happened to the attempt
-    """Another attempt at this run has begun; nothing that this one writes counts any more."""
+    """Another attempt at this run has begun; writes of this one are rejected."""
 
 
 class StepUncertain(GiveUp):
@@ -32,7 +32,7 @@ class StepUncertain(GiveUp):
 
 
 class Recorded(NamedTuple):
-    """A step as an earlier attempt left it. `result`: sealed; None unless `state` is `done`."""
+    """A step as an earlier attempt recorded it. `result`: sealed; None unless `state` is `done`."""
 
     position: int
     kind: str
@@ -41,7 +41,7 @@ class Recorded(NamedTuple):
 
 
 class StepWrite(NamedTuple):
-    """One change of one step. `finished_at` None: an intent, new or `again`; else what came of it."""
+    """One write of one step. `finished_at` None: an intent, new or `again`; else its result."""
 
     run_id: str
     attempt: int
@@ -99,9 +99,9 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
 
 
 async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]:
-    """What earlier attempts at the run recorded, by key."""
+    """Return the steps that earlier attempts at the run recorded, by key."""
     query = select(steps.c.position, steps.c.key, steps.c.kind, steps.c.state, steps.c.result)
     async with database.read() as connection:
         rows = await connection.execute(query.where(steps.c.run_id == run_id))
-        # What was recorded before steps had keys was asked for in the order of its positions.
+        # Steps that were recorded before steps had keys are numbered by their positions.
         return {key or f"{UNNAMED}{position}": Recorded(position, *rest) for position, key, *rest in rows}

@@ -1,4 +1,4 @@
-"""How much is accepted and not handled yet: asked of the database for whoever watches over it."""
+"""The number of accepted deliveries that are not handled yet, for readiness and metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.database.errors import Unavailable
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 
 FRESH_SECONDS: Final = 1.0
-"""How long an answer holds: who asks more often makes the database no work."""
+"""How long a result is reused before the database is asked again."""
 
 
 class Backlog(NamedTuple):
@@ -23,10 +23,10 @@ class Backlog(NamedTuple):
     dead: int
     """Dead letters."""
     oldest_seconds: float
-    """For how long one has been due that nobody has claimed; 0 when there is none."""
+    """Time since the longest waiting delivery became claimable; 0 when none waits."""
 
 
-# Each count reads a small index over its own part of the table, which is not used unless the states stand in the text.
+# Each count reads a partial index, which is used only if the states are constants in the text.
 _QUERY = text("""
     SELECT
         (SELECT count(*) FROM deliveries WHERE state = 'queued' AND lane IS NULL),
@@ -40,17 +40,17 @@ _QUERY = text("""
 
 
 class BacklogReader:
-    """Knows the backlog as it was at most a second ago, once `look` has returned."""
+    """The backlog, at most a second old once `look` has returned."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._asked = -FRESH_SECONDS
         self.last: Backlog | None = None
-        """None: the database did not say."""
+        """None: the database is unavailable."""
 
     async def look(self) -> None:
-        """Ask, unless that was done a moment ago. Whoever is cancelled while asking leaves it unknown."""
+        """Read the backlog unless it is fresh. Cancelled in the middle, it leaves `last` None."""
         if self.last is not None and self._clock.monotonic() - self._asked < FRESH_SECONDS:
             return
         self.last = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -193,9 +194,45 @@ async def test_a_step_with_a_key_is_found_again_wherever_it_is_asked_for(begin: 
 async def test_a_key_is_that_of_one_step(begin: Begin) -> None:
     log = await begin(1)
     await log.step("tool", {}, Act(1), key="call-1")
-    for taken in ("call-1", "#0"):
-        with pytest.raises(ValueError, match="taken"):
-            await log.step("tool", {}, Act(), key=taken)
+    with pytest.raises(ValueError, match="two steps of one run have the key 'call-1'"):
+        await log.step("tool", {}, Act(), key="call-1")
+    with pytest.raises(ValueError, match="the key of a step cannot begin with #: '#0'"):
+        await log.step("tool", {}, Act(), key="#0")
+
+
+async def test_twenty_steps_side_by_side_are_never_confused_in_twenty_retries(begin: Begin, database: Database) -> None:
+    chance = random.Random(7)
+    names = [f"call-{number}" for number in range(20)]
+    # The last one is done on attempt 20; each fails often before.
+    acts = {name: Act(*[Retry("busy")] * number, name) for number, name in enumerate(names)}
+    for attempt in range(1, 21):
+        order = chance.sample(names, len(names))
+        results = dict(zip(order, await _side_by_side(await begin(attempt), order, acts, keys=True), strict=True))
+        for number, name in enumerate(names):
+            if number < attempt:
+                assert results[name] == name
+            else:
+                assert isinstance(results[name], Retry)
+    assert [acts[name].done for name in names] == list(range(1, 21))
+    async with database.read() as connection:
+        found = (await connection.execute(select(steps.c.position, steps.c.key, steps.c.kind))).all()
+    assert sorted(row.position for row in found) == list(range(20))
+    assert {row.key: row.kind for row in found} == {name: f"tool:{name}" for name in names}
+
+
+async def test_new_steps_of_a_later_attempt_run_beside_those_of_an_earlier_one(
+    begin: Begin, database: Database
+) -> None:
+    acts = {f"{number}": Act(f"{number}") for number in range(20)}
+    early, every = list(acts)[:7], list(reversed(acts))
+    assert await _side_by_side(await begin(1), early, acts, keys=True) == early
+    log = await begin(2)
+    assert await _side_by_side(log, every, acts, keys=True) == every
+    await log.settle()
+    assert {act.done for act in acts.values()} == {1}
+    async with database.read() as connection:
+        positions = (await connection.execute(select(steps.c.position).order_by(steps.c.position))).scalars().all()
+    assert list(positions) == list(range(20))
 
 
 async def test_steps_that_were_recorded_before_they_had_keys_are_found_again(begin: Begin, database: Database) -> None:

@@ -13,7 +13,6 @@ from sqlalchemy import delete, update
 
 from dslc.blocks.agent import Agent
 from runtime.agents import recorder
-from runtime.agents.turn import AgentContext
 from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries, steps
@@ -79,7 +78,7 @@ async def test_a_large_body_is_sealed_opened_and_recorded_off_the_event_loop(
 
     async def run(turn: ClaimedDelivery, log: RunLog) -> None:
         assert turn.body == LARGE
-        await recorder.record(turn, log, AgentContext(Agent(name="reviewer"), store))
+        await recorder.record(turn, log, Agent(name="reviewer"), store)
 
     async with dispatching(noted, clock, run) as dispatcher:
         await Admission(noted, clock, on_admitted=dispatcher.wake).admit(candidate("1", body=LARGE))
