@@ -46,15 +46,15 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("patient")
 
-# What takes longest, by the beginning of its name, is begun first: nobody shall wait for a last long one.
-_LONG = (
-    "tests/stories/test_kill.py",
+# Begun first, by the beginning of the name: tests that take long, so that the last to end is a short one.
+_FIRST = (
+    "tests/stories/",
     "tests/runtime/daemon/process/test_secret_leaks.py",
-    "tests/stories/test_several.py",
     "tests/runtime/secrets/test_openbao.py",
-    "tests/runtime/webhooks/deliveries/test_killed.py",
     "tests/runtime/memory/markdown/test_crash.py",
-    "tests/bench/test_recall.py",
+    "tests/runtime/memory/records/test_crash.py",
+    "tests/runtime/mcp/",
+    "tests/docs/memory/",
     "tests/runtime/daemon/",
     "tests/runtime/cli/",
     "tests/runtime/attacks/",
@@ -90,10 +90,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long; otherwise the order stays, which is a random one of modules."""
+    """Begin with what takes long; otherwise keep the order, which is a random one of modules."""
 
     def rank(item: pytest.Item) -> int:
-        return next((number for number, begin in enumerate(_LONG) if item.nodeid.startswith(begin)), len(_LONG))
+        return next((number for number, begin in enumerate(_FIRST) if item.nodeid.startswith(begin)), len(_FIRST))
 
     items.sort(key=rank)
 
