@@ -11,11 +11,12 @@ from dslc.language_server.outline import outline
 from dslc.parse import Piece
 from dslc.report.mask import masked
 from dslc.syntax.reader import Entry, Reading
+from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import ForeignNode
 
 _LONGEST = 80  # characters of a value that is shown
 _MOST_WITH_SETTINGS = 1000  # pieces; an editor asks for all symbols after every edit
-_COMMENT_LINES = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_COMMENT_LINES = re.compile(rf"(?:^[ \t]*{COMMENT}(?:\n|\Z))+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

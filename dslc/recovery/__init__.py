@@ -67,9 +67,9 @@ FORESIGHT: tuple[_Rule, ...] = (
 )  # fmt: skip
 """Asked about each token before lark gets it."""
 EXPLANATIONS: tuple[_Rule, ...] = (
-    strings.unclosed_string, strings.single_quotes, values.sign,
-    values.semicolon, values.no_value_here,
-    braces.end_of_text, braces.stray_brace, values.comma, values.quoted_key, heads.incomplete_head,
+    strings.unclosed_string, values.sign,
+    values.separator, values.no_value_here,
+    braces.end_of_text, braces.stray_brace, values.quoted_key, heads.incomplete_head,
 )  # fmt: skip
 """Asked about a token that lark refuses."""
 

@@ -11,9 +11,10 @@ from dslc.recovery.state import Mender
 from dslc.syntax.delimiters import matching
 from dslc.syntax.parser_state import Frame
 from dslc.syntax.segment import DEEPEST
+from dslc.syntax.tokens import COMMENT
 from dslc.syntax.tree import start
 
-_FIRST_LINE = re.compile(r"[ \t]*+(?:(?:#|//)[^\n]*+|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
+_FIRST_LINE = re.compile(rf"[ \t]*+(?:{COMMENT}|\r)?\n(?>(?:[ \t\r]*+\n)*)(?P<blank>[ \t]*+)(?=[^\s#/])")
 _INSTEAD = {"end", ")", "]", ");"}  # what some languages write for `}`
 
 

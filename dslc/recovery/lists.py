@@ -11,12 +11,12 @@ from dslc.recovery.state import ENDS, VALUES, Mender, shown, words
 from dslc.recovery.strings import add_single_quotes, add_unclosed, swallowed
 from dslc.syntax.delimiters import entry_end, list_end, matching
 from dslc.syntax.segment import DEEPEST
-from dslc.syntax.tokens import WORD
+from dslc.syntax.tokens import COMMENT, WORD
 
 _BAD = {"UNCLOSED_STRING", "UNCLOSED_LONG_STRING", "SINGLE_QUOTED", "SIGN", "JUNK", "LBRACE", "RBRACE", "$END"}
 
 # Further items of a list up to its `]`, on lines below.
-_REST = re.compile(r"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|(?:#|//)[^\n]*)*))\]")
+_REST = re.compile(rf"(?=\r?\n)(?P<words>(?>(?:[\s,]|\"[^\"\n]*(?:\"|(?=\n))|[\w.-]|{COMMENT})*))\]")
 _FIRST = re.compile(rf"^[ \t]*({WORD})", re.MULTILINE)
 
 

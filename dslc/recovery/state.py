@@ -225,7 +225,7 @@ def words(text: str) -> set[str]:
 def shown(token: Token) -> str:
     """What a token is, without showing a value: it may be a secret."""
     match token.type:
-        case "STRING" | "LONG_STRING":
+        case "STRING" | "LONG_STRING" | "UNCLOSED_STRING" | "UNCLOSED_LONG_STRING" | "SINGLE_QUOTED":
             return "string"
         case "NUMBER":
             return "number"

@@ -215,23 +215,6 @@ def swallowed(mender: Mender, token: Token) -> None:
         mender.feed("RBRACE", token.end_pos or 0)
 
 
-def single_quotes(mender: Mender, token: Token) -> bool:
-    """`'…'` where no other rule knows it."""
-    if token.type != "SINGLE_QUOTED":
-        return False
-    plain = add_single_quotes(mender, token)
-    mender.advance()
-    if mender.scene.awaits_value or mender.scene.lists or (not mender.scene.frames and len(mender.scene.head) == 1):
-        if plain:
-            quoted = Token("STRING", f'"{token[1:-1]}"', start_pos=token.start_pos, end_pos=token.end_pos)
-            mender.put(quoted)
-        else:
-            mender.value_is_lost()
-    else:
-        mender.skip()
-    return True
-
-
 def add_single_quotes(mender: Mender, token: Token, hint: str | None = None) -> bool:
     """Note the quotes; whether double ones can simply take their place."""
     start, end = token.start_pos or 0, token.end_pos or 0

@@ -10,6 +10,7 @@ from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.example import example
 from dslc.recovery.state import ENDS, VALUES, Mender, shown, words
+from dslc.recovery.strings import add_single_quotes
 from dslc.syntax.delimiters import entry_end
 
 _NAMES = {"word", "name", "reference", "variant", "boolean"}  # types of settings whose value may be a bare word
@@ -215,47 +216,37 @@ def instead_of_braces(mender: Mender, token: Token) -> bool:
     return True
 
 
-def semicolon(mender: Mender, token: Token) -> bool:
-    """`path "/x";`."""
-    if token.type != "JUNK" or not token.startswith(";") or mender.scene.awaits_value or mender.scene.lists:
-        return False
-    if mender.scene.head and not mender.scene.frames:  # what it ends is no block
-        return False
-    if _comment_sign(mender, token) and mender.peek(1).type == "WORD" and mender.peek(1) not in mender.scene.legal():
-        return False
-    start = token.start_pos or 0
-    end = start + len(token) - len(token.lstrip(";"))
-    glued = not mender.text[end : end + 1].isspace() and mender.text[end : end + 1] not in {"", "}"}
-    fix = mender.findings.fix("remove `;`", (start, end, " " if glued else ""), safe=True)
-    after = mender.scene.last.type if mender.scene.last else ""
-    where = {"RBRACE": " after `}`", "_NL": " at the beginning of a line"}
-    what = where.get(after, " after a value" if mender.scene.frames else "")
-    mender.findings.add("S112", f"unexpected `;`{what}", Place(start, end), hint="remove it", fix=fix)
+def separator(mender: Mender, token: Token) -> bool:
+    """`;`, or a comma where none may be."""
+    scene, text, start = mender.scene, mender.text, token.start_pos or 0
+    comma = token.type == "_COMMA"
+    if not comma:
+        if token.type != "JUNK" or not token.startswith(";") or scene.awaits_value or scene.lists:
+            return False
+        after = mender.peek(1)
+        if scene.head and not scene.frames:  # what it ends is no block
+            return False
+        if _comment_sign(mender, token) and after.type == "WORD" and after not in scene.legal():
+            return False
+    end = start + len(token) - len(token.lstrip(token[0]))
+    where = {"RBRACE": " after `}`", "_COMMA": " after another comma", "_NL": " at the beginning of a line"}
+    other = " after a value" if scene.frames and not comma else ""
+    glued = not text[end : end + 1].isspace() and text[end : end + 1] not in {"", "}"}
+    what = "comma" if comma else "`;`"
+    hint = "remove it; one comma may follow a value, on its line" if comma else "remove it"
+    fix = mender.findings.fix(f"remove {'the comma' if comma else what}", (start, end, " " if glued else ""), safe=True)
+    message = f"unexpected {what}{where.get(scene.last.type if scene.last else '', other)}"
+    mender.findings.add("S112", message, Place(start, end), hint=hint, fix=fix)
     mender.seek(end)
     return True
 
 
-def comma(mender: Mender, token: Token) -> bool:
-    """A comma where none may be."""
-    if token.type != "_COMMA":
-        return False
-    after = mender.scene.last.type if mender.scene.last else ""
-    where = {"RBRACE": " after `}`", "_COMMA": " after another comma", "_NL": " at the beginning of a line"}
-    start, end = token.start_pos or 0, token.end_pos or 0
-    glued = not mender.text[start - 1 : start].isspace() and not mender.text[end : end + 1].isspace()
-    fix = mender.findings.fix("remove the comma", (start, end, " " if glued else ""), safe=True)
-    hint = "remove it; one comma may follow a value, on its line"
-    mender.findings.add("S112", f"unexpected comma{where.get(after, '')}", token, hint=hint, fix=fix)
-    mender.advance()
-    return True
-
-
 def quoted_key(mender: Mender, token: Token) -> bool:
-    """`"path": "/hooks"`: a key in quotes, as in JSON."""
+    """`"path": "/hooks"`, `'path' "/hooks"`: a key in quotes, as in JSON."""
     word = token[1:-1]
-    if token.type != "STRING" or not mender.scene.awaits_entry or word not in mender.scene.legal():
+    if token.type not in {"STRING", "SINGLE_QUOTED"} or not mender.scene.awaits_entry:
         return False
-    if mender.peek(1).type not in {"SIGN", *VALUES, "WORD"}:
+    if word not in mender.scene.legal() or mender.peek(1).type not in {"SIGN", *VALUES, "WORD", "LBRACE"}:
         return False
     start, end = token.start_pos or 0, token.end_pos or 0
     signed = mender.peek(1).type == "SIGN"
@@ -272,6 +263,9 @@ def quoted_key(mender: Mender, token: Token) -> bool:
 
 def unexpected(mender: Mender, token: Token) -> None:
     """Note a token that no rule explains."""
+    if token.type == "SINGLE_QUOTED":
+        add_single_quotes(mender, token)
+        return
     comment = _comment_sign(mender, token)
     if comment:
         place = Place(token.start_pos or 0, entry_end(mender.text, token.start_pos or 0))
