@@ -16,6 +16,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory import folder_of, open_store
+from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.indexing.background import works
 from runtime.memory.indexing.entries import item_of, place_of
@@ -102,6 +103,11 @@ class OpenMemory:
     def store(self) -> Store:
         """Where its items are kept."""
         return self._indexer.store
+
+    @property
+    def collection(self) -> CollectionStore | None:
+        """Return its store if that is a collection, else None."""
+        return self.store if isinstance(self.store, CollectionStore) else None
 
     @property
     def indexer(self) -> Indexer:

@@ -161,7 +161,7 @@ async def settings(context: Context) -> Settings:
     default = (await default_memory(context)).name
     found = []
     for memory in await collection_memories(context):
-        options, search = store_of(memory).options, memory.block.search
+        options, search = store_of(memory).chunking, memory.block.search
         summarizer = memory.summarizer
         found.append(
             MemorySettings(

@@ -23,6 +23,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory import STORES, StoreRow, identity_of, open_store
+from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
 from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store
@@ -100,6 +101,14 @@ async def store(opening: Opening) -> AsyncIterator[Store]:
     opened = await opening()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def collection(store: Store) -> CollectionStore:
+    """The store, if clients can use it as a collection."""
+    if not isinstance(store, CollectionStore):
+        pytest.skip("the store is not a collection")
+    return store
 
 
 async def everything(store: Store, wanted: Scan | None = None) -> list[Item]:
@@ -649,3 +658,56 @@ async def test_times_far_apart_are_kept(store: Store) -> None:
     written = await store.append([item(timestamp=at, source_uri=delivery_uri(str(at))) for at in ends])
     assert [one.timestamp for one in await everything(store)] == ends
     assert len(written) == 2
+
+
+async def test_a_collection_declares_what_clients_need(collection: CollectionStore) -> None:
+    assert collection.capabilities >= {"upsert", "replace", "edit", "delete", "remove"}
+    assert collection.keeps_ids
+    collection.configure({"chunk_size": 300})
+    assert collection.chunking.chunk_size == 300
+
+
+async def test_an_item_without_a_source_left_is_deleted(collection: CollectionStore) -> None:
+    (one,) = await collection.append([fact(source_uri="file:///a", other_sources=("file:///b",))])
+    assert not await collection.detach(one.memory_id, "reviewer", "file:///a")
+    assert [each.source_uri for each in await everything(collection)] == ["file:///b"]
+    assert await collection.detach(one.memory_id, "reviewer", "file:///b")
+    assert await everything(collection) == []
+    with pytest.raises(NoSuchItem):
+        await collection.detach(one.memory_id, "reviewer", "file:///b")
+
+
+async def test_an_empty_collection_can_be_created_and_is_listed(collection: CollectionStore) -> None:
+    assert await collection.create("papers", "ada")
+    assert not await collection.create("papers", "ada")
+    assert await collection.agents() == ("papers",)
+    assert await collection.parts() == ()
+    assert [each.name for each in await collection.counts(user_id="ada")] == ["papers"]
+    assert await collection.counts(user_id="bob") == ()
+    assert await collection.create("papers", "bob")
+    await collection.append([fact(agent_id="papers", user_id="ada")])
+    assert [(each.name, each.items) for each in await collection.counts()] == [("papers", 1)]
+    assert len(await collection.parts()) == 1
+    assert await collection.remove("papers")
+    assert await collection.agents() == ()
+    with pytest.raises(RefusedItem):
+        await collection.create("../up", "ada")
+
+
+async def test_collections_projects_and_tags_are_counted_of_all_users_or_of_one(collection: CollectionStore) -> None:
+    await collection.append(
+        [
+            item(project_id="p", tags=("a", "b"), user_id="ada"),
+            fact("One", project_id="p", tags=("a",), user_id="ada"),
+            fact("Two", project_id="q", tags=("b",), user_id="bob"),
+            fact("Three", agent_id="papers"),
+        ]
+    )
+    assert [each[:4] for each in await collection.counts()] == [("papers", 0, 1, 0), ("reviewer", 1, 2, 0)]
+    assert [each[:4] for each in await collection.counts("reviewer", "ada")] == [("reviewer", 1, 1, 0)]
+    assert all(each.bytes > 0 for each in await collection.counts())
+    assert await collection.projects() == {"p": 2, "q": 1, None: 1}
+    assert await collection.projects("reviewer", "bob") == {"q": 1}
+    assert await collection.tags() == {"a": 2, "b": 2}
+    assert await collection.tags("reviewer", "ada", "p") == {"a": 2, "b": 1}
+    assert await collection.tags(project_id="none") == {}

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NamedTuple
 from runtime import extras
 from runtime.api.admin.state import AdminContext
 from runtime.errors import SymbiontError
-from runtime.memory.collection.options import STORE
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Problem
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
@@ -77,7 +76,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield await _store(name, memory)
         yield await _index(name, memory)
         yield _embedding(name, memory)
-        if memory.block.store.name == STORE or memory.summarizer_problem:
+        if memory.collection is not None or memory.summarizer_problem:
             yield await _summaries(name, memory)
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -30,6 +30,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.memory.agent_name import legal
+from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.collection.parts import TYPES, part_name
 from runtime.memory.collection.row_codec import COLUMNS, Codec, read, source_key, tags_of, tags_text, ticks, written
 from runtime.memory.collection.transactions import KEPT
@@ -39,21 +40,6 @@ from runtime.memory.store_types import Part, Problem, Scan, StoreStats
 
 PAGE: Final = 256
 """Items that are read at once: nobody else waits for more."""
-
-
-class Counts(NamedTuple):
-    """A collection: how many items of each type it has, of everybody or of one user, and the bytes of their content."""
-
-    name: str
-    episodic: int
-    semantic: int
-    procedural: int
-    bytes: int
-
-    @property
-    def items(self) -> int:
-        """How many it has."""
-        return self.episodic + self.semantic + self.procedural
 
 
 class Reading:
@@ -162,13 +148,13 @@ class Reading:
         # Not for a few: SQLite takes this for no reason to look by id.
         return items.c.id.in_(select(func.json_each(json.dumps(wanted)).table_valued("value").c.value))
 
-    async def counts(self, agent: str | None, user: str | None) -> tuple[Counts, ...]:
+    async def counts(self, agent: str | None, user: str | None) -> tuple[CollectionCounts, ...]:
         """Every collection with how much is in it, empty ones too; of a user those that it made or has something in."""
         there = item_parts.c
         sums = [func.sum(there[name]).label(name) for name in (*TYPES, "bytes")]
         query = select(there.agent_id, *sums).where(*_owned(item_parts, self._memory, agent, user))
         rows = await self._rows(query.group_by(there.agent_id).order_by(there.agent_id))
-        return tuple(Counts(name, *(int(value) for value in values)) for name, *values in rows)
+        return tuple(CollectionCounts(name, *(int(value) for value in values)) for name, *values in rows)
 
     async def projects(self, agent: str | None, user: str | None) -> Counter[str | None]:
         """Every project_id, and how many items it has."""

@@ -19,14 +19,15 @@ from runtime.database.connection import Database
 from runtime.database.errors import Collision, Unavailable
 from runtime.memory.agent_name import legal
 from runtime.memory.collection.errors import telling
+from runtime.memory.collection.interface import CollectionCounts, CollectionStore
 from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
-from runtime.memory.collection.queries import Counts, Reading
+from runtime.memory.collection.queries import Reading
 from runtime.memory.collection.row_codec import Codec, ticks
 from runtime.memory.collection.transactions import Writing, distinct
 from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.item import Item
-from runtime.memory.store import Capability, Store
+from runtime.memory.store import Capability
 from runtime.memory.store_types import (
     Compaction,
     Growth,
@@ -67,24 +68,23 @@ class _Done(NamedTuple):
     changed: frozenset[str]
 
 
-async def open_collection(place: StorePlace) -> CollectionStore:
+async def open_collection(place: StorePlace) -> SqlCollectionStore:
     """Open the store of this row. Nothing is written before the first item."""
     assert place.database is not None
-    store = CollectionStore(place.memory.name, place.database, place.clock)
+    store = SqlCollectionStore(place.memory.name, place.database, place.clock)
     store.configure(place.options)
     return store
 
 
-class CollectionStore(Store):
+class SqlCollectionStore(CollectionStore):
     """A collection memory. One event loop uses it; any number of processes may share a PostgreSQL database."""
 
     capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove", "upsert", "replace"})
-    keeps_ids = True
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
         """`memory`: the name under which its rows stand."""
         self.name = memory
-        self.options = CollectionOptions()
+        self._options = CollectionOptions()
         self._database = database
         self._clock = clock
         self._codec = Codec(memory, database.master_key)
@@ -100,39 +100,33 @@ class CollectionStore(Store):
         return self._database.master_key.derive("index", self.identity)
 
     def configure(self, options: Mapping[str, object]) -> None:
-        self.options = CollectionOptions.model_validate(dict(options))
+        self._options = CollectionOptions.model_validate(dict(options))
 
     # What only collections have
 
+    @property
+    def chunking(self) -> CollectionOptions:
+        return self._options
+
     async def create(self, agent_id: str, user_id: str) -> bool:
-        """Make an empty collection of this user; False when it has one of that name. Raises RefusedItem for a name
-        that is none, StoreError."""
         self._named(agent_id, user_id)
         return await self._do(Writing.create, agent_id, user_id)
 
-    async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[Counts, ...]:
-        """Every collection, or this one, and how many items of each type are in it: of everybody, or of one user, who
-        made it or has something in it. Empty ones are among them. Cheap. Raises StoreError."""
+    async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
         with telling(self.name):
             return await self._reading.counts(agent_id, user_id)
 
     async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
-        """Every project_id in a collection or all, and how many items it has: of everybody, or of one user. Raises
-        StoreError."""
         with telling(self.name):
             return await self._reading.projects(agent_id, user_id)
 
     async def tags(
         self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
     ) -> Counter[str]:
-        """Every tag in a collection or all, and how many items have it: of everybody or of one user, of one project or
-        of all. Raises StoreError."""
         with telling(self.name):
             return await self._reading.tags(agent_id, user_id, project_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
-        """Take a source away from an item; one that has no other is deleted. Whether it was. Raises NoSuchItem,
-        StoreError."""
         return await self._do(Writing.detach, memory_id, agent_id, source_uri)
 
     # Writing
@@ -329,6 +323,3 @@ def _transactions(works: Sequence[_Work]) -> Iterator[list[_Work]]:
 
 def _oldest_first(items: Sequence[Item]) -> Iterator[Item]:
     return iter(sorted(items, key=lambda item: (item.timestamp, item.memory_id)))
-
-
-__all__ = ["CollectionStore", "Counts", "open_collection"]

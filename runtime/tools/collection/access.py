@@ -10,8 +10,8 @@ import asyncio
 from typing import Final, NamedTuple
 
 from runtime.errors import NotFound
+from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.collection.options import STORE
-from runtime.memory.collection.store import CollectionStore
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown_name
@@ -43,21 +43,21 @@ class Collection(NamedTuple):
 
 def store_of(memory: OpenMemory) -> CollectionStore:
     """The store of a memory that is a collection."""
-    assert isinstance(memory.store, CollectionStore)
-    return memory.store
+    assert memory.collection is not None
+    return memory.collection
 
 
 async def collection_memories(context: Context) -> list[OpenMemory]:
     """Every memory that is a collection, the default one first."""
     default = await default_memory(context)
-    others = [each for each in context.memories.values() if _is_collection(each) and each.name != default.name]
+    others = [each for each in context.memories.values() if each.collection is not None and each.name != default.name]
     return [default, *sorted(others, key=lambda each: each.name)]
 
 
 async def default_memory(context: Context) -> OpenMemory:
     """The memory that is meant where none is named: the default memory, else the only one, else the first by name, of
     those that are collections; else the one that is there without a block."""
-    declared = {name: each for name, each in context.memories.items() if _is_collection(each) and name != STORE}
+    declared = {name: each for name, each in context.memories.items() if each.collection is not None and name != STORE}
     if not declared:
         return await context.memories.collection()
     return declared.get(DEFAULT) or declared[min(declared)]
@@ -112,7 +112,3 @@ async def away(memory: OpenMemory, seconds: float) -> str | None:
     except IndexFailed as error:
         return error.line()
     return None
-
-
-def _is_collection(memory: OpenMemory) -> bool:
-    return isinstance(memory.store, CollectionStore)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runtime.errors import SymbiontError
-from runtime.memory.collection.store import Counts
+from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
@@ -96,7 +96,7 @@ async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
     """The collections of a memory that the caller may see, its own first, each with how much is in it."""
     default = (await default_memory(context)).name
     there = {each.name: each for each in await store_of(memory).counts(user_id=user_filter(context, None))}
-    there.setdefault(memory.name, Counts(memory.name, 0, 0, 0, 0))
+    there.setdefault(memory.name, CollectionCounts(memory.name, 0, 0, 0, 0))
     return [
         {
             "name": each.name,

@@ -74,7 +74,7 @@ async def push(
     common = {"project_id": project_id, "memory_type": memory_type, "tags": tags, "source_uri": source_uri}
     known = {name: value for name, value in common.items() if value is not None}
     target = await find_collection(context, collection)
-    options = target.store.options
+    options = target.store.chunking
     work = _Push(context, target, options.chunk_size, options.chunk_overlap, replace=replace, alone=items is None)
     if items is None:
         assert text is not None

@@ -255,7 +255,7 @@ async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
     async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id, since=min(times), until=until)):
         if item.memory_id in ids or equality(item) in wanted:
             found.found(item)
-    if ids and "upsert" in where.store.capabilities:
+    if ids and where.collection is not None:
         # A collection looks ids up, whoever's they are; other stores would have to read all they have.
         async for item in where.store.scan(Scan(memory_ids=ids)):
             found.found(item)

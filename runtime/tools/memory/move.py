@@ -81,7 +81,7 @@ async def memory_move(
     origin, goal = await _named(context, "source", source), await _named(context, "target", target)
     if origin is goal or origin.store.identity == goal.store.identity:
         raise wrong("target", f"it is {source}, which is to be moved", hint="name another memory")
-    if "upsert" not in goal.store.capabilities:
+    if goal.collection is None:
         raise Unsupported(
             f"the memory {goal.name} keeps {goal.block.store.name}, which give items ids of their own",
             hint=f"symbi memory export --memory {source} --output FILE; symbi memory import FILE --memory {target}",
@@ -164,7 +164,7 @@ class _Move:
         self._agent = agent
         self._dry_run = dry_run
         # What clients push stands under the name of the memory that they push into.
-        own = origin.block.store.name == STORE and agent == origin.name
+        own = origin.collection is not None and agent == origin.name
         self.into = goal.name if own else agent
         self._parts: dict[str, list[_Seen]] = {}
         """What was read of each part when it was read last."""
@@ -192,11 +192,8 @@ class _Move:
 
     async def _begin(self) -> None:
         """A collection that holds nothing is a collection all the same."""
-        from runtime.memory.collection.store import CollectionStore
-
-        store = self._goal.store
-        if isinstance(store, CollectionStore):
-            await store.create(self.into, self._context.caller.user_id)
+        if self._goal.collection is not None:
+            await self._goal.collection.create(self.into, self._context.caller.user_id)
 
     async def _copy_part(self, part: Part) -> None:
         read = [item for item, _ in await self._origin.store.read(part)]

@@ -70,7 +70,7 @@ async def memory_write(
     where = await home(context, agent, memory)
     kind, more = TYPES[type]
     # In a collection everything that is written by hand belongs to a project.
-    of_none = PROJECT if "upsert" in where.store.capabilities else None
+    of_none = None if where.collection is None else PROJECT
     item = Item(
         project_id=project or of_none,
         agent_id=agent,

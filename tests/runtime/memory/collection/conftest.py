@@ -8,7 +8,7 @@ import pytest
 from dslc.blocks.choice import Choice
 from dslc.blocks.memory import Memory
 from runtime.database.connection import Database
-from runtime.memory.collection.store import CollectionStore
+from runtime.memory.collection.store import SqlCollectionStore
 from tests.clocks import ManualClock
 
 
@@ -18,8 +18,8 @@ def declared(name: str = "notes", **fields: object) -> Memory:
 
 
 @pytest.fixture
-async def store(database: Database, clock: ManualClock) -> AsyncIterator[CollectionStore]:
+async def store(database: Database, clock: ManualClock) -> AsyncIterator[SqlCollectionStore]:
     """An empty collection memory in a database of either kind, at 2026-02-14T10:30:00Z."""
-    opened = CollectionStore(f"notes-{uuid4().hex[:8]}", database, clock)
+    opened = SqlCollectionStore(f"notes-{uuid4().hex[:8]}", database, clock)
     yield opened
     await opened.close()

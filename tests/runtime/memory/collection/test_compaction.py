@@ -18,7 +18,7 @@ from dslc.blocks.choice import Choice
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import items
-from runtime.memory.collection.store import CollectionStore
+from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
@@ -40,9 +40,9 @@ def entry(number: int) -> Item:
 
 
 @asynccontextmanager
-async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[CollectionStore, Database]]:
+async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[SqlCollectionStore, Database]]:
     database = await Database.open(url, key)
-    store = CollectionStore(declared().name, database)
+    store = SqlCollectionStore(declared().name, database)
     try:
         yield store, database
     finally:
@@ -57,7 +57,7 @@ async def counted(database: Database) -> dict[str, int]:
         return {row.memory_type: row[1] for row in await connection.execute(query)}
 
 
-async def is_whole(store: CollectionStore) -> None:
+async def is_whole(store: SqlCollectionStore) -> None:
     """What an entry held is there once, or the entry is."""
     found = [one async for one in store.scan()]
     lasting = Counter(one.text for one in found if one.memory_type != "episodic")
@@ -69,7 +69,7 @@ async def is_whole(store: CollectionStore) -> None:
     assert (await store.verify())[1] == ()
 
 
-async def all_done(store: CollectionStore) -> None:
+async def all_done(store: SqlCollectionStore) -> None:
     await is_whole(store)
     assert await store.compact("reviewer", older_than=date.max) == (0, 0, ())
     found = Counter([one.memory_type async for one in store.scan()])
@@ -133,7 +133,7 @@ async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     work = [write(1_000, ENTRIES), *(memory.store.compact("reviewer", older_than=date.max) for memory in (one, two))]
     await asyncio.gather(*work)
     await one.compact("reviewer", now)
-    assert isinstance(two.store, CollectionStore)
+    assert isinstance(two.store, SqlCollectionStore)
     await two.store.compact("reviewer", older_than=date.max)
     await all_done(two.store)
     for memory in (one, two):

@@ -20,7 +20,7 @@ from runtime.errors import UsageError
 from runtime.memory import open_store
 from runtime.memory.collection.errors import StoreAway
 from runtime.memory.collection.queries import Reading
-from runtime.memory.collection.store import CollectionStore
+from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store import Growth, Scan
@@ -32,13 +32,13 @@ from tests.runtime.memory.texts import WHEN, fact, item
 UNSAID = ("walnut", "hazel", "chestnut", "almond")
 
 
-async def everything(store: CollectionStore) -> list[Item]:
+async def everything(store: SqlCollectionStore) -> list[Item]:
     return [one async for one in store.scan()]
 
 
 async def test_a_copy_of_the_database_gives_no_text(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = CollectionStore(declared().name, database)
+    store = SqlCollectionStore(declared().name, database)
     about = Provenance(author="hazel", sources=("chestnut",))
     (first, _) = await store.append(
         [fact("The server is walnut", provenance=about), fact(source_memory_ids=("almond",))]
@@ -58,7 +58,7 @@ async def test_a_collection_without_a_database_is_refused(tmp_path: Path) -> Non
 
 
 async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
-    store: CollectionStore, database: Database
+    store: SqlCollectionStore, database: Database
 ) -> None:
     one, two = await store.append([fact("One"), fact("Two")])
     async with database.write() as connection:
@@ -76,7 +76,7 @@ async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
 
 
 async def test_an_item_that_cannot_be_opened_fails_who_changes_it_and_nobody_who_writes_meanwhile(
-    store: CollectionStore, database: Database
+    store: SqlCollectionStore, database: Database
 ) -> None:
     whole, broken = await store.append([fact("One"), fact("Two")])
     async with database.write() as connection:
@@ -91,7 +91,7 @@ async def test_an_item_that_cannot_be_opened_fails_who_changes_it_and_nobody_who
 
 
 async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_that_lost_one(
-    store: CollectionStore, database: Database
+    store: SqlCollectionStore, database: Database
 ) -> None:
     one, two = await store.append([fact("One"), fact("Two")])
     assert await store.verify() == (1, ())
@@ -105,43 +105,7 @@ async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_t
     assert (file, message) == (f"{store.name}/reviewer/1", "it should hold 2 items and holds 0")
 
 
-async def test_an_empty_collection_can_be_made_and_is_known(store: CollectionStore) -> None:
-    assert await store.create("papers", "ada")
-    assert not await store.create("papers", "ada")
-    assert await store.agents() == ("papers",)
-    assert await store.parts() == ()
-    assert [each.name for each in await store.counts(user_id="ada")] == ["papers"]
-    assert await store.counts(user_id="bob") == ()
-    assert await store.create("papers", "bob")
-    await store.append([fact(agent_id="papers", user_id="ada")])
-    assert [(each.name, each.items) for each in await store.counts()] == [("papers", 1)]
-    assert len(await store.parts()) == 1
-    assert await store.remove("papers")
-    assert await store.agents() == ()
-    with pytest.raises(StoreError):
-        await store.create("../up", "ada")
-
-
-async def test_collections_projects_and_tags_are_counted_of_everybody_or_of_one_user(store: CollectionStore) -> None:
-    await store.append(
-        [
-            item(project_id="p", tags=("a", "b"), user_id="ada"),
-            fact("One", project_id="p", tags=("a",), user_id="ada"),
-            fact("Two", project_id="q", tags=("b",), user_id="bob"),
-            fact("Three", agent_id="papers"),
-        ]
-    )
-    assert [each[:4] for each in await store.counts()] == [("papers", 0, 1, 0), ("reviewer", 1, 2, 0)]
-    assert [each[:4] for each in await store.counts("reviewer", "ada")] == [("reviewer", 1, 1, 0)]
-    assert all(each.bytes > 0 for each in await store.counts())
-    assert await store.projects() == {"p": 2, "q": 1, None: 1}
-    assert await store.projects("reviewer", "bob") == {"q": 1}
-    assert await store.tags() == {"a": 2, "b": 2}
-    assert await store.tags("reviewer", "ada", "p") == {"a": 2, "b": 1}
-    assert await store.tags(project_id="none") == {}
-
-
-async def test_a_revision_never_comes_again(store: CollectionStore) -> None:
+async def test_a_revision_never_comes_again(store: SqlCollectionStore) -> None:
     seen: list[str] = []
     for _ in range(3):
         (one, _) = await store.append([fact("One"), fact("Two")])
@@ -153,7 +117,7 @@ async def test_a_revision_never_comes_again(store: CollectionStore) -> None:
 
 
 async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
-    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+    store: SqlCollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.memory.collection.parts.LARGEST", 2)
     written = await store.append([fact(f"Fact {number}") for number in range(5)])
@@ -166,7 +130,7 @@ async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
     assert [one.text for one in await everything(store)] == ["Again"]
 
 
-async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: CollectionStore) -> None:
+async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlCollectionStore) -> None:
     grown: list[Growth] = []
     changed: list[str] = []
     store.on_growth = grown.append
@@ -185,7 +149,7 @@ async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: Coll
     assert grown[-1].before is None
 
 
-async def test_a_person_reads_what_lasts_and_the_entries_of_a_day(store: CollectionStore) -> None:
+async def test_a_person_reads_what_lasts_and_the_entries_of_a_day(store: SqlCollectionStore) -> None:
     await store.append(
         [
             fact("A fact", tags=("x",)),
@@ -221,7 +185,7 @@ def failing(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 
 
 async def test_a_database_that_is_away_is_a_failing_store_and_one_whose_disk_fails_is_fatal(
-    store: CollectionStore, failing: list[Unavailable]
+    store: SqlCollectionStore, failing: list[Unavailable]
 ) -> None:
     failing[:] = [Unavailable("the database: gone")]
     for write in (store.append([fact()]), store.upsert([fact()]), store.remove("reviewer")):
@@ -235,7 +199,7 @@ async def test_a_database_that_is_away_is_a_failing_store_and_one_whose_disk_fai
 
 
 async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_again(
-    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+    store: SqlCollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transact, refused = database.transact, [Collision(), Collision()]
 
@@ -249,7 +213,7 @@ async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_agai
 
 
 async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
-    store: CollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+    store: SqlCollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     monkeypatch.setattr("runtime.memory.collection.queries.PAGE", 3)
     await store.append([fact(f"Fact {number}", timestamp=WHEN) for number in range(10)])
@@ -261,7 +225,7 @@ async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
 
 
 async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collection(
-    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+    store: SqlCollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = await store.append([fact(agent_id=f"agent-{number}") for number in range(20)])
     asked: list[Select[Any]] = []
@@ -277,7 +241,7 @@ async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collect
     assert len(asked) == 3
 
 
-async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store: CollectionStore) -> None:
+async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store: SqlCollectionStore) -> None:
     (one, _) = await store.append([fact(), fact("Two")])
     ids = frozenset({one.memory_id, *map(str, range(40_000))})
     assert [each async for each in store.scan(Scan(memory_ids=ids))] == [one]
@@ -287,7 +251,7 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = CollectionStore(declared().name, database)
+    store = SqlCollectionStore(declared().name, database)
     asked: list[Select[Any]] = []
     rows = Reading._rows
 
@@ -307,7 +271,7 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
 
 
 async def test_an_entry_that_holds_what_is_put_nowhere_is_kept_and_told_and_one_changed_is_looked_at_again(
-    store: CollectionStore, clock: ManualClock
+    store: SqlCollectionStore, clock: ManualClock
 ) -> None:
     clock.advance(WHEN.timestamp() + 86_400 * 90 - clock.now())
     fenced, plain = await store.append(

@@ -16,7 +16,7 @@ from dslc.blocks.memory import Memory, Summarize
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
-from runtime.memory.collection.store import CollectionStore
+from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.keyed_lock import Turns
@@ -682,7 +682,7 @@ async def test_a_summary_that_cannot_be_kept_is_upsert_failed(app: App, monkeypa
         raise StoreError("the disk is full", hint="make room")
 
     await push(app, *NOTES)
-    monkeypatch.setattr(CollectionStore, "_append", full)
+    monkeypatch.setattr(SqlCollectionStore, "_append", full)
     failed = await failing(summarize(app))
 
     assert (failed.code, failed.hint) == ("upsert_failed", "make room")
