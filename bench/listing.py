@@ -26,9 +26,9 @@ from runtime.clock import SYSTEM
 from runtime.memory import open_store
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
-from runtime.memory.newest import from_store, key_of, newest
+from runtime.memory.newest import newest, scan_of
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Scan, Store
+from runtime.memory.store import Scan, Store, position_of
 from runtime.search.entry import Filter
 
 ITEMS = 60_000
@@ -36,7 +36,7 @@ ROUNDS = 5
 LISTED = 10
 AGENTS = 10
 _OF_A_LOG = 100
-_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_NOW = datetime.now(UTC)
 _NOBODYS = Filter(tags_all=frozenset({"nobody-has-it"}))
 
 Result = dict[str, dict[str, float]]
@@ -76,14 +76,14 @@ async def _fill(store: Store, items: int) -> None:
 
 async def _asked(memory: OpenMemory, wanted: Filter) -> dict[str, float]:
     async def by_index() -> list[Item]:
-        return await newest(memory, wanted, LISTED, _NOW)
+        return await newest(memory, wanted, LISTED)
 
     async def without() -> list[Item]:
-        return await from_store(memory, wanted, LISTED, _NOW)
+        return await memory.store.newest(scan_of(wanted), LISTED)
 
     async def scanned() -> list[Item]:
         scan = Scan(tags=wanted.tags_all)
-        return nlargest(LISTED, [item async for item in memory.store.scan(scan)], key=key_of)
+        return nlargest(LISTED, [item async for item in memory.store.scan(scan)], key=position_of)
 
     sides = {"index": by_index, "store": without, "scan": scanned}
     times: dict[str, list[float]] = {name: [] for name in sides}

@@ -78,7 +78,7 @@ NOTHING_KNOWN = Provenance()
 
 
 class Item(BaseModel):
-    """One thing remembered. Frozen; `with_text` makes a changed copy. As JSON (`model_dump(mode="json")`, times as RFC
+    """One thing remembered. Frozen; `changed` makes a changed copy. As JSON (`model_dump(mode="json")`, times as RFC
     3339 in UTC) it says everything, and `model_validate` of that is the same item.
 
     `memory_id` is the store's to give and is empty on an item no store has seen. `chunk_hash` is filled in when absent
@@ -112,10 +112,6 @@ class Item(BaseModel):
         if data.get("chunk_hash") not in {None, "", expected}:
             raise ValueError("chunk_hash is not the hash of text")
         return data | {"chunk_hash": expected}
-
-    def with_text(self, text: str) -> Item:
-        """The same item saying something else, with no memory_id yet."""
-        return self.changed(text=text, chunk_hash="", memory_id="")
 
     def identified(self, section: str, occurrence: int) -> Item:
         """A copy with the uuid5 of where it stands (see `memory_id`)."""

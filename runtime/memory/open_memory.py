@@ -163,7 +163,6 @@ class OpenMemory:
         """From now on go by this block: its store's options, its embedding. `start` runs what keeps the index in step
         in the background; without it every search does that itself."""
         self.store.configure(self._options)
-        self._indexer.follow()
         await self._indexer.queue.use(self._embedder)
         if start is not None:
             self._indexer.attend(start, works(self.name, self._indexer, self.folder, self._clock))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
-from datetime import date
-from typing import Any, Literal, final
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from datetime import UTC, date, datetime, timedelta
+from heapq import nlargest
+from typing import Any, Final, Literal, NamedTuple, TypeVar, final
 
 import structlog
 
+from runtime.clock import SYSTEM, Clock, utc
+from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
 from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
 from runtime.memory.redaction.redact import redact
@@ -19,16 +22,18 @@ from runtime.memory.store_types import (
     Inspection,
     Part,
     Place,
+    Position,
     Problem,
     Scan,
     Severity,
     StoreStats,
     Upserted,
+    position_of,
 )
 
 __all__ = [
-    "LARGEST_TEXT", "UPSERT_KEEPS", "Capability", "Compaction", "Growth", "Inspection", "Part", "Place", "Problem",
-    "Scan", "Severity", "Store", "StoreStats", "Upserted", "redacted_item",
+    "LARGEST_TEXT", "UPSERT_KEEPS", "Capability", "Compaction", "Growth", "Inspection", "Part", "Place", "Position",
+    "Problem", "Scan", "Severity", "Store", "StoreStats", "Upserted", "position_of", "redacted_item",
 ]  # fmt: skip
 
 Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
@@ -38,7 +43,13 @@ LARGEST_TEXT = 1024 * 1024
 UPSERT_KEEPS = frozenset({"memory_type", "tags", "source_uri", "provenance"})
 """The fields that an upsert may leave as they are on an item that is there."""
 _ON_THE_LOOP = 64 * 1024  # characters that are redacted without a thread of their own
+_WINDOWS: Final = (timedelta(days=1), timedelta(days=8), timedelta(days=64), timedelta(days=512))
+"""How far back `newest` reads before it reads everything."""
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
+_TICK: Final = timedelta(microseconds=1)
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 
 class Store(ABC):
@@ -52,18 +63,11 @@ class Store(ABC):
 
     capabilities: frozenset[Capability] = frozenset()
     keeps_ids: bool = False
-    """Whether an item keeps the memory_id that it brings to `append`, as long as nothing else has it."""
-    on_growth: Callable[[Growth], None] | None = None
-    """What is told of everything that was added where the store knows just what was; a call is no promise that it was
-    all: `parts` is. It is called on the event loop, before `append` returns, in the order of the writes to a part; it
-    returns at once, and what it raises is logged and goes no further."""
+    """True if an item keeps the memory_id that it brings to `append`, as long as nothing else has it."""
 
-    on_change: Callable[[Set[str]], None] | None = None
-    """What is told of the agents of whom something changed otherwise, where the store knows that: their parts are to be
-    compared. It is called as `on_growth` is, and no promise either."""
-
-    on_fatal: Callable[[FsyncFailed], None] | None = None
-    """What is told of an fsync that failed in the background, where no caller is that it could be raised to."""
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._listeners: list[_Listener] = []
 
     @property
     @abstractmethod
@@ -74,6 +78,31 @@ class Store(ABC):
     def index_key(self) -> bytes | None:
         """What seals the files of an index over this store, 32 bytes; None where the store itself is not sealed."""
         return None
+
+    @final
+    def subscribe(
+        self,
+        *,
+        on_append: Callable[[Growth], None] | None = None,
+        on_change: Callable[[Set[str]], None] | None = None,
+        on_fatal: Callable[[FsyncFailed], None] | None = None,
+    ) -> Callable[[], None]:
+        """Register callbacks beside those of other subscribers. Returns the function that removes them.
+
+        `on_append`: called with the items that a write added. `on_change`: called with the ids of agents that changed
+        other than by appending; the listener compares their revisions. Both may miss changes: `parts` is
+        authoritative. `on_fatal`: called when an fsync fails in the background, where there is no caller to raise to.
+
+        Callbacks run on the event loop, before the write returns, in the order of the writes to a part. They return at
+        once; an exception is logged, and neither the write nor another listener notices it.
+        """
+        listener = _Listener(on_append, on_change, on_fatal)
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            self._listeners = [each for each in self._listeners if each is not listener]
+
+        return unsubscribe
 
     @final
     async def append(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> tuple[Item, ...]:
@@ -93,17 +122,6 @@ class Store(ABC):
         """What `append` would keep, as JSON, redacted; nothing is written. Raises what `append` would; a refusal at a
         gate has the `records` all the same."""
         return await self._preview(await _clean(tuple(items)), gates or {})
-
-    @final
-    async def save_session(self, agent_id: str, items: Iterable[Item], summary: Item) -> tuple[Item, ...]:
-        """Keep what a session taught and an account of it (the first design's `save_context`, section 1).
-
-        `items` are long-term; `summary` is episodic, its first line the title. Returns what `append` returns.
-        """
-        session = (*items, summary)
-        if any(item.agent_id != agent_id for item in session) or summary.memory_type != "episodic":
-            raise ValueError("a session is one agent's, and its summary is episodic")
-        return await self.append(session)
 
     @final
     async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
@@ -208,6 +226,39 @@ class Store(ABC):
         several agents it is passed over, and `stats` reports it.
         """
 
+    async def newest(self, wanted: Scan, limit: int, *, before: Position | None = None, prefix: str = "") -> list[Item]:
+        """Return up to `limit` (1 or more) wanted items, newest first; of equal times the greatest id first.
+
+        `before`: only items after this position in that order, so that the next page begins at the last item of this
+        one. `prefix`: only items whose memory_id begins with it. The order and the limit of `wanted` are ignored.
+        Raises StoreError as `scan` does. The default reads no further back than needed to find that many.
+        """
+        wanted = wanted.model_copy(update={"newest_first": False, "limit": None})
+        if before is not None and before.timestamp < _LATEST:
+            last = before.timestamp + _TICK
+            wanted = wanted.model_copy(update={"until": last if wanted.until is None else min(wanted.until, last)})
+        found: list[Item] = []
+        until = wanted.until
+        # An id does not say how old its item is: everything is read for a prefix.
+        for since in (*(() if prefix else self._window_starts(wanted)), wanted.since):
+            window = wanted.model_copy(update={"since": since, "until": until})
+            found += [
+                item
+                async for item in self.scan(window)
+                if (before is None or position_of(item) < before) and item.memory_id.startswith(prefix)
+            ]
+            if len(found) >= limit:
+                break
+            until = since
+        return nlargest(limit, found, key=position_of)
+
+    def _window_starts(self, wanted: Scan) -> Iterator[datetime]:
+        """Yield how far back `newest` reads before it reads everything."""
+        end = wanted.until or utc(self._clock.now())
+        for window in _WINDOWS:
+            if end - _EARLIEST > window and (wanted.since is None or end - window > wanted.since):
+                yield end - window
+
     @abstractmethod
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         """How much is kept, of all agents or of one."""
@@ -272,25 +323,19 @@ class Store(ABC):
     async def _forget_user(self, user_id: str, agent_id: str) -> int: ...
 
     @final
-    def _grew(self, growth: Growth) -> None:
-        """Tell `on_growth`. What was added is kept, whatever becomes of telling it: who misses it finds it by its
-        revision."""
-        if self.on_growth is None:
-            return
-        try:
-            self.on_growth(growth)
-        except Exception:
-            _log.exception("memory_growth_not_told", part=growth.part.name)
+    def _notify_append(self, growth: Growth) -> None:
+        for listener in self._listeners:
+            _notify(listener.on_append, growth, store=self.identity, part=growth.part.name)
 
     @final
-    def _changed(self, agents: Set[str]) -> None:
-        """Tell `on_change`, as `_grew` does."""
-        if self.on_change is None or not agents:
-            return
-        try:
-            self.on_change(agents)
-        except Exception:
-            _log.exception("memory_change_not_told")
+    def _notify_change(self, agents: Set[str]) -> None:
+        for listener in self._listeners if agents else ():
+            _notify(listener.on_change, agents, store=self.identity)
+
+    @final
+    def _notify_fatal(self, error: FsyncFailed) -> None:
+        for listener in self._listeners:
+            _notify(listener.on_fatal, error, store=self.identity)
 
     def _must_be_able_to(self, capability: Capability) -> None:
         if capability not in self.capabilities:
@@ -299,10 +344,28 @@ class Store(ABC):
             )
 
 
+class _Listener(NamedTuple):
+    on_append: Callable[[Growth], None] | None
+    on_change: Callable[[Set[str]], None] | None
+    on_fatal: Callable[[FsyncFailed], None] | None
+
+
+def _notify(callback: Callable[[T], None] | None, argument: T, **fields: str) -> None:
+    """Call a listener. The write is done whatever it raises; a listener that missed it compares revisions."""
+    if callback is None:
+        return
+    try:
+        callback(argument)
+    except Exception:
+        _log.exception("memory_listener_failed", **fields)
+
+
 async def _clean(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The items without secrets. Raises RefusedItem for one that is too large or cannot be redacted."""
+    """Return the items without secrets. Raises RefusedItem for one that is too large, cannot be redacted or names no
+    legal agent."""
     characters = 0
     for item in items:
+        legal(item.agent_id)
         about = sum([len(text) for text in _texts(item)])
         for what, size in (("an item", len(item.text)), ("what is said about an item, its tags and sources,", about)):
             if size > LARGEST_TEXT:

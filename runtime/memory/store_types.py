@@ -75,6 +75,18 @@ class Place(NamedTuple):
     line: int | None
 
 
+class Position(NamedTuple):
+    """An item's place in the order of `Store.newest`: by time, then by id."""
+
+    timestamp: datetime
+    memory_id: str
+
+
+def position_of(item: Item) -> Position:
+    """Return where `newest` lists an item; the greatest comes first."""
+    return Position(item.timestamp, item.memory_id)
+
+
 class Part(NamedTuple):
     """What a store reads at once: a file, or all it has of an agent. Its revision changes when what it holds does; its
     name is the only one of the whole store, `AGENT/…`."""

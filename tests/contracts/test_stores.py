@@ -26,7 +26,7 @@ from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
-from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store
+from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store, position_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
 from tests.lanes import examples
@@ -326,15 +326,6 @@ async def test_an_agent_cannot_leave_the_store_by_its_name(store: Store, name: s
     assert await everything(store) == []
 
 
-async def test_a_session_is_kept_as_what_it_taught_and_an_account_of_it(store: Store) -> None:
-    taught = [fact(), item("Deploy on Tuesdays", "procedural")]
-    summary = item("Planning\n- agreed on Tuesdays")
-    await store.save_session("reviewer", taught, summary)
-    assert {one.text for one in await everything(store)} == {one.text for one in (*taught, summary)}
-    with pytest.raises(ValueError, match="session"):
-        await store.save_session("someone-else", taught, summary)
-
-
 async def test_an_edit_changes_the_text_and_nothing_else(store: Store) -> None:
     if "edit" not in store.capabilities:
         pytest.skip("the store is append-only")
@@ -342,7 +333,7 @@ async def test_an_edit_changes_the_text_and_nothing_else(store: Store) -> None:
         if one.text != "Untouched":
             new = f"New {one.memory_type}\n\n## text "
             edited = await store.edit(one.memory_id, new)
-            assert plain(edited) == plain(one.with_text(new))
+            assert plain(edited) == plain(one.changed(text=new, chunk_hash=""))
             assert edited in await everything(store)
     assert len(await everything(store)) == 3
     with pytest.raises(NoSuchItem):
@@ -472,7 +463,7 @@ async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store:
         if revision == growth.before:
             known[growth.part.name] = growth.part.revision, held | {one.memory_id: one for one in growth.items}
 
-    store.on_growth = grow
+    store.subscribe(on_append=grow)
     for number in range(4):
         await store.append([item(f"Entry {number}"), item("Same"), fact(f"Fact {number}")])
     if "delete" in store.capabilities:
@@ -482,6 +473,50 @@ async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store:
         held = {one.memory_id: one for one, _ in await store.read(part)}
         if known.get(part.name, ("", {}))[0] == part.revision:
             assert known[part.name][1] == held
+
+
+async def test_two_listeners_both_get_appends_until_one_unsubscribes(store: Store) -> None:
+    first: list[str] = []
+    second: list[str] = []
+
+    def fail(_: Growth) -> None:
+        raise RuntimeError("the index is broken")
+
+    store.subscribe(on_append=fail)
+    unsubscribe = store.subscribe(on_append=lambda growth: first.extend(one.text for one in growth.items))
+    store.subscribe(on_append=lambda growth: second.extend(one.text for one in growth.items))
+    await store.append([fact("One")])
+    unsubscribe()
+    unsubscribe()
+    await store.append([fact("Two", timestamp=WHEN + timedelta(seconds=1))])
+    assert (first, second) == (["One"], ["One", "Two"])
+
+
+@pytest.mark.parametrize("wanted", [Scan(), Scan(agent_id="reviewer"), Scan(tags=frozenset({"a"})), Scan(user_id="no")])
+async def test_pages_of_the_newest_items_are_all_of_them_in_order(
+    opening: Opening, clock: ManualClock, wanted: Scan
+) -> None:
+    store = await opening(clock=clock)
+    for days in (0, 3, 3, 40, 900, 901):
+        when = WHEN - timedelta(days=days)
+        await store.append(
+            [item(f"{days}", timestamp=when, tags=("a",)), fact(f"{days}", agent_id="planner", timestamp=when)]
+        )
+    await store.append([fact("To come", timestamp=WHEN + timedelta(days=9))])
+    expected = sorted(await everything(store, wanted), key=position_of, reverse=True)
+    for size in (1, 4, 100):
+        paged: list[Item] = []
+        while page := await store.newest(wanted, size, before=position_of(paged[-1]) if paged else None):
+            assert len(page) <= size
+            paged += page
+        assert paged == expected
+    since = wanted.model_copy(update={"since": WHEN - timedelta(days=40), "until": WHEN, "limit": 1})
+    assert await store.newest(since, 100) == [one for one in expected if since.wants(one)]
+    if expected:
+        last = expected[-1]
+        assert last in await store.newest(wanted, 100, prefix=last.memory_id[:20])
+        assert await store.newest(wanted, 1, prefix=f"{last.memory_id}-more") == []
+    await store.close()
 
 
 @pytest.mark.parametrize("memory_type", ["episodic", "semantic"])

@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
+from weakref import WeakSet
 
 import structlog
 
@@ -37,6 +38,7 @@ from runtime.memory.indexing.indexer import Start
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
+from runtime.memory.store import Store
 from runtime.metrics.metrics import Metrics
 from runtime.secrets import generated
 from runtime.secrets.backend import SecretContext
@@ -80,6 +82,7 @@ class App:
         self.on_queued: Callable[[], None] = lambda: None
         """What to call when an operation queued deliveries."""
         self.on_fatal: Callable[[str], None] = lambda _reason: None
+        self._watched_stores: WeakSet[Store] = WeakSet()
         """What to call when the process cannot go on."""
         self.metrics = Metrics(REASONS)
         self.tokens = Tokens(database, clock)
@@ -419,7 +422,9 @@ class App:
             await self._activate_one(memory)
 
     async def _activate_one(self, memory: OpenMemory) -> None:
-        memory.store.on_fatal = lambda error: self.on_fatal(str(error))
+        if memory.store not in self._watched_stores:
+            self._watched_stores.add(memory.store)
+            memory.store.subscribe(on_fatal=lambda error: self.on_fatal(str(error)))
         await memory.activate(self._start)
 
 

@@ -83,10 +83,10 @@ class SqlCollectionStore(CollectionStore):
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
         """`memory`: the name under which its rows stand."""
+        super().__init__(clock)
         self.name = memory
         self._options = CollectionOptions()
         self._database = database
-        self._clock = clock
         self._codec = Codec(memory, database.master_key)
         self._reading = Reading(database, self._codec)
         self._group: Group[_Work, Any] = Group(f"collection {memory}", self._perform)
@@ -208,8 +208,8 @@ class SqlCollectionStore(CollectionStore):
                 outcomes += [error] * len(some)
                 continue
             for growth in done.growths:
-                self._grew(growth)
-            self._changed(done.changed)
+                self._notify_append(growth)
+            self._notify_change(done.changed)
             if done.changed:
                 self._database.empty_log()
             outcomes += done.outcomes

@@ -67,8 +67,7 @@ class Indexer:
         self._last_order = 0
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        if store.on_growth is None:
-            self.follow()
+        self._unsubscribe = store.subscribe(on_append=self._hand_over, on_change=self._look_at)
 
     @property
     def failure(self) -> str | None:
@@ -104,12 +103,6 @@ class Indexer:
         """Whether what the index holds of this part is older than the part, which cannot be read."""
         return part in self._unreadable
 
-    def follow(self) -> None:
-        """Be what the store tells of its writes, as one alone can be: another index may have been opened over it
-        beside this one."""
-        self.store.on_growth = self._hand_over
-        self.store.on_change = self._look_at
-
     def attend(self, start: Start, works: Iterable[tuple[str, Coroutine[Any, Any, None]]]) -> None:
         """Run these background works until `rest` or `close`; nothing when it is attended already."""
         works = tuple(works)
@@ -130,8 +123,7 @@ class Indexer:
     async def close(self) -> None:
         """End the background works, put what was handed over, and close the index; the store is its owner's."""
         await self.rest()
-        if self.store.on_growth == self._hand_over:
-            self.store.on_growth = self.store.on_change = None
+        self._unsubscribe()
         await self.settle()
         try:
             await self.index.close()

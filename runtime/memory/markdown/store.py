@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict
@@ -70,8 +70,8 @@ class MarkdownStore(Store):
     capabilities: frozenset[Capability] = frozenset({"edit", "delete", "compact", "remove"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        super().__init__(clock)
         self.root = root.resolve()
-        self._clock = clock
         self._archive = Archive(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
         self._groups: OrderedDict[str, Group[Work, Outcome]] = OrderedDict()
@@ -88,7 +88,7 @@ class MarkdownStore(Store):
     async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:
         by_agent: dict[str, list[Item]] = defaultdict(list)
         for item in items:
-            by_agent[legal(item.agent_id)].append(item)
+            by_agent[item.agent_id].append(item)
         written = await asyncio.gather(
             *(self._group(agent).put(tuple(own)) for agent, own in by_agent.items()), return_exceptions=True
         )
@@ -99,11 +99,6 @@ class MarkdownStore(Store):
             assert isinstance(outcome, tuple)
             result += outcome
         return tuple(result)
-
-    async def _preview(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> list[dict[str, Any]]:
-        for item in items:
-            legal(item.agent_id)
-        return await super()._preview(items, _gates)
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         agent = await self._whose(memory_id, agent_id)
@@ -195,7 +190,7 @@ class MarkdownStore(Store):
             async def write(works: Sequence[Work]) -> Sequence[Outcome]:
                 outcomes = await self._writing(partial(notebook.perform, works))
                 for growth in notebook.growths():
-                    self._grew(growth)
+                    self._notify_append(growth)
                 return outcomes
 
             group = self._groups[agent_id] = Group(f"memory of {agent_id}", write)

@@ -79,8 +79,8 @@ class RecordsStore(Store):
     keeps_ids = True
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        super().__init__(clock)
         self.root = root.resolve()
-        self._clock = clock
         self._archive = Archive(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="records")
         self._groups: dict[str, tuple[Cabinet, Group[Work, Done]]] = {}
@@ -141,7 +141,7 @@ class RecordsStore(Store):
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
         by_agent: dict[str, list[Item]] = defaultdict(list)
         for item in items:
-            by_agent[legal(item.agent_id)].append(item)
+            by_agent[item.agent_id].append(item)
         closed = await self._closed(items, gates)
         of_item = {id(item): each for item, each in zip(items, closed, strict=True)}
         remote = self._given is not None
@@ -182,8 +182,6 @@ class RecordsStore(Store):
             await self._group(item.agent_id).put(failure)
 
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
-        for item in items:
-            legal(item.agent_id)
         closed, refused = await self._in_thread(self._checked, items, gates)
         records = [
             fields_of(item.changed(memory_id=self._likely_id(item)), each, remote=self._given is not None)
@@ -235,13 +233,12 @@ class RecordsStore(Store):
             result = await self._in_thread(cabinet.perform, works)
         except FsyncFailed as error:
             self._fatal = error
-            if self.on_fatal is not None:
-                self.on_fatal(error)
+            self._notify_fatal(error)
             raise
         for fault in result.faults:
             _log.warning("memory_beside_records", agent=cabinet.agent_id, reason=fault)
         for growth in result.growths:
-            self._grew(growth)
+            self._notify_append(growth)
         for outcome in result.outcomes:
             if isinstance(outcome, Done):
                 self._courier.add(outcome.notes)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from runtime.clock import utc
 from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.memory.item import Item
-from runtime.memory.newest import key_of, newest
+from runtime.memory.newest import newest
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Capability
+from runtime.memory.store_types import Position, position_of
 from runtime.search.entry import Filter
 from runtime.search.index.index import WHOLE_ID
 from runtime.tools.context import Context
@@ -70,12 +70,11 @@ async def memory_list(
     )
     memories = named(context, memory) if agent is None else await places(context, agent, memory)
     before = None if cursor is None else _before(*read_cursor(cursor, int, str))
-    now = utc(context.clock.now())
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
         # One more than asked for tells whether there is another page.
-        found += [(item, each) for item in await newest(each, wanted, limit + 1, now, before=before)]
-    found.sort(key=lambda row: key_of(row[0]), reverse=True)
+        found += [(item, each) for item in await newest(each, wanted, limit + 1, before=before)]
+    found.sort(key=lambda row: position_of(row[0]), reverse=True)
     page = found[:limit]
     more = _cursor(page[-1][0]) if len(found) > limit else None
     return MemoryItems(items=[kept(item, where) for item, where in page], next_cursor=more)
@@ -136,10 +135,9 @@ async def _found(
     """The item whose id is this or begins so, in every memory that has it: another user's looks as if it were not
     there. Raises NotFound, and UsageError where several ids begin so."""
     wanted = Filter(agent=agent, user=user_filter(context, None))
-    now = utc(context.clock.now())
     found: list[tuple[Item, OpenMemory]] = []
     for each in named(context, memory):
-        found += [(item, each) for item in await newest(each, wanted, 2, now, begins=begins)]
+        found += [(item, each) for item in await newest(each, wanted, 2, prefix=begins)]
     if not found:
         raise _none(begins)
     if len({item.memory_id for item, _ in found}) > 1:
@@ -158,8 +156,8 @@ def _cursor(item: Item) -> str:
     return write_cursor((item.timestamp - _FIRST) // _TICK, item.memory_id)
 
 
-def _before(ticks: Any, memory_id: Any) -> tuple[datetime, str]:
+def _before(ticks: Any, memory_id: Any) -> Position:
     try:
-        return _FIRST + ticks * _TICK, memory_id
+        return Position(_FIRST + ticks * _TICK, memory_id)
     except OverflowError:
         raise UsageError("the cursor is not one that a list answered", hint="begin without one") from None

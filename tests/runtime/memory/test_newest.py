@@ -14,6 +14,7 @@ from dslc.blocks.memory import Memory
 from runtime.memory.item import Item
 from runtime.memory.newest import newest
 from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.store_types import position_of
 from runtime.search.entry import Filter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
@@ -55,9 +56,9 @@ async def fill(memory: OpenMemory) -> None:
 async def pages(memory: OpenMemory, wanted: Filter, size: int) -> list[Item]:
     found: list[Item] = []
     before = None
-    while page := await newest(memory, wanted, size, WHEN, before=before):
+    while page := await newest(memory, wanted, size, before=before):
         found += page
-        before = page[-1].timestamp, page[-1].memory_id
+        before = position_of(page[-1])
     return found
 
 
@@ -83,11 +84,11 @@ async def test_no_item_is_read_from_the_store_where_the_index_knows_them(
     memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(memory)
-    assert await newest(memory, Filter(), 3, WHEN)
+    assert await newest(memory, Filter(), 3)
     monkeypatch.setattr(memory.store, "scan", None)
     monkeypatch.setattr(memory.store, "read", None)
-    assert len(await newest(memory, Filter(), 3, WHEN)) == 3
-    assert await newest(memory, Filter(tags_all=frozenset({"none"})), 3, WHEN) == []
+    assert len(await newest(memory, Filter(), 3)) == 3
+    assert await newest(memory, Filter(tags_all=frozenset({"none"})), 3) == []
 
 
 async def test_what_is_in_no_index_yet_comes_from_the_store(
@@ -99,17 +100,17 @@ async def test_what_is_in_no_index_yet_comes_from_the_store(
         return ["the index is still being built"]
 
     monkeypatch.setattr(memory, "catch_up", lacking)
-    found = await newest(memory, Filter(agent="reviewer"), 1, WHEN)
+    found = await newest(memory, Filter(agent="reviewer"), 1)
     assert [each.timestamp for each in found] == [WHEN]
 
 
 async def test_an_item_is_found_by_the_beginning_of_its_id(memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(memory)
-    one = (await newest(memory, Filter(user="ada"), 1, WHEN))[0]
+    one = (await newest(memory, Filter(user="ada"), 1))[0]
     for _ in ("index", "store"):
-        assert one in await newest(memory, Filter(), 9, WHEN, begins=one.memory_id[:5])
-        assert await newest(memory, Filter(), 9, WHEN, begins=one.memory_id) == [one]
-        assert await newest(memory, Filter(user="bob"), 9, WHEN, begins=one.memory_id) == []
+        assert one in await newest(memory, Filter(), 9, prefix=one.memory_id[:5])
+        assert await newest(memory, Filter(), 9, prefix=one.memory_id) == [one]
+        assert await newest(memory, Filter(user="bob"), 9, prefix=one.memory_id) == []
         monkeypatch.setattr(memory.indexer.index, "newest", away)
 
 
@@ -117,10 +118,10 @@ async def test_what_a_person_writes_is_listed_at_once(tmp_path: Path, clock: Man
     block = Memory(name="notes", path="agents", embedding=Choice(name="hashing"))
     opened = await open_memory(block, tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut")])
-    assert [each.text for each in await newest(opened, Filter(), 9, WHEN)] == ["The walnut"]
+    assert [each.text for each in await newest(opened, Filter(), 9)] == ["The walnut"]
     file = tmp_path / "agents" / "reviewer" / "memory.md"
     file.write_text(file.read_text().replace("- The walnut", "- The hazel\n- The oak"))
-    assert {each.text for each in await newest(opened, Filter(), 9, WHEN)} == {"The hazel", "The oak"}
+    assert {each.text for each in await newest(opened, Filter(), 9)} == {"The hazel", "The oak"}
     file.unlink()
-    assert await newest(opened, Filter(), 9, WHEN) == []
+    assert await newest(opened, Filter(), 9) == []
     await opened.close()

@@ -26,7 +26,7 @@ async def revisions(store: MarkdownStore, agent_id: str | None = None) -> dict[s
 def grown(store: MarkdownStore) -> list[Growth]:
     """What the store tells."""
     told: list[Growth] = []
-    store.on_growth = told.append
+    store.subscribe(on_append=told.append)
     return told
 
 
@@ -184,6 +184,6 @@ async def test_an_append_stands_whatever_becomes_of_telling_it(store: MarkdownSt
     def fail(_: Growth) -> None:
         raise RuntimeError("the index is broken")
 
-    store.on_growth = fail
+    store.subscribe(on_append=fail)
     assert len(await store.append([item()])) == 1
     assert len(await store.append([item("Another")])) == 1

@@ -133,8 +133,8 @@ async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
 async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlCollectionStore) -> None:
     grown: list[Growth] = []
     changed: list[str] = []
-    store.on_growth = grown.append
-    store.on_change = changed.extend
+    store.subscribe(on_append=grown.append)
+    store.subscribe(on_change=changed.extend)
     (one, two) = await store.append([fact("One"), fact("Two")])
     await store.append([fact("Three")])
     assert [growth.items for growth in grown] == [(one, two), (grown[1].items[0],)]

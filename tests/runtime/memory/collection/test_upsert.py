@@ -109,7 +109,7 @@ async def test_an_id_that_is_brought_along_is_kept_where_it_is_free(store: SqlCo
     brought = fact("One", memory_id="01a20381-9378-7054-8f6d-23dd5fdc8652")
     assert await store.append([brought]) == (brought,)
     assert await store.append([brought, brought.changed(memory_type="episodic")]) == ()
-    (other,) = await store.append([brought.with_text("Two").changed(memory_id=brought.memory_id)])
+    (other,) = await store.append([brought.changed(text="Two", chunk_hash="")])
     assert other.memory_id != brought.memory_id
     (bobs,) = await store.append([brought.changed(user_id="bob")])
     assert bobs.memory_id not in {brought.memory_id, other.memory_id}

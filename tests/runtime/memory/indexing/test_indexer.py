@@ -99,16 +99,19 @@ async def test_an_index_that_is_opened_beside_it_and_not_used_takes_nothing_away
     assert (await count(indexer), store.reads) == (2, {})
 
 
-async def test_the_index_that_follows_is_told_what_grows(
+async def test_two_indexes_over_one_store_both_get_its_appends(
     indexer: Indexer, store: CountingStore, clock: ManualClock
 ) -> None:
-    after = Indexer(store, await open_index(None, None, {}), clock)
-    after.follow()
-    await indexer.close()
+    beside = Indexer(store, await open_index(None, None, {}), clock)
     await store.append([item("One")])
-    await after.settle()
-    assert await count(after) == 1
-    await after.close()
+    await indexer.settle()
+    await beside.settle()
+    assert (await count(indexer), await count(beside), store.reads) == (1, 1, {})
+    await indexer.close()
+    await store.append([item("Two")])
+    await beside.settle()
+    assert (await count(beside), store.reads) == (2, {})
+    await beside.close()
 
 
 async def test_entries_that_were_handed_over_stand_behind_those_that_were_read(

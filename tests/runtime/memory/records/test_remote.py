@@ -304,7 +304,7 @@ async def test_a_damaged_record_is_not_sent_and_holds_up_no_other(tmp_path: Path
 async def test_sending_changes_nothing_that_the_record_says(tmp_path: Path) -> None:
     async with remote() as there, sending(tmp_path, there) as store:
         told: list[Growth] = []
-        store.on_growth = told.append
+        store.subscribe(on_append=told.append)
         (written,) = await store.append([fact()])
         before = only_record(tmp_path / "reviewer")
         await store.settle(10)

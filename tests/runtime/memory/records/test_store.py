@@ -115,7 +115,7 @@ async def test_a_part_is_a_day_and_its_revision_changes_with_what_is_in_it(store
 
 async def test_growth_is_told_with_the_revisions_between_which_it_was(store: RecordsStore) -> None:
     told: list[Growth] = []
-    store.on_growth = told.append
+    store.subscribe(on_append=told.append)
     for text, hours in (("One", 0), ("Two", 1), ("Before", -1), ("Three", 2)):
         await store.append([fact(text, timestamp=WHEN + timedelta(hours=hours))])
     assert [[one.text for one in growth.items] for growth in told] == [["One"], ["Two"], ["Three"]]
@@ -127,7 +127,7 @@ async def test_growth_is_told_with_the_revisions_between_which_it_was(store: Rec
 
 async def test_growth_within_one_second_is_told_as_long_as_it_is_at_the_end(store: RecordsStore) -> None:
     told: list[Growth] = []
-    store.on_growth = told.append
+    store.subscribe(on_append=told.append)
     for text, microseconds in (("One", 5), ("Two", 9), ("Between", 7), ("Three", 9)):
         await store.append([fact(text, timestamp=WHEN.replace(microsecond=microseconds))])
     assert [[one.text for one in growth.items] for growth in told] == [["One"], ["Two"], ["Three"]]
@@ -139,7 +139,7 @@ async def test_who_is_told_of_growth_and_fails_stops_no_write(store: RecordsStor
     def fail(_: Growth) -> None:
         raise RuntimeError("broken")
 
-    store.on_growth = fail
+    store.subscribe(on_append=fail)
     assert len(await store.append([fact()])) == 1
 
 
