@@ -37,7 +37,7 @@ from bench.harness.postgresql import NAMED, postgresql
 from dslc.blocks.choice import Choice
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.engine import CANDIDATES, search
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.index.postgres.index import PostgresIndex
@@ -100,10 +100,10 @@ def _sentences(path: Path) -> Iterator[str]:
                     yield text
 
 
-def entries(said: Sequence[str]) -> list[Entry]:
+def entries(said: Sequence[str]) -> list[IndexEntry]:
     """An entry of each text, of ten agents, in conversations of 500."""
     return [
-        Entry(
+        IndexEntry(
             id=f"{number:08}",
             agent=f"agent-{number // _PART % 10}",
             user="owner",
@@ -186,7 +186,7 @@ class Known:
         """There is nothing to let go of."""
 
 
-async def fill(index: Index, every: Sequence[Entry], vectors: Mapping[str, Any]) -> tuple[float, float]:
+async def fill(index: Index, every: Sequence[IndexEntry], vectors: Mapping[str, Any]) -> tuple[float, float]:
     """Put everything and give it its vectors; the seconds that both took."""
     begin = time.perf_counter()
     for start in range(0, len(every), _PART):

@@ -41,7 +41,7 @@ from runtime.memory.store import Store
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import CANDIDATES, search
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.schema import TOKENIZE
 from runtime.search.index.index import Index
@@ -90,13 +90,13 @@ class Texts:
         count = self._chance.randint(least, most)
         return " ".join(self._chance.choices(self._words, cum_weights=self._until, k=count))
 
-    def entries(self, count: int) -> list[Entry]:
+    def entries(self, count: int) -> list[IndexEntry]:
         """Entries of AGENTS agents, a minute apart, in conversations of two."""
         return [self._entry(number) for number in range(count)]
 
-    def _entry(self, number: int) -> Entry:
+    def _entry(self, number: int) -> IndexEntry:
         text, part = self.text(), number // _PART
-        return Entry(
+        return IndexEntry(
             id=str(UUID(int=self._chance.getrandbits(128), version=4)),
             agent=f"agent-{part % AGENTS}",
             user="owner",
@@ -114,7 +114,7 @@ class Texts:
         )
 
 
-async def filled(index: Index, entries: Sequence[Entry], dimension: int) -> None:
+async def filled(index: Index, entries: Sequence[IndexEntry], dimension: int) -> None:
     """Put the entries part by part, and give each a random vector."""
     import numpy as np
 
@@ -131,7 +131,7 @@ async def filled(index: Index, entries: Sequence[Entry], dimension: int) -> None
 class Bare:
     """A search's parts with nothing round them: a table of texts alone, and a matrix."""
 
-    def __init__(self, folder: Path, entries: Sequence[Entry], dimension: int) -> None:
+    def __init__(self, folder: Path, entries: Sequence[IndexEntry], dimension: int) -> None:
         import numpy as np
 
         self.connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
@@ -195,7 +195,7 @@ async def latency(embedder: Embedder, dimension: int, items: int, queries: int) 
     return {name: Side(f"{items:,} items: {name}", found) for name, found in sides.items()}
 
 
-async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: Entry) -> dict[str, float]:
+async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: IndexEntry) -> dict[str, float]:
     now = _START + timedelta(days=400)
     everywhere = Question(text=text, now=now)
     of_one = Question(text=text, now=now, wanted=Filter(agent="agent-3"))

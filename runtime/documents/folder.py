@@ -16,7 +16,7 @@ LINK = "link"
 NO_FILE = "no regular file"
 
 
-class Place(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that is to be read: as it was named, or as it stands below what was named, and without any link."""
 
     shown: str
@@ -31,7 +31,7 @@ class Search:
     lead anywhere and back, and files whose ending no reader has. What was named itself is always taken.
     """
 
-    places: list[Place] = field(default_factory=list)
+    places: list[FoundFile] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     """How many files and folders were passed over: of each ending, and under `hidden`, `link` and `no
     regular file` (a socket, a named pipe)."""
@@ -88,7 +88,7 @@ class Search:
     def _take(self, shown: str, path: Path) -> None:
         if path not in self._seen:
             self._seen.add(path)
-            self.places.append(Place(shown, path))
+            self.places.append(FoundFile(shown, path))
 
 
 def _reason(error: Exception) -> str:

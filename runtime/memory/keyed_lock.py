@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class KeyedLock:
     """A lock for each key, which is there while somebody holds it or waits for it."""
 
     def __init__(self) -> None:

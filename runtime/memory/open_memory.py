@@ -24,7 +24,7 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer, Start
 from runtime.memory.indexing.progress import Progress, SyncReport
 from runtime.memory.item import Item
-from runtime.memory.store import Compaction, Place, Scan, Store, Upserted
+from runtime.memory.store import Compaction, ItemLocation, Scan, Store, Upserted
 from runtime.models import open_model
 from runtime.models.model import Model
 from runtime.search.embedding import default_embedding, open_embedding
@@ -55,7 +55,7 @@ class FoundHit(NamedTuple):
     relevance: float
     cosine: float | None
     keyword_share: float
-    place: Place | None
+    place: ItemLocation | None
 
 
 class Found(NamedTuple):
@@ -245,7 +245,7 @@ class OpenMemory:
             for item, hit, place in zip(items, answer.hits, places, strict=True)
         )
 
-    async def _located(self, items: Sequence[Item]) -> Mapping[str, Place]:
+    async def _located(self, items: Sequence[Item]) -> Mapping[str, ItemLocation]:
         try:
             return await self.store.locate(items)
         except FsyncFailed:

@@ -17,23 +17,38 @@ from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsuppor
 from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store_types import (
+    Append,
     Compaction,
-    Growth,
     Inspection,
+    ItemLocation,
     Part,
-    Place,
     Position,
-    Problem,
     Scan,
     Severity,
+    StoreProblem,
     StoreStats,
     Upserted,
     position_of,
 )
 
 __all__ = [
-    "LARGEST_TEXT", "UPSERT_KEEPS", "Capability", "Compaction", "Growth", "Inspection", "Part", "Place", "Position",
-    "Problem", "Scan", "Severity", "Store", "StoreStats", "Upserted", "position_of", "redacted_item",
+    "LARGEST_TEXT",
+    "UPSERT_KEEPS",
+    "Append",
+    "Capability",
+    "Compaction",
+    "Inspection",
+    "ItemLocation",
+    "Part",
+    "Position",
+    "Scan",
+    "Severity",
+    "Store",
+    "StoreProblem",
+    "StoreStats",
+    "Upserted",
+    "position_of",
+    "redacted_item",
 ]  # fmt: skip
 
 Capability = Literal["edit", "delete", "compact", "remove", "gates", "upsert", "replace"]
@@ -83,7 +98,7 @@ class Store(ABC):
     def subscribe(
         self,
         *,
-        on_append: Callable[[Growth], None] | None = None,
+        on_append: Callable[[Append], None] | None = None,
         on_change: Callable[[Set[str]], None] | None = None,
         on_fatal: Callable[[FsyncFailed], None] | None = None,
     ) -> Callable[[], None]:
@@ -214,7 +229,7 @@ class Store(ABC):
         """Every part there is at this moment, of one agent or of all. Cheap: nothing is read but names and sizes."""
 
     @abstractmethod
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place | None]]:
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         """The items of a part in their order, and where each stands (None where there are no files); none when it is
         gone. Raises StoreError."""
 
@@ -268,19 +283,19 @@ class Store(ABC):
         """The agents that have a memory here, by name."""
 
     @abstractmethod
-    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         """Where these items stand at this moment, by memory_id; one that is gone is left out."""
 
     @abstractmethod
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         """An agent's memory as a person reads it, with the log of a day (UTC; today's unless given)."""
 
-    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         """Read everything of one agent or of all: how many files were looked at, and what is not as it was written."""
         found = await self.stats(agent_id)
         return found.files, found.problems
 
-    async def ready(self) -> tuple[Problem, ...]:
+    async def ready(self) -> tuple[StoreProblem, ...]:
         """What stands in the way of the next write (errors), and what a person should know (warnings). Writes nothing
         and is quick."""
         return ()
@@ -323,7 +338,7 @@ class Store(ABC):
     async def _forget_user(self, user_id: str, agent_id: str) -> int: ...
 
     @final
-    def _notify_append(self, growth: Growth) -> None:
+    def _notify_append(self, growth: Append) -> None:
         for listener in self._listeners:
             _notify(listener.on_append, growth, store=self.identity, part=growth.part.name)
 
@@ -345,7 +360,7 @@ class Store(ABC):
 
 
 class _Listener(NamedTuple):
-    on_append: Callable[[Growth], None] | None
+    on_append: Callable[[Append], None] | None
     on_change: Callable[[Set[str]], None] | None
     on_fatal: Callable[[FsyncFailed], None] | None
 

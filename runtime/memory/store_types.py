@@ -68,7 +68,7 @@ class Scan(BaseModel):
         )
 
 
-class Place(NamedTuple):
+class ItemLocation(NamedTuple):
     """Where an item stands: the file, and its line counted from 1 where files have lines."""
 
     file: str
@@ -96,7 +96,7 @@ class Part(NamedTuple):
     revision: str
 
 
-class Growth(NamedTuple):
+class Append(NamedTuple):
     """Items that were added at the end of a part, and its revision `before` (None: it was not there) and after."""
 
     part: Part
@@ -107,7 +107,7 @@ class Growth(NamedTuple):
 Severity = Literal["error", "warning"]
 
 
-class Problem(NamedTuple):
+class StoreProblem(NamedTuple):
     """Something in the store that is not as it should be, and why: a file that could not be read and is kept as it is.
 
     A `warning` is for a person to know; nothing is lost or refused because of it.
@@ -126,7 +126,7 @@ class Compaction(NamedTuple):
 
     flushed: int
     deleted: int
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StoreProblem, ...] = ()
 
 
 class StoreStats(NamedTuple):
@@ -137,7 +137,7 @@ class StoreStats(NamedTuple):
     bytes: int
     oldest: date | None = None
     newest: date | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StoreProblem, ...] = ()
 
 
 class Upserted(NamedTuple):

@@ -10,7 +10,7 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 
-class Group(Generic[W, R]):
+class WriteBatcher(Generic[W, R]):
     """Hands what gathered to `write`, one group at a time, for as long as something waits.
 
     `write` gives one outcome for every work, an exception among them meaning that work alone; what it raises is every

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
-from runtime.search.index.index import Around, Index, IndexStats, Matched, Scored
+from runtime.search.index.index import Index, IndexStats, Matched, Neighbours, Scored
 from runtime.search.question import LONGEST, Question, Understood, folded, understand
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Hit:
     searched by), and of `keyword_share`, the share of the question's words that it has, 0 to 1. All are rounded.
     """
 
-    entry: Entry
+    entry: IndexEntry
     score: float
     parts: Mapping[str, float]
     relevance: float
@@ -161,7 +161,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
 
 
 def _parts(
-    keys: NDArray[np.int64], found: _Found, around: Around, asked: Understood
+    keys: NDArray[np.int64], found: _Found, around: Neighbours, asked: Understood
 ) -> Mapping[str, NDArray[np.float32]]:
     """What each part adds to each candidate's score."""
     import numpy as np

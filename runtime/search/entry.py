@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One item as indexes see it: the universal payload, who said it, and what stands around it.
 
     `time` is in UTC. Entries of one `group` (a conversation, a day's log) are each other's neighbours in the order of
@@ -53,7 +53,7 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def wants(self, entry: Entry) -> bool:
+    def wants(self, entry: IndexEntry) -> bool:
         """Whether an entry passes."""
         return (
             self.agent in (None, entry.agent)

@@ -19,7 +19,7 @@ from runtime.errors import UsageError
 from runtime.search.entry import Filter
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.search.index import INDEXES, IndexRow, open_index
-from runtime.search.index.index import Change, Grown, Index, IndexStats, Pending
+from runtime.search.index.index import AppendedEntries, Index, IndexChange, IndexStats, Pending
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -137,10 +137,10 @@ async def test_times_are_the_same_in_every_zone(index: Index) -> None:
 
 
 async def test_putting_a_part_says_what_changed(index: Index) -> None:
-    assert await index.put("log", "reviewer", "1", talk("one", "two", "three")) == Change(3, 0, 0)
-    assert await index.put("log", "reviewer", "2", talk("one", "two", "three")) == Change(0, 3, 0)
+    assert await index.put("log", "reviewer", "1", talk("one", "two", "three")) == IndexChange(3, 0, 0)
+    assert await index.put("log", "reviewer", "2", talk("one", "two", "three")) == IndexChange(0, 3, 0)
     moved = [replace(one, line=7, order=one.order + 1, rest="x") for one in talk("one", "two", "three")]
-    assert await index.put("log", "reviewer", "3", moved) == Change(0, 3, 0)
+    assert await index.put("log", "reviewer", "3", moved) == IndexChange(0, 3, 0)
     assert await index.put("log", "reviewer", "4", [moved[0], replace(moved[1], text="zwei", hash="z")]) == (1, 1, 1)
     assert sorted(await said(index, "one two three zwei")) == ["e0", "e1"]
     assert await index.parts() == {"log": "4"}
@@ -156,7 +156,7 @@ async def test_entries_may_change_in_any_order(index: Index) -> None:
 
 
 async def test_of_two_entries_with_one_id_the_later_counts(index: Index) -> None:
-    assert await index.put("log", "reviewer", "1", [entry("e", "first"), entry("e", "second")]) == Change(1, 0, 0)
+    assert await index.put("log", "reviewer", "1", [entry("e", "first"), entry("e", "second")]) == IndexChange(1, 0, 0)
     assert await said(index, "first second") == ["e"]
     assert await said(index, "first") == []
 
@@ -191,10 +191,10 @@ async def test_parts_that_grow_together_each_grow_from_the_revision_they_have(in
     assert await index.grow("log", "reviewer", None, "1", [one])
     more = replace(two, part="more"), replace(four, part="more")
     grown = [
-        Grown("more", "reviewer", None, "1", [more[0]]),
-        Grown("log", "reviewer", "0", "9", [replace(two, id="not put")]),
-        Grown("log", "reviewer", "1", "2", [three]),
-        Grown("more", "reviewer", "1", "2", [more[1]]),
+        AppendedEntries("more", "reviewer", None, "1", [more[0]]),
+        AppendedEntries("log", "reviewer", "0", "9", [replace(two, id="not put")]),
+        AppendedEntries("log", "reviewer", "1", "2", [three]),
+        AppendedEntries("more", "reviewer", "1", "2", [more[1]]),
     ]
     assert await index.grow_each(grown) == [True, False, True, True]
     assert await index.parts() == {"log": "2", "more": "2"}

@@ -14,7 +14,7 @@ import pytest_asyncio
 from dslc.blocks.choice import Choice
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.engine import Answer, search
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index import INDEXES, open_index
 from runtime.search.index.index import Index
 from runtime.search.question import Question
@@ -53,7 +53,7 @@ FILTERS = {
 QUESTIONS = ("Which boat was broken in the harbour?", "tomato garden", "who answers the letter", "deploy", "zzz")
 
 
-def entries() -> list[Entry]:
+def entries() -> list[IndexEntry]:
     """Four hundred items of two agents and two users, some with no project, source, tags or author."""
     chance = random.Random(11)
     return [

@@ -26,7 +26,7 @@ from runtime.memory import STORES, StoreRow, identity_of, open_store
 from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, delivery_uri
-from runtime.memory.store import LARGEST_TEXT, Growth, Scan, Store, position_of
+from runtime.memory.store import LARGEST_TEXT, Append, Scan, Store, position_of
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
 from tests.lanes import examples
@@ -458,7 +458,7 @@ async def test_the_revision_of_a_part_changes_when_what_it_holds_does_and_not_ot
 async def test_growth_and_revisions_together_are_enough_to_follow_a_store(store: Store) -> None:
     known: dict[str, tuple[str, dict[str, Item]]] = {}
 
-    def grow(growth: Growth) -> None:
+    def grow(growth: Append) -> None:
         revision, held = known.get(growth.part.name, (None, {}))
         if revision == growth.before:
             known[growth.part.name] = growth.part.revision, held | {one.memory_id: one for one in growth.items}
@@ -479,7 +479,7 @@ async def test_two_listeners_both_get_appends_until_one_unsubscribes(store: Stor
     first: list[str] = []
     second: list[str] = []
 
-    def fail(_: Growth) -> None:
+    def fail(_: Append) -> None:
         raise RuntimeError("the index is broken")
 
     store.subscribe(on_append=fail)

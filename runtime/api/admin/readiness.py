@@ -14,7 +14,7 @@ from runtime import extras
 from runtime.api.admin.state import AdminContext
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Problem
+from runtime.memory.store import StoreProblem
 from runtime.threads.turns.turn import AGENT_GONE, QUEUED, RUNNING
 from runtime.webhooks.deliveries.backlog import BacklogReader
 from runtime.webhooks.routing.dynamic_routes import SWITCHED_OFF
@@ -201,7 +201,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
 
 
-def _told(problem: Problem) -> str:
+def _told(problem: StoreProblem) -> str:
     """What is wrong with a file, which is named once."""
     return problem.message if problem.file in problem.message else f"{problem.file}: {problem.message}"
 

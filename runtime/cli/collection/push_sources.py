@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.documents import READERS, read
 from runtime.documents.document import Document, Unreadable
-from runtime.documents.folder import Place, Search
+from runtime.documents.folder import FoundFile, Search
 from runtime.errors import UsageError
 
 LARGEST_TEXT = 1_000_000
@@ -104,7 +104,7 @@ class PushSources:
             uri = self._uri if self._uri is not None else place.path.as_uri()
             yield from self._read(shown(place.shown), place, uri)
 
-    def _read(self, name: str, source: Place | bytes, uri: str | None) -> Iterator[PushSource]:
+    def _read(self, name: str, source: FoundFile | bytes, uri: str | None) -> Iterator[PushSource]:
         self.on_read(name)
         try:
             # The superuser works on a service's root with other rights, and named files that root may read.

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, func, select
 
 from runtime.database import bulk
 from runtime.database.schema import item_parts as table
-from runtime.memory.collection.row_codec import Row, written
+from runtime.memory.collection.row_codec import ItemRow, written
 from runtime.memory.item import Item
-from runtime.memory.store_types import Growth, Part
+from runtime.memory.store_types import Append, Part
 
 LARGEST: Final = 512
 """Items of a part: so many are read, and put into the index, at once."""
@@ -30,7 +30,7 @@ def part_name(agent_id: str, number: int) -> str:
 
 
 @dataclass(slots=True)
-class Filling:
+class OpenPart:
     """A part as it is just now, and what became of it in this transaction."""
 
     number: int
@@ -53,29 +53,29 @@ class Filling:
         """How many it holds."""
         return sum(self.counts.values())
 
-    def count(self, row: Row, by: int) -> None:
+    def count(self, row: ItemRow, by: int) -> None:
         """One item more or less."""
         self.counts[row.memory_type] += by
         self.bytes += by * len(row.content)
 
 
-class Parts:
+class PartTable:
     """The parts that one transaction reads and writes. Whoever has it has the memory to itself."""
 
     def __init__(self, connection: Connection, memory: str) -> None:
         self._connection = connection
         self._memory = memory
-        self._known: dict[int, Filling] = {}
-        self._newest: dict[tuple[str, str], Filling] = {}
+        self._known: dict[int, OpenPart] = {}
+        self._newest: dict[tuple[str, str], OpenPart] = {}
         self._last: int | None = None
         self._emptied: set[str] = set()
 
-    def place(self, agent: str, user: str) -> Filling:
+    def place(self, agent: str, user: str) -> OpenPart:
         """The part of this agent and user that takes one more item."""
         filling = self.newest(agent, user)
         return filling if filling is not None and filling.used < LARGEST else self.begin(agent, user)
 
-    def newest(self, agent: str, user: str) -> Filling | None:
+    def newest(self, agent: str, user: str) -> OpenPart | None:
         """The last part of this agent and user."""
         key = agent, user
         if key not in self._newest:
@@ -91,26 +91,26 @@ class Parts:
             self._newest[key] = self._known.get(found.part) or self._learn(found)
         return self._newest[key]
 
-    def begin(self, agent: str, user: str) -> Filling:
+    def begin(self, agent: str, user: str) -> OpenPart:
         """A new part, empty."""
         if self._last is None:
             query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
             self._last = self._connection.execute(query).scalar() or 0
         self._last += 1
-        filling = Filling(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
+        filling = OpenPart(self._last, written(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
         self._known[filling.number] = self._newest[agent, user] = filling
         return filling
 
-    def of(self, number: int) -> Filling:
+    def of(self, number: int) -> OpenPart:
         """The part with this number, which there is."""
         if number not in self._known:
             query = select(*table.c[*_COLUMNS]).where(table.c.memory == self._memory, table.c.part == number)
             self._learn(self._connection.execute(query).one())
         return self._known[number]
 
-    def _learn(self, row: Any) -> Filling:
+    def _learn(self, row: Any) -> OpenPart:
         counts = {name: getattr(row, name) for name in TYPES}
-        filling = Filling(
+        filling = OpenPart(
             row.part, row.user_id, row.agent_id, row.revision, row.used, counts, row.bytes, held=any(counts.values())
         )
         self._known[filling.number] = filling
@@ -122,9 +122,9 @@ class Parts:
         self._newest = {key: each for key, each in self._newest.items() if each.number not in numbers}
         self._emptied.add(agent)
 
-    def finish(self) -> tuple[list[Growth], frozenset[str]]:
+    def finish(self) -> tuple[list[Append], frozenset[str]]:
         """Write what became of the parts: what grew, and the agents of whom something changed otherwise."""
-        growths: list[Growth] = []
+        growths: list[Append] = []
         changed = set(self._emptied)
         new: list[tuple[Any, ...]] = []
         written_again: list[tuple[Any, ...]] = []
@@ -143,12 +143,12 @@ class Parts:
                 changed.add(each.agent)
             elif each.added:
                 part = Part(part_name(each.agent, each.number), each.agent, revision)
-                growths.append(Growth(part, each.revision if each.held else None, tuple(each.added)))
+                growths.append(Append(part, each.revision if each.held else None, tuple(each.added)))
         bulk.insert(self._connection, table, _COLUMNS, new)
         bulk.update(self._connection, table, _KEYS, _STATE, written_again)
         return growths, frozenset(changed)
 
-    def _is_passed(self, part: Filling) -> bool:
+    def _is_passed(self, part: OpenPart) -> bool:
         """Whether a later part of the same agent and user takes what comes next."""
         query = select(func.max(table.c.part)).where(
             table.c.memory == self._memory, table.c.agent_id == part.agent, table.c.user_id == part.user

@@ -36,13 +36,13 @@ from runtime.memory.collection.row_codec import COLUMNS, Codec, read, source_key
 from runtime.memory.collection.transactions import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of
-from runtime.memory.store_types import Part, Problem, Scan, StoreStats
+from runtime.memory.store_types import Part, Scan, StoreProblem, StoreStats
 
 PAGE: Final = 256
 """Items that are read at once: nobody else waits for more."""
 
 
-class Reading:
+class CollectionQueries:
     """Reads the rows of one collection memory. Everything raises `Unavailable` and `Unsealable`."""
 
     def __init__(self, database: Database, codec: Codec) -> None:
@@ -172,15 +172,15 @@ class Reading:
             found.update(dict.fromkeys(tags_of(tags), count))
         return found
 
-    async def verify(self, agent: str | None) -> tuple[int, tuple[Problem, ...]]:
+    async def verify(self, agent: str | None) -> tuple[int, tuple[StoreProblem, ...]]:
         """Read everything: how many parts there are, and what is not as it was written."""
-        problems: list[Problem] = []
+        problems: list[StoreProblem] = []
         parts = await self.parts(agent)
         for part in parts:
             problems += await self._verified(part)
         return len(parts), tuple(problems)
 
-    async def _verified(self, part: Part) -> list[Problem]:
+    async def _verified(self, part: Part) -> list[StoreProblem]:
         name = f"{self._memory}/{part.name}"
         number = int(part.name.removeprefix(f"{part.agent_id}/"))
         here = and_(items.c.memory == self._memory, items.c.part == number)
@@ -193,16 +193,16 @@ class Reading:
         counted = Counter(row.memory_type for row in rows)
         if any(counted[kind] != getattr(noted[0], kind) for kind in TYPES):
             expected = sum(getattr(noted[0], kind) for kind in TYPES)
-            problems.append(Problem(name, f"it should hold {expected} items and holds {len(rows)}"))
+            problems.append(StoreProblem(name, f"it should hold {expected} items and holds {len(rows)}"))
         return problems
 
-    def _checked(self, name: str, row: Any) -> Problem | None:
+    def _checked(self, name: str, row: Any) -> StoreProblem | None:
         try:
             item = self._codec.item(row)
         except Unsealable as error:
-            return Problem(name, f"the item {row.id} cannot be opened: {error}")
+            return StoreProblem(name, f"the item {row.id} cannot be opened: {error}")
         if hash_of(item.text) != row.chunk_hash:
-            return Problem(name, f"the text of the item {row.id} is not the one that its chunk_hash was made of")
+            return StoreProblem(name, f"the text of the item {row.id} is not the one that its chunk_hash was made of")
         return None
 
     async def _with_sources(self, query: Select[Any]) -> tuple[Sequence[Any], Mapping[str, Sequence[str]]]:

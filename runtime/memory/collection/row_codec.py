@@ -32,7 +32,7 @@ _ESCAPED: Final = re.compile("[\x00\x1b]")
 _ESCAPE: Final = re.compile("\x1b(.)")
 
 
-class Row(NamedTuple):
+class ItemRow(NamedTuple):
     """A row of `items`, its columns in the order of `COLUMNS`; texts as they stand in the database."""
 
     memory: str
@@ -58,9 +58,9 @@ class Codec:
         self.memory = memory
         self._seal = Seal(key, items.c.content)
 
-    def row(self, item: Item, part: int, position: int) -> Row:
+    def row(self, item: Item, part: int, position: int) -> ItemRow:
         """The row of an item that has its memory_id."""
-        return Row(
+        return ItemRow(
             self.memory,
             item.memory_id,
             written(item.user_id),

@@ -22,25 +22,25 @@ from runtime.memory.collection.errors import telling
 from runtime.memory.collection.interface import CollectionCounts, CollectionStore
 from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
-from runtime.memory.collection.queries import Reading
+from runtime.memory.collection.queries import CollectionQueries
 from runtime.memory.collection.row_codec import Codec, ticks
-from runtime.memory.collection.transactions import Writing, distinct
+from runtime.memory.collection.transactions import CollectionTransaction, distinct
 from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.item import Item
 from runtime.memory.store import Capability
 from runtime.memory.store_types import (
+    Append,
     Compaction,
-    Growth,
     Inspection,
+    ItemLocation,
     Part,
-    Place,
-    Problem,
     Scan,
     StorePlace,
+    StoreProblem,
     StoreStats,
     Upserted,
 )
-from runtime.memory.write_batcher import Group
+from runtime.memory.write_batcher import WriteBatcher
 
 BATCH: Final = 512
 """Items that are written in one transaction, at most: other writes have their turn in between."""
@@ -55,16 +55,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Work(NamedTuple):
+class _WriteRequest(NamedTuple):
     """Something to do in a transaction, and how many items that writes."""
 
-    act: Callable[[Writing], Any]
+    act: Callable[[CollectionTransaction], Any]
     items: int = 1
 
 
 class _Done(NamedTuple):
     outcomes: list[Any]
-    growths: list[Growth]
+    growths: list[Append]
     changed: frozenset[str]
 
 
@@ -88,8 +88,8 @@ class SqlCollectionStore(CollectionStore):
         self._options = CollectionOptions()
         self._database = database
         self._codec = Codec(memory, database.master_key)
-        self._reading = Reading(database, self._codec)
-        self._group: Group[_Work, Any] = Group(f"collection {memory}", self._perform)
+        self._reading = CollectionQueries(database, self._codec)
+        self._group: WriteBatcher[_WriteRequest, Any] = WriteBatcher(f"collection {memory}", self._perform)
 
     @property
     def identity(self) -> str:
@@ -110,7 +110,7 @@ class SqlCollectionStore(CollectionStore):
 
     async def create(self, agent_id: str, user_id: str) -> bool:
         self._named(agent_id, user_id)
-        return await self._do(Writing.create, agent_id, user_id)
+        return await self._do(CollectionTransaction.create, agent_id, user_id)
 
     async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
         with telling(self.name):
@@ -127,14 +127,14 @@ class SqlCollectionStore(CollectionStore):
             return await self._reading.tags(agent_id, user_id, project_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
-        return await self._do(Writing.detach, memory_id, agent_id, source_uri)
+        return await self._do(CollectionTransaction.detach, memory_id, agent_id, source_uri)
 
     # Writing
 
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
         written: list[Item] = []
         for batch in self._batches(items):
-            written += await self._do(Writing.append, batch)
+            written += await self._do(CollectionTransaction.append, batch)
         return tuple(written)
 
     async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> Upserted:
@@ -142,7 +142,7 @@ class SqlCollectionStore(CollectionStore):
         inserted: list[Item] = []
         updated: list[Item] = []
         for batch in self._batches(first):
-            done = await self._do(Writing.upsert, batch, keep)
+            done = await self._do(CollectionTransaction.upsert, batch, keep)
             inserted += done.inserted
             updated += done.updated
             skipped += done.skipped
@@ -154,13 +154,13 @@ class SqlCollectionStore(CollectionStore):
 
     async def _replace(self, item: Item) -> Item:
         self._named(item.agent_id, item.user_id)
-        return await self._do(Writing.replace, item)
+        return await self._do(CollectionTransaction.replace, item)
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
-        return await self._do(Writing.edit, memory_id, text, agent_id)
+        return await self._do(CollectionTransaction.edit, memory_id, text, agent_id)
 
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
-        await self._do(Writing.delete, memory_id, agent_id)
+        await self._do(CollectionTransaction.delete, memory_id, agent_id)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
         legal(agent_id)
@@ -168,7 +168,7 @@ class SqlCollectionStore(CollectionStore):
         until = ticks(datetime.combine(older_than, time(), UTC))
         flushed, deleted, more = 0, 0, True
         while more:
-            put, gone, more = await self._do(Writing.compact, agent_id, until)
+            put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
         with telling(self.name):
             kept = await self._reading.kept(agent_id, until)
@@ -176,30 +176,32 @@ class SqlCollectionStore(CollectionStore):
             return Compaction(flushed, deleted)
         where = "in a code block or a comment"
         why = f"{kept} expired entries are kept: they hold something for the long term {where}, or cannot be opened"
-        return Compaction(flushed, deleted, (Problem(f"collection {self.name}: {agent_id}", why, "warning"),))
+        return Compaction(flushed, deleted, (StoreProblem(f"collection {self.name}: {agent_id}", why, "warning"),))
 
     async def _remove(self, agent_id: str) -> bool:
         legal(agent_id)
         removed = 0
-        while count := await self._do(Writing.remove, agent_id):
+        while count := await self._do(CollectionTransaction.remove, agent_id):
             removed += count
         return removed > 0
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         legal(agent_id)
         forgotten = 0
-        while (count := await self._do(Writing.forget_user, user_id, agent_id)) is not None:
+        while (count := await self._do(CollectionTransaction.forget_user, user_id, agent_id)) is not None:
             forgotten += count
         return forgotten
 
-    async def _do(self, method: Callable[Concatenate[Writing, P], T], *given: P.args, **named: P.kwargs) -> T:
-        """What this method of `Writing` returns, once it is committed."""
+    async def _do(
+        self, method: Callable[Concatenate[CollectionTransaction, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """What this method of `CollectionTransaction` returns, once it is committed."""
         items = len(given[0]) if given and isinstance(given[0], list) else 1
         with telling(self.name):
-            done: T = await self._group.put(_Work(lambda writing: method(writing, *given, **named), items))
+            done: T = await self._group.put(_WriteRequest(lambda writing: method(writing, *given, **named), items))
             return done
 
-    async def _perform(self, works: Sequence[_Work]) -> Sequence[Any]:
+    async def _perform(self, works: Sequence[_WriteRequest]) -> Sequence[Any]:
         outcomes: list[Any] = []
         for some in _transactions(works):
             try:
@@ -215,7 +217,7 @@ class SqlCollectionStore(CollectionStore):
             outcomes += done.outcomes
         return outcomes
 
-    async def _transact(self, works: Sequence[_Work]) -> _Done:
+    async def _transact(self, works: Sequence[_WriteRequest]) -> _Done:
         for _ in range(TRIES - 1):
             try:
                 return await self._database.transact(lambda connection: self._done(connection, works))
@@ -223,8 +225,8 @@ class SqlCollectionStore(CollectionStore):
                 continue
         return await self._database.transact(lambda connection: self._done(connection, works))
 
-    def _done(self, connection: Connection, works: Sequence[_Work]) -> _Done:
-        writing = Writing(connection, self._codec, self._clock)
+    def _done(self, connection: Connection, works: Sequence[_WriteRequest]) -> _Done:
+        writing = CollectionTransaction(connection, self._codec, self._clock)
         outcomes: list[Any] = []
         for work in works:
             try:
@@ -264,7 +266,7 @@ class SqlCollectionStore(CollectionStore):
         with telling(self.name):
             return await self._reading.parts(agent_id)
 
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place | None]]:
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         with telling(self.name):
             return [(item, None) for item in await self._reading.items_of(part)]
 
@@ -276,7 +278,7 @@ class SqlCollectionStore(CollectionStore):
         with telling(self.name):
             return await self._reading.agents()
 
-    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         return {}
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
@@ -292,24 +294,24 @@ class SqlCollectionStore(CollectionStore):
         entries = [item async for item in self.scan(Scan.model_validate(today))]
         return inspection(self.name, agent_id, day, list(_oldest_first(lasting)), list(_oldest_first(entries)), now)
 
-    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         with telling(self.name):
             return await self._reading.verify(agent_id)
 
-    async def ready(self) -> tuple[Problem, ...]:
+    async def ready(self) -> tuple[StoreProblem, ...]:
         try:
             async with self._database.read():
                 return ()
         except Unavailable as error:
-            return (Problem(self.identity, error.line()),)
+            return (StoreProblem(self.identity, error.line()),)
 
     async def close(self) -> None:
         await self._group.drain()
 
 
-def _transactions(works: Sequence[_Work]) -> Iterator[list[_Work]]:
+def _transactions(works: Sequence[_WriteRequest]) -> Iterator[list[_WriteRequest]]:
     """The works as they are done in one transaction each."""
-    some: list[_Work] = []
+    some: list[_WriteRequest] = []
     items = 0
     for work in works:
         if some and items + work.items > BATCH:

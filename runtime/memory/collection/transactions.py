@@ -13,13 +13,13 @@ from runtime.clock import Clock, uuid7
 from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.schema import item_parts, item_sources, items
-from runtime.memory.collection.parts import Parts
-from runtime.memory.collection.row_codec import COLUMNS, META, Codec, Row, read, source_key, tags_of, written
+from runtime.memory.collection.parts import PartTable
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, read, source_key, tags_of, written
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import PATTERN, Item, delivery_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry
 from runtime.memory.store import redacted_item
-from runtime.memory.store_types import Growth, Upserted
+from runtime.memory.store_types import Append, Upserted
 
 _BY_ID: Final = ("memory", "id")
 _BY_CHUNK: Final = ("memory", "agent_id", "user_id", "chunk_hash")
@@ -52,7 +52,7 @@ def identity_of(item: Item) -> Identity:
     return Identity(item.agent_id, item.user_id, item.project_id, item.chunk_hash)
 
 
-class Writing:
+class CollectionTransaction:
     """A transaction that has begun. Each method decides before it writes: one that raises has changed nothing."""
 
     def __init__(self, connection: Connection, codec: Codec, clock: Clock) -> None:
@@ -60,13 +60,13 @@ class Writing:
         self._codec = codec
         self._memory = codec.memory
         self._clock = clock
-        self._parts = Parts(connection, codec.memory)
+        self._parts = PartTable(connection, codec.memory)
         if connection.dialect.name == "postgresql":
             # Daemons on one database take turns: what is not there yet must not be written by two of them.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_lock(codec.memory)})")
 
-    def finish(self) -> tuple[list[Growth], frozenset[str]]:
-        """Write what became of the parts; see `Parts.finish`."""
+    def finish(self) -> tuple[list[Append], frozenset[str]]:
+        """Write what became of the parts; see `PartTable.finish`."""
         return self._parts.finish()
 
     def append(self, given: Sequence[Item]) -> tuple[Item, ...]:
@@ -94,7 +94,7 @@ class Writing:
         found = ((item, there[identity_of(item)]) for item in given if identity_of(item) in there)
         others = self._others(row.id for item, row in found if _sources(item) != {_source_in(row)})
         new: list[Item] = []
-        differing: list[tuple[Row, Item]] = []
+        differing: list[tuple[ItemRow, Item]] = []
         skipped = 0
         for item in given:
             row = there.get(identity_of(item))
@@ -116,7 +116,7 @@ class Writing:
         self._must_be_alone(row, item)
         return self._rewrite(row, item)
 
-    def _must_be_alone(self, row: Row, item: Item) -> None:
+    def _must_be_alone(self, row: ItemRow, item: Item) -> None:
         """Raises RefusedItem where a changed item would be the same chunk as another one of its user: a push of that
         text knew only one of them. Two summaries may say the same."""
         if identity_of(item) == _identity_in(row) or is_summary_uri(item.source_uri):
@@ -136,7 +136,7 @@ class Writing:
         """See `Store.delete`."""
         self._delete(self._row(memory_id, agent_id))
 
-    def _delete(self, row: Row) -> None:
+    def _delete(self, row: ItemRow) -> None:
         part = self._parts.of(row.part)
         self._connection.execute(delete(items).where(items.c.memory == self._memory, items.c.id == row.id))
         part.count(row, -1)
@@ -184,16 +184,16 @@ class Writing:
         and whether there is more to do."""
         entries = (items.c.memory == self._memory, items.c.agent_id == agent_id, items.c.memory_type == "episodic")
         query = select(*items.c[*COLUMNS]).where(*entries).order_by(items.c.timestamp, items.c.id).limit(_ENTRIES)
-        fresh = [Row(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
+        fresh = [ItemRow(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
         if fresh:
             return self._promote(fresh), 0, True
         expired = query.where(items.c.compacted == DONE, items.c.timestamp < until)
-        rows = [Row(*each) for each in self._connection.execute(expired)]
+        rows = [ItemRow(*each) for each in self._connection.execute(expired)]
         for row in rows:
             self._delete(row)
         return 0, len(rows), len(rows) == _ENTRIES
 
-    def _promote(self, rows: Sequence[Row]) -> int:
+    def _promote(self, rows: Sequence[ItemRow]) -> int:
         lasting: list[Item] = []
         states: dict[int, list[str]] = defaultdict(list)
         others = self._others(row.id for row in rows)
@@ -226,22 +226,22 @@ class Writing:
 
     # What is there
 
-    def _with_ids(self, given: Iterable[str]) -> list[Row]:
+    def _with_ids(self, given: Iterable[str]) -> list[ItemRow]:
         wanted = dict.fromkeys((self._memory, each) for each in given if each)
         found = bulk.find(self._connection, items, _BY_ID, _REST_OF_ID, list(wanted)) if wanted else []
-        return [Row(*each) for each in found]
+        return [ItemRow(*each) for each in found]
 
     def _taken(self, given: Iterable[Item]) -> dict[str, Identity]:
         """Which of the ids that these bring along are some item's by now, and whose."""
         return {row.id: _identity_in(row) for row in self._with_ids(item.memory_id for item in given)}
 
-    def _row(self, memory_id: str, agent_id: str | None) -> Row:
+    def _row(self, memory_id: str, agent_id: str | None) -> ItemRow:
         found = self._with_ids((memory_id,))
         if not found or agent_id not in (None, found[0].agent_id):
             raise _unknown(memory_id)
         return found[0]
 
-    def _found(self, keys: tuple[str, ...], wanted: Iterable[tuple[str | None, ...]]) -> list[Row]:
+    def _found(self, keys: tuple[str, ...], wanted: Iterable[tuple[str | None, ...]]) -> list[ItemRow]:
         """Rows without their content, oldest first, whose `keys` behind the memory are wanted."""
         asked = list(dict.fromkeys((self._memory, *each) for each in wanted))
         if not asked:
@@ -249,13 +249,14 @@ class Writing:
         rest = tuple(name for name in META if name not in keys)
         named = (*keys, *rest)
         found = [
-            Row(**dict(zip(named, each, strict=True))) for each in bulk.find(self._connection, items, keys, rest, asked)
+            ItemRow(**dict(zip(named, each, strict=True)))
+            for each in bulk.find(self._connection, items, keys, rest, asked)
         ]
         return sorted(found, key=lambda row: (row.timestamp, row.id))
 
-    def _same_chunks(self, given: Sequence[Item]) -> dict[Identity, Row]:
+    def _same_chunks(self, given: Sequence[Item]) -> dict[Identity, ItemRow]:
         rows = self._found(_BY_CHUNK, ((each.agent_id, written(each.user_id), each.chunk_hash) for each in given))
-        found: dict[Identity, Row] = {}
+        found: dict[Identity, ItemRow] = {}
         for row in rows:
             found.setdefault(_identity_in(row), row)
         return found
@@ -319,7 +320,7 @@ class Writing:
             found[item_id].append(source)
         return found
 
-    def _says(self, row: Row, others: Sequence[str], item: Item, keep: frozenset[str]) -> bool:
+    def _says(self, row: ItemRow, others: Sequence[str], item: Item, keep: frozenset[str]) -> bool:
         """Whether the row, with these other sources, says what the item does, as far as that is not to stay as it
         is."""
         return (
@@ -328,7 +329,7 @@ class Writing:
             and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(read, others)})
         )
 
-    def _update(self, differing: Sequence[tuple[Row, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
+    def _update(self, differing: Sequence[tuple[ItemRow, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
         whole = {row.id: row for row in self._with_ids(row.id for row, _ in differing)}
         # All of them are opened before anything is counted: one that cannot be raises.
         others = self._others(whole) if whole else {}
@@ -351,7 +352,7 @@ class Writing:
         self._put_sources(moved)
         return tuple(updated)
 
-    def _rewrite(self, before: Row, item: Item) -> Item:
+    def _rewrite(self, before: ItemRow, item: Item) -> Item:
         row = self._codec.row(item, before.part, before.position)
         self._count(before, row)
         values = {**dict(zip(COLUMNS, row, strict=True)), "compacted": None}
@@ -362,7 +363,7 @@ class Writing:
         self._put_sources([item])
         return item
 
-    def _count(self, before: Row, after: Row) -> None:
+    def _count(self, before: ItemRow, after: ItemRow) -> None:
         part = self._parts.of(before.part)
         part.count(before, -1)
         part.count(after, 1)
@@ -381,12 +382,12 @@ def distinct(given: Iterable[Item]) -> tuple[list[Item], int]:
     return list(first.values()), count - len(first)
 
 
-def _identity_in(row: Row) -> Identity:
+def _identity_in(row: ItemRow) -> Identity:
     project = None if row.project_id is None else read(row.project_id)
     return Identity(row.agent_id, read(row.user_id), project, row.chunk_hash)
 
 
-def _source_in(row: Row) -> str | None:
+def _source_in(row: ItemRow) -> str | None:
     return None if row.source_uri is None else read(row.source_uri)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runtime.clock import Clock
-from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 
 GATHER_SECONDS: Final = 0.05
@@ -27,7 +27,7 @@ def works(
 ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     """The background works of a memory's store and index, with their names. `folder`: where the store's files are, None
     where it has none; then others that write to it are noticed as they are where nothing can be watched."""
-    watch = None if folder is None else Watch(indexer, folder)
+    watch = None if folder is None else FileWatcher(indexer, folder)
     works = [
         (f"index of {name}", keep_index(indexer, watch, clock)),
         (f"embedding of {name}", indexer.queue.keep()),
@@ -35,7 +35,7 @@ def works(
     return works if watch is None else [*works, (f"edits in {name}", watch.run())]
 
 
-async def keep_index(indexer: Indexer, watch: Watch | None, clock: Clock) -> None:
+async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) -> None:
     """Bring everything up to date, then whatever changes, for ever. Raises FsyncFailed."""
     wait = FIRST_WAIT
     whole = True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from runtime.memory.item import Item
-from runtime.memory.store import Growth, Part
+from runtime.memory.store import Append, Part
 
 MOST: Final = 10_000
 """Items that may wait; when there are more, their parts are read instead."""
@@ -15,11 +15,11 @@ REMEMBERED: Final = 64
 """Revisions of a part that grew that are remembered, and parts of which they are."""
 
 
-class HandedOver:
+class ChangeFeed:
     """Growth by agent, in the order in which it was handed over."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, list[Growth]] = OrderedDict()
+        self._waiting: OrderedDict[str, list[Append]] = OrderedDict()
         self._items = 0
         self._passed: OrderedDict[str, deque[str]] = OrderedDict()
 
@@ -28,7 +28,7 @@ class HandedOver:
         """Whose parts grew."""
         return tuple(self._waiting)
 
-    def add(self, growth: Growth) -> set[str]:
+    def add(self, growth: Append) -> set[str]:
         """Keep this until it is taken. Empty, or whose parts must be read because there was too much."""
         if self._items + len(growth.items) > MOST:
             dropped = {growth.part.agent_id, *self._waiting}
@@ -70,7 +70,7 @@ class HandedOver:
             self._passed.popitem(last=False)
 
 
-def _joined(growth: Sequence[Growth]) -> list[tuple[str | None, Part, list[Item]]]:
+def _joined(growth: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:
     found: list[tuple[str | None, Part, list[Item]]] = []
     last: dict[str, int] = {}
     for part, before, items in growth:

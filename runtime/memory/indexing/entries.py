@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.memory.item import NOTHING_KNOWN, Item
-from runtime.memory.store import Part, Place
-from runtime.search.entry import Entry
+from runtime.memory.store import ItemLocation, Part
+from runtime.search.entry import IndexEntry
 
 
-def entries_of(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
+def entries_of(part: Part, items: Sequence[tuple[Item, ItemLocation | None]], *, first: int = 0) -> list[IndexEntry]:
     """The entries of a part's items in their order, counted from `first`."""
     return [_entry(part, item, place, order) for order, (item, place) in enumerate(items, first)]
 
 
-def _entry(part: Part, item: Item, place: Place | None, order: int) -> Entry:
-    return Entry(
+def _entry(part: Part, item: Item, place: ItemLocation | None, order: int) -> IndexEntry:
+    return IndexEntry(
         id=item.memory_id,
         agent=item.agent_id,
         user=item.user_id,
@@ -51,7 +51,7 @@ def group_of(part: Part, item: Item) -> str:
     return f"{part.name}/{whose}" if item.memory_type == "episodic" else ""
 
 
-def item_of(entry: Entry) -> Item:
+def item_of(entry: IndexEntry) -> Item:
     """The item as the store gave it."""
     more = _read(entry.rest).get("item", {})
     return Item(
@@ -69,13 +69,13 @@ def item_of(entry: Entry) -> Item:
     )
 
 
-def place_of(entry: Entry) -> Place | None:
+def place_of(entry: IndexEntry) -> ItemLocation | None:
     """Where the item stood when its part was read, None when that is not known."""
     file = _read(entry.rest).get("file")
-    return None if file is None else Place(file, entry.line)
+    return None if file is None else ItemLocation(file, entry.line)
 
 
-def _rest(item: Item, place: Place | None) -> str:
+def _rest(item: Item, place: ItemLocation | None) -> str:
     rest: dict[str, Any] = {}
     more: dict[str, Any] = {}
     if item.source_memory_ids:

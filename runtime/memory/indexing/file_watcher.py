@@ -22,7 +22,7 @@ DEBOUNCE_MS: Final = 1000
 TICK_MS: Final = 1000
 
 
-class Watch:
+class FileWatcher:
     """Notices that files of a store changed, whoever changed them, and says whose they are."""
 
     def __init__(self, indexer: Indexer, folder: Path) -> None:

@@ -17,22 +17,22 @@ import structlog
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError
-from runtime.memory.indexing.change_feed import HandedOver
+from runtime.memory.indexing.change_feed import ChangeFeed
 from runtime.memory.indexing.embedding_queue import EmbeddingQueue
 from runtime.memory.indexing.entries import entries_of
-from runtime.memory.indexing.progress import Progress, Reading, SyncReport
+from runtime.memory.indexing.progress import Progress, ReadProgress, SyncReport
 from runtime.memory.item import Item
-from runtime.memory.store import Growth, Part, Place, Store
-from runtime.search.entry import Entry
+from runtime.memory.store import Append, ItemLocation, Part, Store
+from runtime.search.entry import IndexEntry
 from runtime.search.errors import IndexFailed
-from runtime.search.index.index import Grown, Index
+from runtime.search.index.index import AppendedEntries, Index
 
 log = structlog.get_logger("symbiont.memory")
 
 Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Runs a background task under a name."""
 
-_Growth = tuple[str | None, Part, list[Item]]
+_Appended = tuple[str | None, Part, list[Item]]
 """The revision before, the part after, the items."""
 
 ON_THE_LOOP: Final = 500
@@ -61,7 +61,7 @@ class Indexer:
         self._opening = problem
         self._failure: str | None = None
         self._unreadable: dict[str, tuple[str, str]] = {}
-        self._handed_over = HandedOver()
+        self._handed_over = ChangeFeed()
         self._touched: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
@@ -142,7 +142,7 @@ class Indexer:
 
     # What was handed over.
 
-    def _hand_over(self, growth: Growth) -> None:
+    def _hand_over(self, growth: Append) -> None:
         try:
             running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -155,7 +155,7 @@ class Indexer:
     def _look_at(self, agents: Set[str]) -> None:
         self._loop.call_soon_threadsafe(self.touched, agents)
 
-    def _take(self, growth: Growth) -> None:
+    def _take(self, growth: Append) -> None:
         self._touched |= self._handed_over.add(growth)
         self.news.set()
 
@@ -175,7 +175,7 @@ class Indexer:
                 for before, part, items in some:
                     placed = [(item, None) for item in items]
                     entries = await _entries(part, placed, first=self._next_order(len(items)))
-                    grown.append(Grown(part.name, agent, before, part.revision, entries))
+                    grown.append(AppendedEntries(part.name, agent, before, part.revision, entries))
                 done = await self.index.grow_each(grown)
                 if any(done):
                     self.queue.more()
@@ -215,7 +215,7 @@ class Indexer:
         differ: dict[str, int] = defaultdict(int)
         for part in parts:
             differ[part.agent_id] += known.get(part.name) != part.revision
-        reading = Reading(progress, sum(differ.values()))
+        reading = ReadProgress(progress, sum(differ.values()))
         for owner, count in sorted(differ.items()):
             if count:
                 report = report.plus(await self._sync_agent(owner, reading.told))
@@ -322,9 +322,9 @@ class Indexer:
             self._failure = None
 
 
-def _together(growth: Sequence[_Growth]) -> Iterator[list[_Growth]]:
+def _together(growth: Sequence[_Appended]) -> Iterator[list[_Appended]]:
     """What is put at once."""
-    some: list[_Growth] = []
+    some: list[_Appended] = []
     count = 0
     for each in growth:
         if some and count + len(each[2]) > PUT_AT_ONCE:
@@ -335,7 +335,9 @@ def _together(growth: Sequence[_Growth]) -> Iterator[list[_Growth]]:
     yield some
 
 
-async def _entries(part: Part, items: Sequence[tuple[Item, Place | None]], *, first: int = 0) -> list[Entry]:
+async def _entries(
+    part: Part, items: Sequence[tuple[Item, ItemLocation | None]], *, first: int = 0
+) -> list[IndexEntry]:
     if len(items) > ON_THE_LOOP:
         return await asyncio.to_thread(entries_of, part, items, first=first)
     return entries_of(part, items, first=first)

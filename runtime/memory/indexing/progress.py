@@ -35,7 +35,7 @@ class SyncReport(NamedTuple):
         )
 
 
-class Reading:
+class ReadProgress:
     """One progress over the parts of several agents."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:

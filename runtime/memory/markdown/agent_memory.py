@@ -23,12 +23,12 @@ from runtime.memory.files.agent_folder import held, opened
 from runtime.memory.files.folder import Folder, naming, sync
 from runtime.memory.item import Item, delivery_key
 from runtime.memory.markdown.items import log_items, long_term_items
-from runtime.memory.markdown.log_state import Ledger
+from runtime.memory.markdown.log_state import LogState
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
-from runtime.memory.markdown.text.daily_log import Log, day_of, days, entry_of
+from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
 from runtime.memory.markdown.text.document import Document, section_of
 from runtime.memory.markdown.text.literal_blocks import Inseparable
-from runtime.memory.store import Growth, Part
+from runtime.memory.store import Append, Part
 
 MEMORY = "memory.md"
 LOGS = "logs"
@@ -42,51 +42,51 @@ def part_name(agent_id: str, day: date | None) -> str:
 
 
 @dataclass(frozen=True)
-class Change:
+class MarkdownEdit:
     """An edit of one item, or with no text its deletion."""
 
     memory_id: str
     text: str | None
 
 
-Work = tuple[Item, ...] | Change
+WriteRequest = tuple[Item, ...] | MarkdownEdit
 Outcome = tuple[Item, ...] | Item | None | StoreError
 
 
-class Notebook:
+class AgentMemory:
     """One agent's folder under the store's root. One thread at a time may use it."""
 
     def __init__(self, root: Path, agent_id: str, clock: Clock) -> None:
         self.root = root
         self.agent_id = agent_id
         self._clock = clock
-        self._ledgers: OrderedDict[date, Ledger] = OrderedDict()
-        self._growths: list[Growth] = []
+        self._ledgers: OrderedDict[date, LogState] = OrderedDict()
+        self._growths: list[Append] = []
 
-    def growths(self) -> list[Growth]:
+    def growths(self) -> list[Append]:
         """What was added to logs since this was last asked, where it is known that nothing else happened to them."""
         growths, self._growths = self._growths, []
         return growths
 
-    def perform(self, works: Sequence[Work]) -> list[Outcome]:
+    def perform(self, works: Sequence[WriteRequest]) -> list[Outcome]:
         """Do all of them under one lock: the appends first, together, then the changes in order.
 
         Gives for every work its outcome: the items that were written, the item as edited, None for a deletion, or the
         StoreError of that work alone. Raises what stands in the way of all of them.
         """
         outcomes: list[Outcome] = [()] * len(works)
-        appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, Change)]
+        appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, MarkdownEdit)]
         with self.held(create=bool(appends)) as folder:
             if appends and folder is not None:
                 written = iter(self._append(folder, [item for _, items in appends for item in items]))
                 for number, items in appends:
                     outcomes[number] = tuple(item for item in (next(written) for _ in items) if item is not None)
             for number, work in enumerate(works):
-                if isinstance(work, Change):
+                if isinstance(work, MarkdownEdit):
                     outcomes[number] = self._outcome(folder, work)
         return outcomes
 
-    def _outcome(self, folder: Folder | None, change: Change) -> Outcome:
+    def _outcome(self, folder: Folder | None, change: MarkdownEdit) -> Outcome:
         try:
             return self._change(folder, change)
         except FsyncFailed:
@@ -183,9 +183,9 @@ class Notebook:
         if step is not None:
             added = tuple(item for item in (written[number] for number in numbers) if item is not None)
             part = Part(part_name(self.agent_id, day), self.agent_id, step.after)
-            self._growths.append(Growth(part, step.before, added))
+            self._growths.append(Append(part, step.before, added))
 
-    def _neighbours(self, logs: Folder, day: date) -> list[Ledger]:
+    def _neighbours(self, logs: Folder, day: date) -> list[LogState]:
         """Those of the days before and after: a run that is done again may have another time than the first."""
         found = []
         for step in (-1, 1):
@@ -195,8 +195,8 @@ class Notebook:
                 found.append(ledger)
         return found
 
-    def _ledger(self, day: date) -> Ledger:
-        ledger = self._ledgers.setdefault(day, Ledger(day))
+    def _ledger(self, day: date) -> LogState:
+        ledger = self._ledgers.setdefault(day, LogState(day))
         self._ledgers.move_to_end(day)
         while len(self._ledgers) > _LEDGERS:
             self._ledgers.popitem(last=False)
@@ -221,7 +221,7 @@ class Notebook:
         """The bytes of `memory.md`, None when there is none, and when it was written."""
         return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
 
-    def _change(self, folder: Folder | None, change: Change) -> Item | None:
+    def _change(self, folder: Folder | None, change: MarkdownEdit) -> Item | None:
         for _ in range(_TRIES):
             found = self._found(folder, change.memory_id) if folder is not None else None
             if found is None:
@@ -249,7 +249,7 @@ class Notebook:
             assert logs is not None
             name = f"{day.isoformat()}.md"
             data = logs.read(name) or b""
-            items = log_items(self.agent_id, Log.parse(day, data))
+            items = log_items(self.agent_id, DailyLog.parse(day, data))
             number = next((n for n, item in enumerate(items) if item.memory_id == memory_id), None)
             if number is not None:
                 return logs, name, data, number
@@ -263,7 +263,7 @@ class Notebook:
         """The file's new bytes, and the item as it then is."""
         day = day_of(name)
         if day is not None:
-            log = Log.parse(day, before)
+            log = DailyLog.parse(day, before)
             entry = log.entries[number]
             with naming_item(place, name):
                 log = log.without(entry) if text is None else log.replacing(entry, text)

@@ -17,14 +17,14 @@ from hashlib import sha256
 from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder, revision, sync
 from runtime.memory.markdown import promoted
-from runtime.memory.markdown.agent_memory import LOGS, MEMORY, Notebook
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory
 from runtime.memory.markdown.items import long_term_items
-from runtime.memory.markdown.long_term import Lasting, look_through
+from runtime.memory.markdown.long_term import MarkedBullet, look_through
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
-from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import Document
 from runtime.memory.markdown.text.lines import unreadable_line
-from runtime.memory.store import Compaction, Problem, redacted_item
+from runtime.memory.store import Compaction, StoreProblem, redacted_item
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class _Reading:
 
     revision: str
     hash: bytes
-    lasting: tuple[Lasting, ...]
-    problem: Problem | None
-    left: Problem | None = None
+    lasting: tuple[MarkedBullet, ...]
+    problem: StoreProblem | None
+    left: StoreProblem | None = None
 
 
-def compact(notebook: Notebook, older_than: date) -> Compaction:
+def compact(notebook: AgentMemory, older_than: date) -> Compaction:
     """Do it (see `Store.compact`). Blocks.
 
     Today's log and later ones stay whatever `older_than` says, as do logs that cannot be read, are not UTF-8, or hold
@@ -93,25 +93,27 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     try:
         data = logs.read(name) or b""
     except StoreError as error:
-        return _Reading(now, b"", (), Problem(path, error.line()))
+        return _Reading(now, b"", (), StoreProblem(path, error.line()))
     written = data.rstrip(b"\0")  # a power cut leaves zeros where data never reached the disk
     line = unreadable_line(written)
     problem = (
-        None if line is None else Problem(path, f"line {line} is not UTF-8 text, so the log is kept", "warning", line)
+        None
+        if line is None
+        else StoreProblem(path, f"line {line} is not UTF-8 text, so the log is kept", "warning", line)
     )
     # What is still being written has no end yet: a line of today's without one may be half of what it is to be.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
-    found, left = look_through(agent_id, Log.parse(day, whole))
+    found, left = look_through(agent_id, DailyLog.parse(day, whole))
     if problem is not None:  # what is not text itself waits for a person to mend it
         found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
     kept = None
     if left:
         why = f"line {left[0].line} is for the long term and is put nowhere: {left[0].why}; the log is kept"
-        kept = Problem(path, why, "warning", left[0].line)
+        kept = StoreProblem(path, why, "warning", left[0].line)
     return _Reading(now, sha256(data).digest(), found, problem, kept)
 
 
-def _put(notebook: Notebook, folder: Folder, readings: Mapping[date, _Reading]) -> int:
+def _put(notebook: AgentMemory, folder: Folder, readings: Mapping[date, _Reading]) -> int:
     """Put what is not yet there into `memory.md`; how much that was."""
     count = 0
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from runtime.memory.item import OWNER, Item, MemoryType, Provenance
 from runtime.memory.markdown.text.annotation import Annotation
-from runtime.memory.markdown.text.daily_log import Log
+from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import Document
 
 _NOTHING_KNOWN = Provenance()
@@ -29,7 +29,7 @@ def long_term_items(agent_id: str, document: Document, otherwise: datetime) -> l
     return items
 
 
-def log_items(agent_id: str, log: Log) -> list[Item]:
+def log_items(agent_id: str, log: DailyLog) -> list[Item]:
     """The items of a day's log, one for each of `log.entries`."""
     seen: Counter[tuple[str, str]] = Counter()
     items = []

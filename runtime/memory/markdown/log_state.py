@@ -17,7 +17,7 @@ from typing import NamedTuple
 from runtime.memory.files.folder import Folder, naming, read_all, revision, sync, write_all
 from runtime.memory.item import OWNER, chunk_hash
 from runtime.memory.markdown.text.annotation import delivery_keys
-from runtime.memory.markdown.text.daily_log import Log, header, mended
+from runtime.memory.markdown.text.daily_log import DailyLog, header, mended
 
 _WINDOW = 4096
 _NEXT_ENTRY = (b"\n## ", b"\r\n## ")
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     after: str
 
 
-class Ledger:
+class LogState:
     """One log's ledger. Whoever uses it holds the folder's lock."""
 
     def __init__(self, day: date) -> None:
@@ -132,7 +132,7 @@ class Ledger:
     def _enter(self, data: bytes) -> None:
         self._window = data[-_WINDOW:]
         self.keys.update(delivery_keys(data.decode("utf-8", "replace")))
-        entries = Log.parse(self.day, data).entries
+        entries = DailyLog.parse(self.day, data).entries
         users = (OWNER if entry.annotation.user is None else entry.annotation.user for entry in entries)
         self.occurrences.update(zip((chunk_hash(entry.text) for entry in entries), users, strict=True))
 

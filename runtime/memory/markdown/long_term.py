@@ -17,7 +17,7 @@ from runtime.memory.item import PATTERN, Item, chunk_hash, is_delivery
 from runtime.memory.markdown.items import log_items
 from runtime.memory.markdown.text.annotation import NOTHING, Annotation, take
 from runtime.memory.markdown.text.bullets import begins_something
-from runtime.memory.markdown.text.daily_log import Log
+from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import SECTIONS, Section
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank
 from runtime.memory.markdown.text.literal_blocks import opaque
@@ -27,7 +27,7 @@ _MARK = re.compile(r"\[(fact|procedure|pattern)\]", re.IGNORECASE)
 _SECTIONS = dict(zip(("fact", "procedure", "pattern"), SECTIONS, strict=True))
 
 
-class Lasting(NamedTuple):
+class MarkedBullet(NamedTuple):
     """One such bullet: the section it belongs to, the item it is there, and what it is known by in `flushed`."""
 
     section: Section
@@ -49,17 +49,17 @@ _A_DELIVERYS = "it stands in what a delivery said"
 class Found(NamedTuple):
     """What a log holds: what is to become items, in order, and what is not."""
 
-    lasting: tuple[Lasting, ...]
+    lasting: tuple[MarkedBullet, ...]
     left: tuple[Left, ...]
 
 
-def look_through(agent_id: str, log: Log) -> Found:
+def look_through(agent_id: str, log: DailyLog) -> Found:
     """Every such bullet of a log.
 
     One of an entry has the entry's time, source, tags and provenance, one elsewhere the day's; what an annotation
     behind the bullet says comes before that, and its tags are added. The log is the source where none is named.
     """
-    found: list[Lasting] = []
+    found: list[MarkedBullet] = []
     left: list[Left] = []
     if not any(map(_MARK.search, log.lines)):
         return Found((), ())
@@ -96,11 +96,11 @@ def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
     return lasting, any(each.hidden for each in bullets)
 
 
-def _file(log: Log) -> str:
+def _file(log: DailyLog) -> str:
     return f"logs/{log.day.isoformat()}.md"
 
 
-def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> Lasting:
+def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
     """`file`: what is the source where none is named."""
     section, note = _SECTIONS[bullet.name], bullet.note
     origin = entry.provenance if note.provenance is None else note.provenance.provenance
@@ -118,7 +118,7 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> Lasting:
         source_memory_ids=note.sources or entry.source_memory_ids,
         provenance=origin,
     )
-    return Lasting(section, item, key(section, item.text, item.user_id))
+    return MarkedBullet(section, item, key(section, item.text, item.user_id))
 
 
 def key(section: Section, text: str, user_id: str) -> str:

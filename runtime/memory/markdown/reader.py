@@ -20,11 +20,11 @@ from runtime.memory.files.folder import Folder, naming, read_all, revision
 from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, part_name
 from runtime.memory.markdown.items import log_items, long_term_items
-from runtime.memory.markdown.text.daily_log import Log, day_of, days
+from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
 from runtime.memory.markdown.text.document import Document
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.markdown.unread import Unread, unread
-from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
+from runtime.memory.store import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 _CHECKED = 100_000  # files of which is remembered what is to be said of them
 
@@ -32,7 +32,7 @@ _CHECKED = 100_000  # files of which is remembered what is to be said of them
 class File(NamedTuple):
     """One file of an agent that a scan may have to read: `memory.md`, or the log of a day."""
 
-    archive: Archive
+    archive: MarkdownReader
     agent_id: str
     day: date | None
     newest_first: bool = False
@@ -43,7 +43,7 @@ class File(NamedTuple):
         return items[::-1] if self.newest_first else items
 
 
-class Archive:
+class MarkdownReader:
     """The reading half of a markdown store. Blocks; may be used by several threads."""
 
     def __init__(self, root: Path) -> None:
@@ -106,7 +106,7 @@ class Archive:
                         found.append(Part(part_name(agent_id, day), agent_id, revision(status)))
         return found
 
-    def read(self, part: Part) -> list[tuple[Item, Place]]:
+    def read(self, part: Part) -> list[tuple[Item, ItemLocation]]:
         """The items of a part that `parts` named. Raises StoreError."""
         file = part.name.rpartition("/")[2]
         day = None if file == MEMORY else day_of(file)
@@ -114,7 +114,7 @@ class Archive:
             raise StoreError(f"{part.name!r} is no part of the memory of {part.agent_id}")
         return self.placed(part.agent_id, day)
 
-    def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, Place]]:
+    def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, ItemLocation]]:
         """The items of `memory.md`, or of a day's log, and where each stands; none when there is no such file."""
         name = MEMORY if day is None else f"{day.isoformat()}.md"
         with opened(self.root, agent_id) as agent, _inner(agent, day) as folder:
@@ -130,11 +130,11 @@ class Archive:
             items = long_term_items(agent_id, document, datetime.fromtimestamp(status.st_mtime, UTC))
             lines = [bullet.start for _, bullet in document.items]
         else:
-            log = Log.parse(day, data)
+            log = DailyLog.parse(day, data)
             items, lines = log_items(agent_id, log), [entry.start for entry in log.entries]
-        return [(item, Place(file, line + 1)) for item, line in zip(items, lines, strict=True)]
+        return [(item, ItemLocation(file, line + 1)) for item, line in zip(items, lines, strict=True)]
 
-    def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         """Where items stand now, by memory_id."""
         wanted: dict[tuple[str, date | None], set[str]] = defaultdict(set)
         for item in items:
@@ -220,7 +220,7 @@ class Measure:
     def __init__(self, checked: dict[str, tuple[str, list[Unread]]]) -> None:
         self.sizes: list[int] = []
         self.days: list[date] = []
-        self.problems: list[Problem] = []
+        self.problems: list[StoreProblem] = []
         self._checked = checked
 
     def take(self, agent_id: str, agent: Folder) -> None:
@@ -248,7 +248,7 @@ class Measure:
                     data = read_all(descriptor)
                 found = [*_no_text(data), *unread(agent_id, day, data)]
                 self._checked[file] = revision(status), found
-        self.problems += [Problem(file, each.message, "warning", each.line) for each in found]
+        self.problems += [StoreProblem(file, each.message, "warning", each.line) for each in found]
 
     @contextlib.contextmanager
     def reporting(self, path: Path) -> Iterator[None]:
@@ -256,7 +256,7 @@ class Measure:
         try:
             yield
         except StoreError as error:
-            self.problems.append(Problem(str(path), error.line()))
+            self.problems.append(StoreProblem(str(path), error.line()))
 
 
 def _no_text(data: bytes) -> Iterator[Unread]:

@@ -27,23 +27,23 @@ from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError
 from runtime.memory.files.writable import unwritable
 from runtime.memory.item import Item
-from runtime.memory.markdown.agent_memory import Change, Notebook, Outcome, Work
+from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, Outcome, WriteRequest
 from runtime.memory.markdown.compaction import compact
-from runtime.memory.markdown.reader import Archive
+from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store import (
     Capability,
     Compaction,
     Inspection,
+    ItemLocation,
     Part,
-    Place,
-    Problem,
     Scan,
     Store,
+    StoreProblem,
     StoreStats,
 )
 from runtime.memory.store_types import StorePlace
-from runtime.memory.write_batcher import Group
+from runtime.memory.write_batcher import WriteBatcher
 
 _THREADS = 8
 _NOTEBOOKS = 256  # agents whose logs are remembered
@@ -72,9 +72,9 @@ class MarkdownStore(Store):
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(clock)
         self.root = root.resolve()
-        self._archive = Archive(self.root)
+        self._archive = MarkdownReader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory")
-        self._groups: OrderedDict[str, Group[Work, Outcome]] = OrderedDict()
+        self._groups: OrderedDict[str, WriteBatcher[WriteRequest, Outcome]] = OrderedDict()
         self._fatal: FsyncFailed | None = None
 
     @property
@@ -102,13 +102,13 @@ class MarkdownStore(Store):
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
         agent = await self._whose(memory_id, agent_id)
-        outcome = await self._group(agent).put(Change(memory_id, text))
+        outcome = await self._group(agent).put(MarkdownEdit(memory_id, text))
         assert isinstance(outcome, Item)
         return outcome
 
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
         agent = await self._whose(memory_id, agent_id)
-        await self._group(agent).put(Change(memory_id, None))
+        await self._group(agent).put(MarkdownEdit(memory_id, None))
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         wanted = wanted or Scan()
@@ -136,28 +136,30 @@ class MarkdownStore(Store):
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         return await self._in_thread(self._archive.stats, None if agent_id is None else legal(agent_id))
 
-    async def ready(self) -> tuple[Problem, ...]:
+    async def ready(self) -> tuple[StoreProblem, ...]:
         if self._fatal is not None:
-            return (Problem(str(self.root), self._fatal.line()),)
+            return (StoreProblem(str(self.root), self._fatal.line()),)
         return await self._in_thread(self._unwritable)
 
-    def _unwritable(self) -> tuple[Problem, ...]:
+    def _unwritable(self) -> tuple[StoreProblem, ...]:
         agents = () if unwritable(self.root) else self._archive.agents()
         faults = ((folder, unwritable(folder)) for folder in (self.root, *(self.root / agent for agent in agents)))
-        return tuple(Problem(str(folder), f"it cannot be written to: {fault}") for folder, fault in faults if fault)
+        return tuple(
+            StoreProblem(str(folder), f"it cannot be written to: {fault}") for folder, fault in faults if fault
+        )
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         agents = await self.agents() if agent_id is None else (legal(agent_id),)
         return await self._in_thread(self._archive.parts_of, agents, agent_id is not None)
 
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         legal(part.agent_id)
         return await self._in_thread(self._archive.read, part)
 
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._archive.agents)
 
-    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         return await self._in_thread(self._archive.locate, tuple(items))
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
@@ -167,14 +169,14 @@ class MarkdownStore(Store):
     async def _remove(self, agent_id: str) -> bool:
         group = self._group(legal(agent_id))
         await group.drain()
-        return await self._writing(Notebook(self.root, agent_id, self._clock).remove)
+        return await self._writing(AgentMemory(self.root, agent_id, self._clock).remove)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
-        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        notebook = AgentMemory(self.root, legal(agent_id), self._clock)
         return await self._writing(partial(compact, notebook, older_than))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        notebook = Notebook(self.root, legal(agent_id), self._clock)
+        notebook = AgentMemory(self.root, legal(agent_id), self._clock)
         return await self._writing(partial(forget_user, notebook, user_id))
 
     async def close(self) -> None:
@@ -182,18 +184,18 @@ class MarkdownStore(Store):
             await group.drain()
         self._threads.shutdown(wait=False)
 
-    def _group(self, agent_id: str) -> Group[Work, Outcome]:
+    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Outcome]:
         group = self._groups.get(agent_id)
         if group is None:
-            notebook = Notebook(self.root, agent_id, self._clock)
+            notebook = AgentMemory(self.root, agent_id, self._clock)
 
-            async def write(works: Sequence[Work]) -> Sequence[Outcome]:
+            async def write(works: Sequence[WriteRequest]) -> Sequence[Outcome]:
                 outcomes = await self._writing(partial(notebook.perform, works))
                 for growth in notebook.growths():
                     self._notify_append(growth)
                 return outcomes
 
-            group = self._groups[agent_id] = Group(f"memory of {agent_id}", write)
+            group = self._groups[agent_id] = WriteBatcher(f"memory of {agent_id}", write)
         self._groups.move_to_end(agent_id)
         for name in list(self._groups)[: max(0, len(self._groups) - _NOTEBOOKS)]:
             if self._groups[name].idle:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.text.bullets import is_break
-from runtime.memory.markdown.text.daily_log import Log
+from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import SECTIONS, Document
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank
 
@@ -31,7 +31,7 @@ class Unread(NamedTuple):
 
 def unread(agent_id: str, day: date | None, data: bytes) -> list[Unread]:
     """What `memory.md`, or the log of a day, holds that is no item; one for each kind."""
-    found = _in_document(Document.parse(data)) if day is None else _in_log(agent_id, Log.parse(day, data))
+    found = _in_document(Document.parse(data)) if day is None else _in_log(agent_id, DailyLog.parse(day, data))
     first: dict[str, list[int]] = {}
     for line, message in found:
         first.setdefault(message, []).append(line)
@@ -72,7 +72,7 @@ def _section_name(heading: str) -> str | None:
     return _NAMES.get(" ".join(heading.strip(" \t:*_.").casefold().split()))
 
 
-def _in_log(agent_id: str, log: Log) -> Iterator[tuple[int, str]]:
+def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
     for start, end in log.sections:
         if start in log.headings:
             yield start + 1, "this section is no entry: one begins `## HH:MM — title`"

@@ -10,15 +10,15 @@ from datetime import datetime
 from runtime.memory.errors import StoreBusy
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import OWNER
-from runtime.memory.markdown.agent_memory import LOGS, MEMORY, Notebook, naming_item
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory, naming_item
 from runtime.memory.markdown.text.annotation import Annotation
-from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import Document
 
 _TRIES = 50  # of a replacement, each against a person's edit that came in between
 
 
-def forget_user(notebook: Notebook, user_id: str) -> int:
+def forget_user(notebook: AgentMemory, user_id: str) -> int:
     """Delete every item of the user; how many there were. Raises StoreError."""
     with notebook.held(create=False) as folder:
         if folder is None:
@@ -32,7 +32,7 @@ def forget_user(notebook: Notebook, user_id: str) -> int:
         return count
 
 
-def _from_memory(notebook: Notebook, folder: Folder, user_id: str) -> int:
+def _from_memory(notebook: AgentMemory, folder: Folder, user_id: str) -> int:
     count = 0
 
     def without(document: Document, otherwise: datetime) -> Document:
@@ -53,7 +53,7 @@ def _from_log(logs: Folder, name: str, user_id: str) -> int:
     for _ in range(_TRIES):
         before = logs.read(name)
         (day,) = days([name])
-        log = Log.parse(day, before or b"")
+        log = DailyLog.parse(day, before or b"")
         theirs = [entry for entry in log.entries if _is_of(entry.annotation, user_id)]
         if not theirs:
             return 0

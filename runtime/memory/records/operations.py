@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from runtime.memory.item import Item
 from runtime.memory.records.files.outbox import Note
-from runtime.memory.store import Growth
+from runtime.memory.store import Append
 
 
 class Write(NamedTuple):
@@ -37,7 +37,7 @@ class Failure(NamedTuple):
     error: str | None = None
 
 
-class Tidy(NamedTuple):
+class Cleanup(NamedTuple):
     """Write `index.json` when it is not right, and finish what a killed writer left when `recover`."""
 
     recover: bool = False
@@ -49,7 +49,7 @@ class Forget(NamedTuple):
     user_id: str
 
 
-Work = Write | Mark | Failure | Tidy | Forget
+WriteRequest = Write | Mark | Failure | Cleanup | Forget
 
 
 @dataclass
@@ -67,5 +67,5 @@ class Performed:
     """What came of many works: each one's outcome, what to tell of growth, and what went wrong that lost nothing."""
 
     outcomes: list[Done | Exception]
-    growths: list[Growth] = field(default_factory=list)
+    growths: list[Append] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

@@ -13,10 +13,10 @@ from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
 from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.day_tail import part_of
-from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, Damaged, decode, encode
 from runtime.memory.records.operations import Failure, Mark, Performed
-from runtime.memory.store import Growth
+from runtime.memory.store import Append
 
 
 def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:
@@ -34,7 +34,7 @@ def tell_failure(folder: Folder, work: Failure, now: datetime, clock: Clock) -> 
         prove(folder, evidence.ERROR, uuid7(clock), now, error=work.error)
 
 
-def mark(folder: Folder, agent_id: str, shelf: Shelf, work: Mark, now: datetime, result: Performed) -> None:
+def mark(folder: Folder, agent_id: str, shelf: RecordNameIndex, work: Mark, now: datetime, result: Performed) -> None:
     """Write down what became of sending a record; last of all, that nothing is to be sent any more."""
     name = work.note.record
     data = folder.read(name)
@@ -57,7 +57,7 @@ def mark(folder: Folder, agent_id: str, shelf: Shelf, work: Mark, now: datetime,
             shelf.put(name, len(new))
             after = shelf.revision(day)
             if after is not None:
-                result.growths.append(Growth(part_of(agent_id, day, after), before, ()))
+                result.growths.append(Append(part_of(agent_id, day, after), before, ()))
             _prove_sending(folder, work, now)
             _tell_sent(folder, work)
     if work.done:

@@ -21,9 +21,9 @@ from runtime.memory.files.folder import Folder, revision
 from runtime.memory.item import Item
 from runtime.memory.records.files import evidence, folder_index, outbox, state
 from runtime.memory.records.files.day_tail import part_of
-from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import LARGEST, Damaged, Record, decode, read_name, type_of
-from runtime.memory.store import Inspection, Part, Place, Problem, Scan, StoreStats
+from runtime.memory.store import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
 """Records that are read at a time, and their bytes."""
@@ -32,27 +32,27 @@ _OWN = frozenset({folder_index.NAME, state.NAME})
 _log = structlog.get_logger(__name__)
 
 
-class Archive:
+class RecordReader:
     """The reading half of a records store. Blocks; used by several threads. A damaged record stands in nobody's way: it
     is passed over, logged once and reported."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: dict[str, RecordNameIndex] = {}
         self._guard = Lock()
         self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
 
-    def shelf(self, agent_id: str) -> Shelf:
+    def shelf(self, agent_id: str) -> RecordNameIndex:
         """What is known of an agent's folder."""
         with self._guard:
-            return self._shelves.setdefault(agent_id, Shelf())
+            return self._shelves.setdefault(agent_id, RecordNameIndex())
 
     def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
         """An agent's folder; None when there is none."""
         return opened(self.root, agent_id)
 
     @contextlib.contextmanager
-    def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, Shelf]]:
+    def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
         """An agent's folder, and its shelf as it is now. `again`: list it in any case."""
         shelf = self.shelf(agent_id)
         with self.opened(agent_id) as folder:
@@ -103,7 +103,7 @@ class Archive:
                 ]
             return _batches(names[::-1] if wanted.newest_first else names, shelf.sizes)
 
-    def _wanted(self, folder: Folder, agent_id: str, shelf: Shelf, wanted: Scan) -> Set[str] | None:
+    def _wanted(self, folder: Folder, agent_id: str, shelf: RecordNameIndex, wanted: Scan) -> Set[str] | None:
         """The ids that may be wanted, as far as they can be told without reading records; None: any."""
         if wanted.memory_ids:
             return wanted.memory_ids
@@ -124,38 +124,38 @@ class Archive:
         with self._guard:
             return [agent_id for agent_id, shelf in self._shelves.items() if shelf.behind]
 
-    def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, Place]]:
+    def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
         """The items of these records by their time, and where each stands; without those that are damaged."""
-        found: list[tuple[Item, Place]] = []
+        found: list[tuple[Item, ItemLocation]] = []
         with self.opened(agent_id) as folder:
             shelf = self.shelf(agent_id)
             for name in names if folder is not None else ():
                 assert folder is not None
                 try:
-                    found.append((load(folder, agent_id, name).item, Place(str(folder.path / name), None)))
+                    found.append((load(folder, agent_id, name).item, ItemLocation(str(folder.path / name), None)))
                 except Damaged as error:
                     self._report(shelf, folder, name, str(error))
         return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
 
-    def day(self, agent_id: str, day: date) -> list[tuple[Item, Place]]:
+    def day(self, agent_id: str, day: date) -> list[tuple[Item, ItemLocation]]:
         """The records of a day."""
         with self.known(agent_id) as (_, shelf), shelf.lock:
             names = list(shelf.days.get(day, ()))
         return self.read(agent_id, names)
 
-    def _report(self, shelf: Shelf, folder: Folder, name: str, why: str) -> None:
+    def _report(self, shelf: RecordNameIndex, folder: Folder, name: str, why: str) -> None:
         if shelf.report(folder, name, why):
             _log.warning("memory_record_damaged", file=str(folder.path / name), reason=why)
 
-    def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         """Where these items stand, by memory_id."""
-        found: dict[str, Place] = {}
+        found: dict[str, ItemLocation] = {}
         for agent_id in {item.agent_id for item in items}:
             with self.known(agent_id) as (folder, shelf):
                 for item in items if folder is not None else ():
                     name = shelf.ids.get(item.memory_id)
                     if folder is not None and item.agent_id == agent_id and name is not None:
-                        found[item.memory_id] = Place(str(folder.path / name), None)
+                        found[item.memory_id] = ItemLocation(str(folder.path / name), None)
         return found
 
     def inspect(self, agent_id: str, day: date) -> Inspection:
@@ -177,7 +177,7 @@ class Archive:
         agents = self.agents() if agent_id is None else (agent_id,)
         files = size = there = 0
         days: list[date] = []
-        problems: list[Problem] = []
+        problems: list[StoreProblem] = []
         for agent in agents:
             try:
                 with self.known(agent) as (folder, shelf), shelf.lock:
@@ -185,15 +185,17 @@ class Archive:
                     files += len(shelf.sizes)
                     size += sum(shelf.sizes.values())
                     days += shelf.days
-                    problems += [Problem(str(self.root / agent / name), why) for name, why in shelf.damaged.items()]
+                    problems += [
+                        StoreProblem(str(self.root / agent / name), why) for name, why in shelf.damaged.items()
+                    ]
             except StoreError as error:
-                problems.append(Problem(str(self.root / agent), error.line()))
+                problems.append(StoreProblem(str(self.root / agent), error.line()))
         oldest, newest = (min(days), max(days)) if days else (None, None)
         return StoreStats(there, files, size, oldest, newest, tuple(problems))
 
-    def verify(self, agent_id: str) -> tuple[int, list[Problem]]:
+    def verify(self, agent_id: str) -> tuple[int, list[StoreProblem]]:
         """Read every record of an agent: how many there are, and what is not as it was written."""
-        problems: list[Problem] = []
+        problems: list[StoreProblem] = []
         proved = self._proved(agent_id)  # first, for evidence has its name after its record
         with self.known(agent_id, again=True) as (folder, shelf):
             if folder is None:
@@ -205,15 +207,15 @@ class Archive:
                 try:
                     load(folder, agent_id, name)
                 except (Damaged, StoreError) as error:
-                    problems.append(Problem(str(folder.path / name), str(error)))
+                    problems.append(StoreProblem(str(folder.path / name), str(error)))
                     if isinstance(error, Damaged):
                         self._report(shelf, folder, name, str(error))
                 known = read_name(name)
                 if known is not None and ids.get(known.id, name) != name:
-                    problems.append(Problem(str(folder.path / name), f"its id is also that of {ids[known.id]}"))
+                    problems.append(StoreProblem(str(folder.path / name), f"its id is also that of {ids[known.id]}"))
             problems += _strangers(folder)
             problems += [
-                Problem(str(folder.path / evidence.FOLDER / file), f"the record {known} was kept, and is gone")
+                StoreProblem(str(folder.path / evidence.FOLDER / file), f"the record {known} was kept, and is gone")
                 for known, file in proved.items()
                 if known not in ids
             ]
@@ -258,13 +260,13 @@ def _batches(names: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
     return found
 
 
-def _line(item: Item, place: Place) -> str:
+def _line(item: Item, place: ItemLocation) -> str:
     title = item.text.strip().partition("\n")[0]
     return f"- {item.timestamp:%Y-%m-%d %H:%M} [{type_of(item)}] {title} ({Path(place.file).name})"
 
 
-def _strangers(folder: Folder) -> Iterator[Problem]:
+def _strangers(folder: Folder) -> Iterator[StoreProblem]:
     """JSON files that are called like no record: one that was renamed is hidden from everything else."""
     for name in folder.names():
         if name.endswith(".json") and name not in _OWN and read_name(name) is None:
-            yield Problem(str(folder.path / name), "it is not called as a record is")
+            yield StoreProblem(str(folder.path / name), "it is not called as a record is")

@@ -10,51 +10,51 @@ from pathlib import Path
 from runtime.memory.files.writable import unwritable
 from runtime.memory.records.files.evidence import FOLDER as EVIDENCE
 from runtime.memory.records.files.outbox import FOLDER as OUTBOX
-from runtime.memory.records.reader import Archive
-from runtime.memory.records.remotes.sync import Courier
-from runtime.memory.store import Problem
+from runtime.memory.records.reader import RecordReader
+from runtime.memory.records.remotes.sync import RemoteSync
+from runtime.memory.store import StoreProblem
 
 
-def problems_of(archive: Archive, courier: Courier, remote_off: str | None) -> tuple[Problem, ...]:
+def problems_of(archive: RecordReader, courier: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:
     """Errors for folders that cannot be written to, warnings for the rest. Nothing is written to find out."""
     root = archive.root
     fault = unwritable(root)
     if fault is not None:
-        return (Problem(str(root), f"records cannot be written: {fault}"), *_sending(root, courier, remote_off))
+        return (StoreProblem(str(root), f"records cannot be written: {fault}"), *_sending(root, courier, remote_off))
     agents = archive.agents()
     return (*_folders(root, agents), *_damaged(archive), *_sending(root, courier, remote_off))
 
 
-def _damaged(archive: Archive) -> Iterator[Problem]:
+def _damaged(archive: RecordReader) -> Iterator[StoreProblem]:
     """The records that somebody tried to read and could not."""
     damaged = archive.stats(None).problems
     if damaged:
         said = "1 record is damaged" if len(damaged) == 1 else f"{len(damaged)} records are damaged"
-        yield Problem(damaged[0].file, f"{said}, and left out: `symbi memory verify` says why", "warning")
+        yield StoreProblem(damaged[0].file, f"{said}, and left out: `symbi memory verify` says why", "warning")
 
 
-def _folders(root: Path, agents: Sequence[str]) -> Iterator[Problem]:
+def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
     for agent in agents:
         for folder in (root / agent, root / agent / EVIDENCE, root / agent / OUTBOX):
             if not os.path.lexists(folder):
                 continue
             fault = unwritable(folder)
             if fault is not None:
-                yield Problem(str(folder), f"records cannot be written: {fault}")
+                yield StoreProblem(str(folder), f"records cannot be written: {fault}")
             elif stat.S_IMODE(folder.stat().st_mode) & 0o077:
-                yield Problem(str(folder), "others on this machine may look into it: chmod 0700", "warning")
+                yield StoreProblem(str(folder), "others on this machine may look into it: chmod 0700", "warning")
 
 
-def _sending(root: Path, courier: Courier, remote_off: str | None) -> Iterator[Problem]:
+def _sending(root: Path, courier: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:
     if remote_off is not None:
-        yield Problem(str(root), remote_off, "warning")
+        yield StoreProblem(str(root), remote_off, "warning")
     if not courier.waiting:
         return
     waiting = "1 record waits" if courier.waiting == 1 else f"{courier.waiting} records wait"
     if courier.remote is None:
         if remote_off is None:
-            yield Problem(str(root), f"{waiting} to be sent, and no remote is declared", "warning")
+            yield StoreProblem(str(root), f"{waiting} to be sent, and no remote is declared", "warning")
     elif courier.fault is not None:
         until = "; nothing is sent until its options are changed" if courier.stopped else ""
         said = f"{waiting} to be sent to {courier.remote.name}: {courier.fault}{until}"
-        yield Problem(str(root), said, "warning")
+        yield StoreProblem(str(root), said, "warning")

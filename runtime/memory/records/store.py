@@ -22,27 +22,27 @@ from runtime.memory.item import Item, is_id
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import delivery_id, fields_of
-from runtime.memory.records.operations import Done, Failure, Forget, Mark, Tidy, Work, Write
+from runtime.memory.records.operations import Cleanup, Done, Failure, Forget, Mark, Write, WriteRequest
 from runtime.memory.records.options import RecordsOptions
-from runtime.memory.records.reader import Archive
+from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.readiness import problems_of
 from runtime.memory.records.remotes.configured import check, opened, same
 from runtime.memory.records.remotes.outgoing import hold, read_letter
 from runtime.memory.records.remotes.remote import Remote
-from runtime.memory.records.remotes.sync import Courier, Letter
-from runtime.memory.records.writer import Cabinet
+from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
+from runtime.memory.records.writer import RecordWriter
 from runtime.memory.store import (
     Capability,
     Inspection,
+    ItemLocation,
     Part,
-    Place,
-    Problem,
     Scan,
     Store,
+    StoreProblem,
     StoreStats,
 )
 from runtime.memory.store_types import StorePlace
-from runtime.memory.write_batcher import Group
+from runtime.memory.write_batcher import WriteBatcher
 
 CLOSING_SECONDS = 10.0
 """How long a store that is closed waits for what was not tried to be sent yet."""
@@ -81,10 +81,10 @@ class RecordsStore(Store):
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(clock)
         self.root = root.resolve()
-        self._archive = Archive(self.root)
+        self._archive = RecordReader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="records")
-        self._groups: dict[str, tuple[Cabinet, Group[Work, Done]]] = {}
-        self._courier = Courier(str(self.root), clock, self._claim, self._letter, self._mark)
+        self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, Done]]] = {}
+        self._courier = RemoteSync(str(self.root), clock, self._claim, self._letter, self._mark)
         self._options = RecordsOptions()
         self._given: Choice | None = None
         self._remote: Remote | None = None
@@ -131,7 +131,7 @@ class RecordsStore(Store):
         for agent in agents:
             with contextlib.suppress(StoreError):
                 self._courier.add(await self._in_thread(self._archive.notes, agent), left=True)
-                await self._group(agent).put(Tidy(recover=True))
+                await self._group(agent).put(Cleanup(recover=True))
 
     def _must_be_able_to(self, capability: Capability) -> None:
         raise Unsupported(f"records stay as they are: {self.root} has no {capability}", hint=_INSTEAD[capability])
@@ -214,11 +214,11 @@ class RecordsStore(Store):
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         return (await self._group(legal(agent_id)).put(Forget(user_id))).forgotten
 
-    def _group(self, agent_id: str) -> Group[Work, Done]:
+    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Done]:
         found = self._groups.pop(agent_id, None)
         if found is None:
-            cabinet = Cabinet(self.root, agent_id, self._clock, self._archive.shelf(agent_id))
-            found = cabinet, Group(f"records of {agent_id}", partial(self._perform, cabinet))
+            cabinet = RecordWriter(self.root, agent_id, self._clock, self._archive.shelf(agent_id))
+            found = cabinet, WriteBatcher(f"records of {agent_id}", partial(self._perform, cabinet))
         self._groups[agent_id] = found
         for name in list(self._groups)[: max(0, len(self._groups) - _CABINETS)]:
             cabinet, group = self._groups[name]
@@ -226,7 +226,7 @@ class RecordsStore(Store):
                 del self._groups[name]
         return found[1]
 
-    async def _perform(self, cabinet: Cabinet, works: Sequence[Work]) -> Sequence[Done | Exception]:
+    async def _perform(self, cabinet: RecordWriter, works: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
         if self._fatal is not None:
             raise self._fatal
         try:
@@ -262,7 +262,7 @@ class RecordsStore(Store):
         behind, self._behind = self._behind, set()
         for agent in sorted(behind):
             try:
-                await self._group(agent).put(Tidy())
+                await self._group(agent).put(Cleanup())
             except StoreError as error:
                 _log.warning("memory_index_behind", agent=agent, reason=error.line())
                 self._archive.shelf(agent).indexed = None  # it is tried again with the next write
@@ -301,7 +301,7 @@ class RecordsStore(Store):
         self._index_later(self._archive.behind())
         return tuple(found)
 
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         try:
             day = date.fromisoformat(part.name.rpartition("/")[2])
         except ValueError:
@@ -314,20 +314,20 @@ class RecordsStore(Store):
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._archive.agents)
 
-    async def locate(self, items: Sequence[Item]) -> dict[str, Place]:
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
         return await self._in_thread(self._archive.locate, tuple(items))
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
         day = day or utc(self._clock.now()).astimezone(UTC).date()
         return await self._in_thread(self._archive.inspect, legal(agent_id), day)
 
-    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[Problem, ...]]:
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         checked, problems = 0, []
         for agent in await self.agents() if agent_id is None else (legal(agent_id),):
             try:
                 count, found = await self._in_thread(self._archive.verify, agent)
             except StoreError as error:
-                count, found = 0, [Problem(str(self.root / agent), error.line())]
+                count, found = 0, [StoreProblem(str(self.root / agent), error.line())]
             checked += count
             problems += found
         self._index_later(self._archive.behind())
@@ -337,10 +337,10 @@ class RecordsStore(Store):
         if self._taking is not None:
             await asyncio.wait([self._taking])
 
-    async def ready(self) -> tuple[Problem, ...]:
+    async def ready(self) -> tuple[StoreProblem, ...]:
         await self._taken_up()
         if self._fatal is not None:
-            return (Problem(str(self.root), self._fatal.line()),)
+            return (StoreProblem(str(self.root), self._fatal.line()),)
         return await self._in_thread(problems_of, self._archive, self._courier, self._remote_off)
 
     # Sending
@@ -357,7 +357,7 @@ class RecordsStore(Store):
             await asyncio.wait([holding])
             await self._in_thread(held.close)
 
-    async def _letter(self, note: Note) -> Letter | None:
+    async def _letter(self, note: Note) -> OutgoingRecord | None:
         return await self._in_thread(read_letter, self._archive, note)
 
     async def _mark(self, mark: Mark) -> None:

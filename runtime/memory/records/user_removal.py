@@ -15,12 +15,12 @@ from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
 from runtime.memory.records.files.atomic_files import flush
-from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import Damaged, decode
 from runtime.memory.records.outcome import prove
 
 
-def names_of(folder: Folder, agent_id: str, shelf: Shelf, user_id: str) -> list[str]:
+def names_of(folder: Folder, agent_id: str, shelf: RecordNameIndex, user_id: str) -> list[str]:
     """The names of a user's records."""
     found = []
     with shelf.lock:
@@ -32,7 +32,7 @@ def names_of(folder: Folder, agent_id: str, shelf: Shelf, user_id: str) -> list[
     return found
 
 
-def forget(folder: Folder, shelf: Shelf, names: list[str], now: datetime, clock: Clock) -> None:
+def forget(folder: Folder, shelf: RecordNameIndex, names: list[str], now: datetime, clock: Clock) -> None:
     """Delete these records. The caller holds the folder's lock, and has told other processes to look again."""
     going = set(names)
     ids = {known for known, name in shelf.ids.items() if name in going}

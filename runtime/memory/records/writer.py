@@ -24,12 +24,12 @@ from runtime.memory.files.folder import Folder, naming
 from runtime.memory.item import Item, is_id
 from runtime.memory.records.files import evidence, outbox
 from runtime.memory.records.files.atomic_files import discard, flush, publish, stage
-from runtime.memory.records.files.day_tail import Tail
+from runtime.memory.records.files.day_tail import DayTail
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
-from runtime.memory.records.files.name_index import STAMP, Shelf
+from runtime.memory.records.files.name_index import STAMP, RecordNameIndex
 from runtime.memory.records.files.record import Damaged, decode, delivery_id, encode, fields_of, name_of
 from runtime.memory.records.files.recovery import recover
-from runtime.memory.records.operations import Done, Failure, Forget, Mark, Performed, Tidy, Work, Write
+from runtime.memory.records.operations import Cleanup, Done, Failure, Forget, Mark, Performed, Write, WriteRequest
 from runtime.memory.records.outcome import mark, tell_failure, tell_stored
 from runtime.memory.records.user_removal import forget, names_of
 
@@ -49,23 +49,23 @@ class _Staged(NamedTuple):
     note: outbox.Note | None
 
 
-class Cabinet:
+class RecordWriter:
     """One agent's folder under the store's root. One thread at a time may use it; `shelf` is for others too."""
 
-    def __init__(self, root: Path, agent_id: str, clock: Clock, shelf: Shelf) -> None:
+    def __init__(self, root: Path, agent_id: str, clock: Clock, shelf: RecordNameIndex) -> None:
         self.root = root
         self.agent_id = agent_id
         self.shelf = shelf
         self._clock = clock
         self._index = FolderIndex(agent_id)
-        self._tail = Tail(agent_id, shelf)
+        self._tail = DayTail(agent_id, shelf)
 
     @property
     def behind(self) -> bool:
         """Whether `index.json` has still to be written."""
         return self._index.behind > 0
 
-    def perform(self, works: Sequence[Work]) -> Performed:
+    def perform(self, works: Sequence[WriteRequest]) -> Performed:
         """Do all of them under one lock, the writes first and together. Raises what stands in the way of all."""
         result = Performed([Done() for _ in works])
         writes = [(number, work) for number, work in enumerate(works) if isinstance(work, Write)]
@@ -82,7 +82,7 @@ class Cabinet:
                             mark(folder, self.agent_id, self.shelf, work, self._now(), result)
                         case Failure():
                             tell_failure(folder, work, self._now(), self._clock)
-                        case Tidy():
+                        case Cleanup():
                             self._tidy(folder, work)
                         case Forget():
                             result.outcomes[number] = Done(forgotten=self._forget(folder, work.user_id))
@@ -227,7 +227,7 @@ class Cabinet:
     def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
         return {day: self.shelf.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
-    def _tidy(self, folder: Folder, work: Tidy) -> None:
+    def _tidy(self, folder: Folder, work: Cleanup) -> None:
         if work.recover:
             recover(folder, self.agent_id, self.shelf)
         if self.behind or not is_current(folder, self.shelf):

@@ -11,7 +11,7 @@ from runtime.errors import UsageError
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, MemoryType, Provenance, rfc3339, summary_uri
-from runtime.memory.keyed_lock import Turns
+from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Scan
 from runtime.memory.summary.abstractive import bounded, write
@@ -25,7 +25,7 @@ MAX_WORDS: Final = 250
 """Words of a summary at most, where neither the call nor the memory says another number."""
 
 _TICK: Final = timedelta(microseconds=1)
-_turns = Turns()
+_turns = KeyedLock()
 
 
 class NothingToSummarise(UsageError):  # noqa: N818 - it says what is the case

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ class IndexPlace(NamedTuple):
     key: bytes | None = None
 
 
-class Change(NamedTuple):
+class IndexChange(NamedTuple):
     """What putting a part changed: entries that are new or say something else, that stayed, that are gone."""
 
     changed: int
@@ -56,14 +56,14 @@ class Pending(NamedTuple):
     text: str
 
 
-class Grown(NamedTuple):
+class AppendedEntries(NamedTuple):
     """What was added at the end of a part: see `Index.grow`."""
 
     part: str
     agent: str
     before: str | None
     after: str
-    entries: Sequence[Entry]
+    entries: Sequence[IndexEntry]
 
 
 class Scored(NamedTuple):
@@ -83,7 +83,7 @@ class Matched(NamedTuple):
     shares: NDArray[np.float32]
 
 
-class Around(NamedTuple):
+class Neighbours(NamedTuple):
     """What stands around entries, a row for each key in the order of the keys: the keys of the neighbours before and
     after it (0: none), its author's number in `authors` (-1: none), its time in microseconds since 1970, UTC, and
     whether its text holds a question mark."""
@@ -129,16 +129,16 @@ class Index(ABC):
         """The revision of every part that was put, by its name; of one agent's or of all."""
 
     @abstractmethod
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         """Make `entries` all that the part holds, in one transaction. Those that say what they said keep their vectors;
         one that differs in nothing but its line, order or rest counts as kept. Of two with one id the later counts."""
 
     @abstractmethod
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         """Add entries at the end of a part whose revision is `before` (None: that is not there), which then is `after`;
         False, and nothing done, if it is another one."""
 
-    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
+    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
         """`grow` for each of these in turn; what was done when it raises IndexFailed is not known."""
         return [await self.grow(*each) for each in grown]
 
@@ -183,17 +183,17 @@ class Index(ABC):
         wanted; one without a vector is not among them. Raises EmbeddingMismatch for a vector of another dimension."""
 
     @abstractmethod
-    async def around(self, keys: NDArray[np.int64]) -> Around:
+    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
         """Who stands around each of these entries, who said it and when."""
 
     @abstractmethod
-    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         """The entries of these keys; one that is gone is left out."""
 
     @abstractmethod
     async def newest(
         self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
-    ) -> Sequence[Entry]:
+    ) -> Sequence[IndexEntry]:
         """Up to `limit` (1 or more) of the entries that are wanted, newest first; of those of one time the greatest id
         first. `before`: only what comes after the entry of this time and id in that order. `begins`: only those whose
         id begins so; with `WHOLE_ID` characters it is the whole of one."""

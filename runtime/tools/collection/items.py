@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.errors import NotFound, UsageError
 from runtime.memory.errors import NoSuchItem
 from runtime.memory.item import Item
-from runtime.memory.keyed_lock import Turns
+from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.collection.access import Collection, collection_memories
 from runtime.tools.collection.types import (
@@ -23,7 +23,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import user_filter
 
-_turns = Turns()
+_turns = KeyedLock()
 
 
 async def get(context: Context, memory_id: ItemId) -> KeptMemory:

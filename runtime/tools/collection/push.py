@@ -18,7 +18,7 @@ from runtime.memory.collection.options import PROJECT
 from runtime.memory.collection.store import BATCH
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
-from runtime.memory.keyed_lock import Turns
+from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store import LARGEST_TEXT, Scan, redacted_item
 from runtime.tools.collection.access import Collection, collection_notes, find_collection
@@ -44,7 +44,7 @@ _AT_ONCE: Final = 32  # items that are cut before anybody else has a turn
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are cut without a thread of their own
 _ALIASES: Final = aliases_of(PushedItem)
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
-_turns = Turns()
+_turns = KeyedLock()
 
 
 async def push(

@@ -15,7 +15,7 @@ from runtime.identity import users
 from runtime.identity.caller import Forbidden
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store import Place, Scan
+from runtime.memory.store import ItemLocation, Scan
 from runtime.suggestions import unknown_name
 from runtime.tools.context import Context
 from runtime.tools.memory.types import KeptItem
@@ -100,7 +100,7 @@ def kept(item: Item, memory: OpenMemory) -> KeptItem:
     return KeptItem.model_construct(**dict(item), memory=memory.name)
 
 
-def shown(context: Context, agent: str, place: Place | None) -> tuple[str | None, int | None]:
+def shown(context: Context, agent: str, place: ItemLocation | None) -> tuple[str | None, int | None]:
     """File and line as the caller may see them: the folders above an agent's are the administrator's matter."""
     if place is None:
         return None, None

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from runtime.memory.keyed_lock import Turns
+from runtime.memory.keyed_lock import KeyedLock
 
 
 async def test_one_at_a_time_has_a_key_and_others_are_not_held_up() -> None:
-    turns, inside, most = Turns(), 0, 0
+    turns, inside, most = KeyedLock(), 0, 0
 
     async def work(key: str) -> None:
         nonlocal inside, most
@@ -28,7 +28,7 @@ async def test_one_at_a_time_has_a_key_and_others_are_not_held_up() -> None:
 
 
 async def test_nothing_is_kept_of_a_key_that_nobody_wants_any_more() -> None:
-    turns = Turns()
+    turns = KeyedLock()
 
     async def wait() -> None:
         async with turns.of("a"):

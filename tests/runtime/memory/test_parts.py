@@ -11,7 +11,7 @@ import pytest
 from runtime.memory.errors import StoreError
 from runtime.memory.item import delivery_uri
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Growth, Part, Scan
+from runtime.memory.store import Append, Part, Scan
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LOG = "2026-02-14.md"
@@ -23,9 +23,9 @@ async def revisions(store: MarkdownStore, agent_id: str | None = None) -> dict[s
 
 
 @pytest.fixture
-def grown(store: MarkdownStore) -> list[Growth]:
+def grown(store: MarkdownStore) -> list[Append]:
     """What the store tells."""
-    told: list[Growth] = []
+    told: list[Append] = []
     store.subscribe(on_append=told.append)
     return told
 
@@ -111,7 +111,7 @@ async def test_an_agent_whose_logs_cannot_be_listed_keeps_no_other_from_being_re
         await store.parts("reviewer")
 
 
-async def test_what_is_added_to_a_log_is_told_between_its_revisions(store: MarkdownStore, grown: list[Growth]) -> None:
+async def test_what_is_added_to_a_log_is_told_between_its_revisions(store: MarkdownStore, grown: list[Append]) -> None:
     first = await store.append([item("One"), item("Two"), fact()])
     after_first = (await revisions(store))[NAME]
     second = await store.append([item("One"), item(source_uri=delivery_uri("1"))])
@@ -125,7 +125,7 @@ async def test_what_is_added_to_a_log_is_told_between_its_revisions(store: Markd
     assert read == [*grown[0].items, *grown[1].items]
 
 
-async def test_what_was_there_already_is_no_growth(store: MarkdownStore, grown: list[Growth]) -> None:
+async def test_what_was_there_already_is_no_growth(store: MarkdownStore, grown: list[Append]) -> None:
     one = item(source_uri=delivery_uri("1"))
     await store.append([one])
     await store.append([one])
@@ -133,7 +133,7 @@ async def test_what_was_there_already_is_no_growth(store: MarkdownStore, grown: 
     assert len(grown) == 1
 
 
-async def test_each_days_log_grows_by_its_own(store: MarkdownStore, grown: list[Growth]) -> None:
+async def test_each_days_log_grows_by_its_own(store: MarkdownStore, grown: list[Append]) -> None:
     await store.append([item("A"), item("B", timestamp=WHEN + timedelta(days=1))])
     assert {growth.part.name: [one.text for one in growth.items] for growth in grown} == {
         NAME: ["A"],
@@ -141,7 +141,7 @@ async def test_each_days_log_grows_by_its_own(store: MarkdownStore, grown: list[
     }
 
 
-async def test_growth_begins_at_what_another_process_left(store: MarkdownStore, grown: list[Growth]) -> None:
+async def test_growth_begins_at_what_another_process_left(store: MarkdownStore, grown: list[Append]) -> None:
     await store.append([item("One")])
     other = MarkdownStore(store.root)
     await other.append([item("Two")])
@@ -153,7 +153,7 @@ async def test_growth_begins_at_what_another_process_left(store: MarkdownStore, 
 
 @pytest.mark.parametrize("tail", [b"a line that was cut off", b"\0\0\0", b"<!-- symbi {"])
 async def test_no_growth_is_told_of_a_log_that_had_to_be_mended(
-    store: MarkdownStore, folder: Path, grown: list[Growth], tail: bytes
+    store: MarkdownStore, folder: Path, grown: list[Append], tail: bytes
 ) -> None:
     await store.append([item("One")])
     with (folder / "logs" / LOG).open("ab") as log:
@@ -164,7 +164,7 @@ async def test_no_growth_is_told_of_a_log_that_had_to_be_mended(
 
 
 async def test_no_growth_is_told_when_an_editor_saves_the_log_meanwhile(
-    store: MarkdownStore, folder: Path, grown: list[Growth], monkeypatch: pytest.MonkeyPatch
+    store: MarkdownStore, folder: Path, grown: list[Append], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.append([item("One")])
     log, fsync = folder / "logs" / LOG, os.fsync
@@ -181,7 +181,7 @@ async def test_no_growth_is_told_when_an_editor_saves_the_log_meanwhile(
 
 
 async def test_an_append_stands_whatever_becomes_of_telling_it(store: MarkdownStore) -> None:
-    def fail(_: Growth) -> None:
+    def fail(_: Append) -> None:
         raise RuntimeError("the index is broken")
 
     store.subscribe(on_append=fail)

@@ -16,7 +16,7 @@ from runtime.errors import UsageError
 from runtime.search import fusion
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import Answer, search
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -74,7 +74,7 @@ class Concepts(Embedder):
         return rows
 
 
-def entry(number: int, id_: str, author: str | None, text: str, day: int, **more: Any) -> Entry:
+def entry(number: int, id_: str, author: str | None, text: str, day: int, **more: Any) -> IndexEntry:
     time = HARBOUR_DAY + timedelta(days=day, minutes=number)
     fields: dict[str, Any] = {
         "id": id_,
@@ -92,7 +92,7 @@ def entry(number: int, id_: str, author: str | None, text: str, day: int, **more
         "order": number,
         "part": "log",
     }
-    return Entry(**(fields | more))
+    return IndexEntry(**(fields | more))
 
 
 @pytest_asyncio.fixture

@@ -28,7 +28,7 @@ _FENCE = re.compile(r"```|~~~")
 _INDENTED_FENCE = re.compile(r" (?=```|~~~)")
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One entry: its lines `start` to `end` (exclusive), when it was (UTC), its exact text and what is said behind."""
 
     start: int
@@ -49,7 +49,7 @@ class _Said(NamedTuple):
     annotation: Annotation
 
 
-class Log:
+class DailyLog:
     """One reading of a day's log. Immutable: what changes it returns another."""
 
     def __init__(self, day: date, lines: Sequence[str]) -> None:
@@ -60,8 +60,8 @@ class Log:
         self.entries = tuple(_read(day, self.lines, self.headings))
 
     @classmethod
-    def parse(cls, day: date, data: bytes) -> Log:
-        """The log that these bytes are. Every text is one; `Log.parse(day, data).data == data`."""
+    def parse(cls, day: date, data: bytes) -> DailyLog:
+        """The log that these bytes are. Every text is one; `DailyLog.parse(day, data).data == data`."""
         return cls(day, split(data))
 
     @property
@@ -77,7 +77,7 @@ class Log:
             if start not in entries and start < end:
                 yield start, end
 
-    def replacing(self, entry: Entry, text: str) -> Log:
+    def replacing(self, entry: LogEntry, text: str) -> DailyLog:
         """With another text in place of this entry's; its time and its annotation stay, as does what follows it. Raises
         Inseparable."""
         number = self.entries.index(entry)
@@ -93,20 +93,20 @@ class Log:
 
         return self._with_instead([entry], lines, wanted)
 
-    def without(self, *gone: Entry) -> Log:
+    def without(self, *gone: LogEntry) -> DailyLog:
         """Without the lines of these entries, each down to the next heading. Raises Inseparable."""
         starts = {entry.start for entry in gone}
         wanted = [said for said, entry in zip(self._said(), self.entries, strict=True) if entry.start not in starts]
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
-    def _with_instead(self, gone: Sequence[Entry], lines: Instead, wanted: list[_Said]) -> Log:
+    def _with_instead(self, gone: Sequence[LogEntry], lines: Instead, wanted: list[_Said]) -> DailyLog:
         """With these lines in place of each entry's, guarded where they have to be, so that it says what is wanted."""
         for guarded in (False, True):
             changed = list(self.lines)
             for entry in sorted(gone, reverse=True, key=lambda entry: entry.start):
                 changed[entry.start : entry.end] = lines(guarded=guarded)
-            log = Log(self.day, changed)
+            log = DailyLog(self.day, changed)
             if log._said() == wanted:
                 return log
         raise Inseparable(gone[0].start + 1)
@@ -114,7 +114,7 @@ class Log:
     def _said(self) -> list[_Said]:
         return [_Said(entry.at, entry.text, entry.annotation) for entry in self.entries]
 
-    def _blank_lines_after(self, entry: Entry) -> tuple[str, ...]:
+    def _blank_lines_after(self, entry: LogEntry) -> tuple[str, ...]:
         at = entry.end
         while at > entry.start + 1 and not self.lines[at - 1].strip(BLANK):
             at -= 1
@@ -187,7 +187,7 @@ def _headings(lines: Sequence[str]) -> Iterator[int]:
         at = stop
 
 
-def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[Entry]:
+def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[LogEntry]:
     for start, end in pairwise([*headings, len(lines)]):
         head = _ENTRY.match(body(lines[start]))
         if head is not None and int(head[1]) < 24 and int(head[2]) < 60:
@@ -195,7 +195,7 @@ def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[
             yield _entry(start, end, at, [body(line) for line in lines[start:end]])
 
 
-def _entry(start: int, end: int, at: datetime, lines: list[str]) -> Entry:
+def _entry(start: int, end: int, at: datetime, lines: list[str]) -> LogEntry:
     whole, note = take("\n".join(lines))
     with_bullets = whole
     if any(MARK in line and not line.startswith(MARK) for line in lines[1:]):
@@ -208,7 +208,7 @@ def _entry(start: int, end: int, at: datetime, lines: list[str]) -> Entry:
     bullets = None if exact else shown
     if bullets is not None and with_bullets is not whole:
         bullets = _shown([line.rstrip(BLANK) for line in with_bullets.split("\n")])
-    return Entry(start, end, at, text, note.saying(at=None, text=None), bullets)
+    return LogEntry(start, end, at, text, note.saying(at=None, text=None), bullets)
 
 
 def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:

@@ -7,22 +7,22 @@ from datetime import date, datetime
 from itertools import takewhile
 
 from runtime.memory.item import Item
-from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import stamp
-from runtime.memory.store import Growth, Part
+from runtime.memory.store import Append, Part
 
 _TIMES = 4096  # records of which the time is remembered more exactly than their names say
 
 
-class Tail:
+class DayTail:
     """The times of the records that were written last in one folder."""
 
-    def __init__(self, agent_id: str, shelf: Shelf) -> None:
+    def __init__(self, agent_id: str, shelf: RecordNameIndex) -> None:
         self._agent_id = agent_id
         self._shelf = shelf
         self._times: dict[str, datetime] = {}
 
-    def growths(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Growth]:
+    def growths(self, new: Sequence[tuple[str, Item]], before: Mapping[date, str | None]) -> Iterator[Append]:
         """What was added behind all that its day had; of anything else the revision tells. `before`: the revisions of
         the days without these names."""
         self._times.update((name, item.timestamp) for name, item in new)
@@ -33,7 +33,7 @@ class Tail:
             )
             after = self._shelf.revision(day)
             if after is not None and self._are_last(day, own[0][0], {name for _, name, _ in own}):
-                yield Growth(part_of(self._agent_id, day, after), revision, tuple(item for *_, item in own))
+                yield Append(part_of(self._agent_id, day, after), revision, tuple(item for *_, item in own))
         while len(self._times) > _TIMES:
             self._times.pop(next(iter(self._times)))
 

@@ -17,7 +17,7 @@ from typing import Any
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, rfc3339
 from runtime.memory.records.files.atomic_files import flush, publish, stage
-from runtime.memory.records.files.name_index import Shelf, digest_of
+from runtime.memory.records.files.name_index import RecordNameIndex, digest_of
 from runtime.memory.records.files.record import Damaged, decode, type_of
 from runtime.memory.store import Scan
 
@@ -54,7 +54,7 @@ class FolderIndex:
         """A record was written."""
         self._new[name] = _known(item)
 
-    def write(self, folder: Folder, shelf: Shelf, now: datetime) -> None:
+    def write(self, folder: Folder, shelf: RecordNameIndex, now: datetime) -> None:
         """Write the file as the shelf is. Records that neither it nor `add` knows are read."""
         names = set(shelf.sizes)
         if not self._loaded or self._names - names:
@@ -70,7 +70,7 @@ class FolderIndex:
         self._loaded, self._new = True, {}
         shelf.indexed = shelf.digest
 
-    def _load(self, folder: Folder, shelf: Shelf) -> None:
+    def _load(self, folder: Folder, shelf: RecordNameIndex) -> None:
         """Take what the file says, if it was made of the records that are there without the new ones."""
         self._forget()
         found = read_index(folder)
@@ -81,7 +81,7 @@ class FolderIndex:
         for name, table in self._tables.items():
             table.update({key: dict.fromkeys(ids) for key, ids in found[name].items()})
 
-    def _read(self, folder: Folder, shelf: Shelf, name: str) -> _Known | None:
+    def _read(self, folder: Folder, shelf: RecordNameIndex, name: str) -> _Known | None:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
         except Damaged as error:
@@ -97,7 +97,7 @@ class FolderIndex:
             for key in keys:
                 self._tables[table][key][memory_id] = None
 
-    def _json(self, shelf: Shelf, now: datetime) -> dict[str, Any]:
+    def _json(self, shelf: RecordNameIndex, now: datetime) -> dict[str, Any]:
         damaged = sorted(self._damaged & self._names)
         found: dict[str, Any] = {
             "last_updated": rfc3339(now.replace(microsecond=0)),
@@ -125,7 +125,7 @@ def read_index(folder: Folder) -> dict[str, Any] | None:
     return found if said == _checksum(found) else None
 
 
-def is_current(folder: Folder, shelf: Shelf) -> bool:
+def is_current(folder: Folder, shelf: RecordNameIndex) -> bool:
     """Whether the file was made of just the records that are there; an absent one was made of none."""
     found = read_index(folder)
     if found is None:

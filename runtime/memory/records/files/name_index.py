@@ -26,7 +26,7 @@ STAMP = 16
 """Bytes of a stamp."""
 
 
-class Shelf:
+class RecordNameIndex:
     """What is known of one folder."""
 
     def __init__(self) -> None:

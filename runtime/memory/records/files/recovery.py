@@ -5,10 +5,10 @@ from __future__ import annotations
 from runtime.memory.files.folder import Folder
 from runtime.memory.records.files import evidence, outbox
 from runtime.memory.records.files.atomic_files import discard, flush, publish, staged
-from runtime.memory.records.files.name_index import Shelf
+from runtime.memory.records.files.name_index import RecordNameIndex
 
 
-def recover(folder: Folder, agent_id: str, shelf: Shelf) -> None:
+def recover(folder: Folder, agent_id: str, shelf: RecordNameIndex) -> None:
     """The caller holds the folder's lock, and `shelf` is as the folder is."""
     for name in staged(folder):
         discard(folder, name)
@@ -25,7 +25,7 @@ def recover(folder: Folder, agent_id: str, shelf: Shelf) -> None:
                     discard(waiting, note.file)
 
 
-def _finish_evidence(proofs: Folder, shelf: Shelf) -> None:
+def _finish_evidence(proofs: Folder, shelf: RecordNameIndex) -> None:
     left = staged(proofs)
     for partial, name in left.items():
         if evidence.local_id(name) in shelf.ids:

@@ -10,14 +10,14 @@ from runtime.memory.errors import StoreBusy
 from runtime.memory.files import lock
 from runtime.memory.records.files import outbox
 from runtime.memory.records.files.record import Damaged
-from runtime.memory.records.reader import Archive, load
-from runtime.memory.records.remotes.sync import Letter
+from runtime.memory.records.reader import RecordReader, load
+from runtime.memory.records.remotes.sync import OutgoingRecord
 from runtime.memory.redaction.redact import redact
 
 _HASHES = frozenset({"id", "checksum", "chunk_hash"})
 
 
-def hold(archive: Archive, held: contextlib.ExitStack, agent_id: str) -> None:
+def hold(archive: RecordReader, held: contextlib.ExitStack, agent_id: str) -> None:
     """Keep other processes from sending this agent's records until `held` is closed. Raises StoreBusy."""
     folder = held.enter_context(archive.opened(agent_id))
     waiting = folder.child(outbox.FOLDER) if folder is not None else None
@@ -28,7 +28,7 @@ def hold(archive: Archive, held: contextlib.ExitStack, agent_id: str) -> None:
             raise StoreBusy(f"another process sends from {waiting.path}", hint="it will be tried again") from error
 
 
-def read_letter(archive: Archive, note: outbox.Note) -> Letter | None:
+def read_letter(archive: RecordReader, note: outbox.Note) -> OutgoingRecord | None:
     """What is to be sent for a note; None when the note is gone."""
     with archive.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
         waiting = folder.child(outbox.FOLDER) if folder is not None else None
@@ -37,9 +37,9 @@ def read_letter(archive: Archive, note: outbox.Note) -> Letter | None:
         try:
             fields = load(folder, note.agent_id, note.record).fields
         except Damaged as error:
-            return Letter(None, str(error))
+            return OutgoingRecord(None, str(error))
     sent = fields.get("remote_store_attempted") is True and fields.get("remote_store_error") is None
-    return Letter(None if sent else redacted(fields))
+    return OutgoingRecord(None if sent else redacted(fields))
 
 
 def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,14 +35,14 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutgoingRecord:
     """A record that is to be sent. `fields` is None when there is nothing to send: it was sent, or is `damaged`."""
 
     fields: dict[str, Any] | None
     damaged: str | None = None
 
 
-class Courier:
+class RemoteSync:
     """The queue of one store, and the task that empties it."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Courier:
         name: str,
         clock: Clock,
         claim: Callable[[Note], AbstractAsyncContextManager[None]],
-        read: Callable[[Note], Awaitable[Letter | None]],
+        read: Callable[[Note], Awaitable[OutgoingRecord | None]],
         mark: Callable[[Mark], Awaitable[None]],
     ) -> None:
         """`claim` keeps other processes from sending the same meanwhile, or raises StoreBusy; `read` gives a note's

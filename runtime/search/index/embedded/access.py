@@ -22,13 +22,13 @@ import structlog
 
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.errors import Damaged, judged
-from runtime.search.index.embedded.in_memory import Loaded
+from runtime.search.index.embedded.in_memory import IndexInMemory
 from runtime.search.index.embedded.index_file import IndexFile, open_file, throw_away
 from runtime.search.index.embedded.sqlcipher import ERRORS
 
 T = TypeVar("T")
-Apply = Callable[[Loaded], None]
-Work = Callable[[Loaded], tuple[T, Apply]]
+Apply = Callable[[IndexInMemory], None]
+Work = Callable[[IndexInMemory], tuple[T, Apply]]
 """Changes the file, and returns what came of it with what is to be done in memory once it is committed."""
 
 SCRUB_SECONDS = 15.0
@@ -45,7 +45,7 @@ _log = structlog.get_logger("symbiont.index")
 class _Broken(Exception):  # noqa: N818 - named for what is the case
     """This index can't be read; None: none is loaded."""
 
-    def __init__(self, loaded: Loaded | None, reason: str = "") -> None:
+    def __init__(self, loaded: IndexInMemory | None, reason: str = "") -> None:
         super().__init__(reason)
         self.loaded = loaded
 
@@ -58,7 +58,7 @@ class Access:
         self._path = path
         self._key = key
         self._name = "in memory" if path is None else str(path)
-        self._loaded: Loaded | None = None
+        self._loaded: IndexInMemory | None = None
         self._closed = False
         self._unscrubbed = self._scrub_failed = False
         self._scrub_took = 0.0
@@ -72,11 +72,11 @@ class Access:
         await self._in(self._writer, self._present)
         self._scrub_later()
 
-    async def read(self, work: Callable[[Loaded], T]) -> T:
+    async def read(self, work: Callable[[IndexInMemory], T]) -> T:
         """Run `work` beside the writer, on one state. Raises IndexFailed."""
         return await self._twice(lambda: self._in(self._reader, self._reading, work))
 
-    async def glance(self, work: Callable[[Loaded], T]) -> T:
+    async def glance(self, work: Callable[[IndexInMemory], T]) -> T:
         """As `read`, for what looks at memory alone: at once where that is quick and nobody holds the lock, as a way
         to another thread and back takes longer than such a look."""
         if self._lock.acquire(blocking=False):
@@ -125,7 +125,7 @@ class Access:
             raise IndexFailed(f"the index {self._name} is closed")
         return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments))
 
-    def _reading(self, work: Callable[[Loaded], T]) -> T:
+    def _reading(self, work: Callable[[IndexInMemory], T]) -> T:
         with self._lock:
             loaded = self._loaded
             if loaded is None:
@@ -149,7 +149,7 @@ class Access:
         self._writer.submit(self._tidy, loaded)
         return result
 
-    def _tidy(self, loaded: Loaded) -> None:
+    def _tidy(self, loaded: IndexInMemory) -> None:
         """What can wait until whoever wrote has gone on."""
         if self._loaded is loaded:
             loaded.file.tidy()
@@ -182,7 +182,7 @@ class Access:
             self._scrub_failed = True
         self._scrub_took = time.monotonic() - begun
 
-    def _apply(self, loaded: Loaded, apply: Apply) -> None:
+    def _apply(self, loaded: IndexInMemory, apply: Apply) -> None:
         try:
             apply(loaded)
         except BaseException:
@@ -190,7 +190,7 @@ class Access:
             self._forget()
             raise
 
-    def _present(self) -> Loaded:
+    def _present(self) -> IndexInMemory:
         """What is loaded; the file is opened when nothing is."""
         if self._loaded is None:
             loaded = self._opened()
@@ -198,7 +198,7 @@ class Access:
                 self._loaded = loaded
         return self._loaded
 
-    def _opened(self) -> Loaded:
+    def _opened(self) -> IndexInMemory:
         file, damage = open_file(self._path, self._key)
         try:
             loaded = self._load(file)
@@ -215,9 +215,9 @@ class Access:
             self._say(damage)
         return loaded
 
-    def _load(self, file: IndexFile) -> Loaded:
+    def _load(self, file: IndexFile) -> IndexInMemory:
         with self._judging(None):
-            loaded = Loaded(file)
+            loaded = IndexInMemory(file)
             self._unscrubbed = file.unscrubbed()
             return loaded
 
@@ -252,7 +252,7 @@ class Access:
         _log.warning("index_made_anew", file=self._name, reason=reason)
 
     @contextlib.contextmanager
-    def _judging(self, loaded: Loaded | None) -> Iterator[None]:
+    def _judging(self, loaded: IndexInMemory | None) -> Iterator[None]:
         try:
             yield
         except (Damaged, msgspec.DecodeError) as damage:

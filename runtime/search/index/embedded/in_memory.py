@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index.embedded.bm25 import scores
 from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
 from runtime.search.index.embedded.errors import Damaged
@@ -20,7 +20,7 @@ from runtime.search.index.embedded.schema import COLUMNS, entry_of, microseconds
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
 from runtime.search.index.embedded.writes import Delta
-from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Matched, Pending, Scored
+from runtime.search.index.index import WHOLE_ID, IndexStats, Matched, Neighbours, Pending, Scored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
 
 
-class Loaded:
+class IndexInMemory:
     """What one file holds, to be searched. Whoever calls holds the lock that keeps readers and the writer's last step
     apart, so the file and the memory say the same. `model` is that of the vectors; None: there are none."""
 
@@ -130,20 +130,22 @@ class Loaded:
         others = self._best(keys[more], similarities[more], len(also))
         return Scored(np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores)))
 
-    def around(self, handles: NDArray[np.int64]) -> Around:
+    def around(self, handles: NDArray[np.int64]) -> Neighbours:
         """See `Index.around`."""
         rows = self.rows
         keys = rows.keys(np.asarray(handles, np.int64))
         before, after = rows.handles(rows.before[keys]), rows.handles(rows.after[keys])
-        return Around(before, after, rows.author[keys] - 1, rows.time[keys], rows.asks[keys], rows.authors)
+        return Neighbours(before, after, rows.author[keys] - 1, rows.time[keys], rows.asks[keys], rows.authors)
 
-    def entries(self, handles: Sequence[int]) -> Mapping[int, Entry]:
+    def entries(self, handles: Sequence[int]) -> Mapping[int, IndexEntry]:
         """See `Index.entries`."""
         keys = self.rows.keys(np.array(handles, np.int64).reshape(-1)).tolist()
         found = self._entries(keys)
         return {handle: found[key] for handle, key in zip(handles, keys, strict=True) if key in found}
 
-    def newest(self, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str) -> Sequence[Entry]:
+    def newest(
+        self, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str
+    ) -> Sequence[IndexEntry]:
         """See `Index.newest`."""
         mask = self.wanted(wanted)
         if begins:
@@ -208,7 +210,7 @@ class Loaded:
         self.tokenizer.close()
         self.file.close()
 
-    def _entries(self, keys: Sequence[int]) -> dict[int, Entry]:
+    def _entries(self, keys: Sequence[int]) -> dict[int, IndexEntry]:
         rows = self.file.reading.execute(_ENTRIES, (_listed(keys),))
         return {key: entry_of(row, part) for key, part, *row in rows}
 

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index.embedded import writes
 from runtime.search.index.embedded.access import Access, Apply
-from runtime.search.index.embedded.in_memory import Loaded
-from runtime.search.index.index import Around, Change, Grown, Index, IndexPlace, IndexStats, Matched, Pending, Scored
+from runtime.search.index.embedded.in_memory import IndexInMemory
+from runtime.search.index.index import (
+    AppendedEntries,
+    Index,
+    IndexChange,
+    IndexPlace,
+    IndexStats,
+    Matched,
+    Neighbours,
+    Pending,
+    Scored,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,29 +57,29 @@ class EmbeddedIndex(Index):
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         return await self._access.read(lambda loaded: loaded.parts(agent))
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
-        def work(loaded: Loaded) -> tuple[Change, Apply]:
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
+        def work(loaded: IndexInMemory) -> tuple[IndexChange, Apply]:
             change, delta = writes.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
             return change, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
-        def work(loaded: Loaded) -> tuple[bool, Apply]:
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
+        def work(loaded: IndexInMemory) -> tuple[bool, Apply]:
             done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
-    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
-        def work(loaded: Loaded) -> tuple[list[bool], Apply]:
+    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
+        def work(loaded: IndexInMemory) -> tuple[list[bool], Apply]:
             done, delta = writes.grow_each(loaded.file.writing, loaded.rows, grown)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
     async def drop(self, parts: Sequence[str]) -> int:
-        def work(loaded: Loaded) -> tuple[int, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             gone, delta = writes.drop(loaded.file.writing, loaded.rows, parts)
             return gone, lambda loaded: loaded.apply(delta)
 
@@ -81,9 +91,9 @@ class EmbeddedIndex(Index):
     async def use_model(self, model: str | None, dimension: int | None) -> None:
         self._model, self._dimension = model, dimension
 
-        def work(loaded: Loaded) -> tuple[None, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             writes.forget_vectors(loaded.file.writing)
-            return None, Loaded.forget_vectors
+            return None, IndexInMemory.forget_vectors
 
         if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
             await self._access.write(work)
@@ -98,7 +108,7 @@ class EmbeddedIndex(Index):
         if model is None or not vectors:
             return 0
 
-        def work(loaded: Loaded) -> tuple[int, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             dimension = self._dimension or loaded.dimension
             keys, kept = writes.embed(loaded.file.writing, loaded.rows, model, dimension, vectors)
             return len(keys), lambda loaded: loaded.embed(keys, kept, model)
@@ -113,15 +123,15 @@ class EmbeddedIndex(Index):
     ) -> Scored:
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
-    async def around(self, keys: NDArray[np.int64]) -> Around:
+    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
         return await self._access.glance(lambda loaded: loaded.around(keys))
 
-    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         return await self._access.read(lambda loaded: loaded.entries(keys))
 
     async def newest(
         self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
-    ) -> Sequence[Entry]:
+    ) -> Sequence[IndexEntry]:
         return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 
 VERSION = 5
 """Kept in the file as `user_version`: a file of another one is made anew."""
@@ -101,7 +101,7 @@ def microseconds(time: datetime) -> int:
     return (time - EPOCH) // _MICROSECOND
 
 
-def said_by(entry: Entry) -> Said:
+def said_by(entry: IndexEntry) -> Said:
     """What an entry says besides its text."""
     time = microseconds(entry.time)
     return (
@@ -110,17 +110,17 @@ def said_by(entry: Entry) -> Said:
     )
 
 
-def row_of(entry: Entry, said: Said, part: int) -> Row:
+def row_of(entry: IndexEntry, said: Said, part: int) -> Row:
     """The row of an entry in the part of that key."""
     place = packed((entry.line, entry.order, entry.rest))
     return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(said), part, place
 
 
-def entry_of(row: Sequence[Any], part: str) -> Entry:
+def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
     """The entry that a row is, in the part of that name."""
     agent, user, project, kind, time, source, author, group, other_sources, tags = said_of(row[SAID])
     line, order, rest = place_of(row[PLACE])
-    return Entry(
+    return IndexEntry(
         id=row[ID],
         agent=agent,
         user=user,

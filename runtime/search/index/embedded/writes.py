@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 from runtime.search.index.embedded.columns import Rows, asks
 from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import (
@@ -33,7 +33,7 @@ from runtime.search.index.embedded.schema import (
     said_by,
     said_of,
 )
-from runtime.search.index.index import Change, Grown, Pending
+from runtime.search.index.index import AppendedEntries, IndexChange, Pending
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 
 Kept = dict[str, tuple[int, Row]]
 """Rows that are there, by id, with their keys."""
-Fresh = tuple[Row, Said, int]
+NewEntry = tuple[Row, Said, int]
 """A row to be written, what it says, and its order."""
 
 
@@ -56,14 +56,14 @@ class Delta:
     """What a transaction changed: rows put and removed, vectors forgotten, by key; and words of texts counted anew."""
 
     keys: list[int] = field(default_factory=list)
-    fresh: list[Fresh] = field(default_factory=list)
+    fresh: list[NewEntry] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
     unembedded: list[int] = field(default_factory=list)
     sizes: list[tuple[int, bytes]] = field(default_factory=list)
     rewritten: bool = False
     """Whether any word stands elsewhere than before."""
 
-    def put(self, keys: Iterable[int], fresh: Iterable[Fresh]) -> None:
+    def put(self, keys: Iterable[int], fresh: Iterable[NewEntry]) -> None:
         """These stand at these keys now."""
         self.keys += keys
         self.fresh += fresh
@@ -79,8 +79,8 @@ class Delta:
 
 
 def put(
-    connection: sqlite3.Connection, rows: Rows, part: str, agent: str, revision: str, entries: Sequence[Entry]
-) -> tuple[Change, Delta]:
+    connection: sqlite3.Connection, rows: Rows, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]
+) -> tuple[IndexChange, Delta]:
     """Make `entries` all that the part holds."""
     delta = Delta()
     key = _part(connection, part, agent, revision)
@@ -89,7 +89,7 @@ def put(
     gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
     _remove(connection, list(gone.values()), delta)
     changed, kept = _merge(connection, rows, fresh, there, delta)
-    return Change(changed, kept, len(gone)), delta
+    return IndexChange(changed, kept, len(gone)), delta
 
 
 def grow(
@@ -99,17 +99,17 @@ def grow(
     agent: str,
     before: str | None,
     after: str,
-    entries: Sequence[Entry],
+    entries: Sequence[IndexEntry],
 ) -> tuple[bool, Delta]:
     """Add entries to the part if its revision is `before`."""
-    (done,), delta = grow_each(connection, rows, [Grown(part, agent, before, after, entries)])
+    (done,), delta = grow_each(connection, rows, [AppendedEntries(part, agent, before, after, entries)])
     return done, delta
 
 
-def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[Grown]) -> tuple[list[bool], Delta]:
+def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[AppendedEntries]) -> tuple[list[bool], Delta]:
     """Add entries to each part whose revision is `before`, and say to which; all entries are written together."""
     done: list[bool] = []
-    fresh: dict[str, Fresh] = {}
+    fresh: dict[str, NewEntry] = {}
     for part, agent, before, after, entries in grown:
         found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
         done.append(before == (None if found is None else found[0]))
@@ -170,7 +170,7 @@ def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) 
     return int(connection.execute(sql, (name, agent, revision)).fetchall()[0][0])
 
 
-def _fresh(entries: Sequence[Entry], part: int) -> dict[str, Fresh]:
+def _fresh(entries: Sequence[IndexEntry], part: int) -> dict[str, NewEntry]:
     return {entry.id: (row_of(entry, said := said_by(entry), part), said, entry.order) for entry in entries}
 
 
@@ -186,15 +186,15 @@ def _standing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
 
 
 def _merge(
-    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, Fresh], there: Kept, delta: Delta
+    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, NewEntry], there: Kept, delta: Delta
 ) -> tuple[int, int]:
     """Write what is new, differs or stands elsewhere; how many say something else, and how many do not."""
     unknown = fresh.keys() - there.keys()
     if unknown and rows.end > 1:
         there = {**there, **_standing(connection, rows.of_ids(unknown))}
-    new: list[Fresh] = []
-    changed: list[tuple[int, Row, Fresh]] = []
-    moved: list[tuple[int, Fresh]] = []
+    new: list[NewEntry] = []
+    changed: list[tuple[int, Row, NewEntry]] = []
+    moved: list[tuple[int, NewEntry]] = []
     for identity, one in fresh.items():
         found = there.get(identity)
         if found is None:
@@ -217,14 +217,14 @@ def _rest(row: Row) -> str:
     return rest
 
 
-def _insert(connection: sqlite3.Connection, rows: Rows, new: list[Fresh], delta: Delta) -> None:
+def _insert(connection: sqlite3.Connection, rows: Rows, new: list[NewEntry], delta: Delta) -> None:
     keys = rows.new_keys(len(new))
     connection.executemany(_INSERT, ((*row, key) for key, (row, _, _) in zip(keys, new, strict=True)))
     _index(connection, keys, new, delta)
     delta.put(keys, new)
 
 
-def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, Fresh]], delta: Delta) -> None:
+def _change(connection: sqlite3.Connection, changed: list[tuple[int, Row, NewEntry]], delta: Delta) -> None:
     keys, new = [key for key, _, _ in changed], [one for _, _, one in changed]
     _unindex(connection, [(key, row) for key, row, _ in changed])
     connection.executemany(_UPDATE, ((*row, key) for key, (row, _, _) in zip(keys, new, strict=True)))
@@ -244,7 +244,7 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, Row]], delta: 
     delta.rewritten |= bool(gone)
 
 
-def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[Fresh], delta: Delta) -> None:
+def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry], delta: Delta) -> None:
     """Index what stands in `entries` at these keys by now."""
     if not keys:
         return

@@ -13,7 +13,7 @@ import structlog
 from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres.errors import Anew, failed, gone, lost
+from runtime.search.index.postgres.errors import RebuildNeeded, failed, gone, lost
 from runtime.search.index.postgres.schema import Made, lock_of, quoted, ready
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _IDLE_SECONDS = 60
 _log = structlog.get_logger("symbiont.index")
 
 
-class Server:
+class PostgresConnections:
     """One schema on one server. It connects when it is first needed, and again whenever the connection is lost.
 
     Everything raises IndexFailed, with the host and the database and never a password in it.
@@ -113,7 +113,7 @@ class Server:
                 return await attempt()
             except IndexFailed:
                 raise
-            except Anew as error:
+            except RebuildNeeded as error:
                 if not left:
                     raise IndexFailed(f"the index in {self.shown} is gone as soon as it is made: {error}") from None
                 self._let_go(error.pool)
@@ -140,7 +140,7 @@ class Server:
                 return await work(connection)
         except asyncpg.PostgresError as error:
             if gone(error):
-                raise Anew(str(error), pool) from error
+                raise RebuildNeeded(str(error), pool) from error
             raise
         finally:
             with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError):

@@ -27,7 +27,7 @@ _HINTS = (
 )
 
 
-class Anew(Exception):  # noqa: N818 - named for the decision: the tables are looked at, and made again
+class RebuildNeeded(Exception):  # noqa: N818 - named for the decision: the tables are looked at, and made again
     """The tables are not there any more, or others than ours; `pool` has the connections that found it so."""
 
     def __init__(self, reason: str, pool: Any) -> None:

@@ -13,14 +13,14 @@ from pydantic import BaseModel
 
 from dslc.blocks.values.secret import is_reference
 from runtime.errors import UsageError
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.schema import about
 from runtime.search.index.embedded.tokenizer import Tokenizer
-from runtime.search.index.index import Around, Change, Index, IndexPlace, IndexStats, Matched, Pending, Scored
+from runtime.search.index.index import Index, IndexChange, IndexPlace, IndexStats, Matched, Neighbours, Pending, Scored
 from runtime.search.index.postgres import hnsw, keyword_search, queries, writes
 from runtime.search.index.postgres import vector_search as vectors
-from runtime.search.index.postgres.connections import Server, T, Work
+from runtime.search.index.postgres.connections import PostgresConnections, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.schema import CLEAR
 from runtime.search.index.postgres.stemming import Stems, kept
@@ -48,14 +48,14 @@ async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
     if is_reference(url):
         raise UsageError("the url of the index postgres could not be had", hint="is the secret set?")
     schema = options.schema_ or f"symbiont_{place.name}"[:63]
-    server = Server(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
+    server = PostgresConnections(url, schema, place.name, pool=options.pool, seconds=options.timeout.total_seconds())
     return PostgresIndex(server, options)
 
 
 class PostgresIndex(Index):
     """See the modules it is made of: `server` (connections), `writing`, `words`, `vectors` and `reading`."""
 
-    def __init__(self, server: Server, options: PostgresOptions) -> None:
+    def __init__(self, server: PostgresConnections, options: PostgresOptions) -> None:
         self.server = server
         self._options = options
         self._stems = Stems()
@@ -88,11 +88,11 @@ class PostgresIndex(Index):
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         return await self.server.look(lambda connection: queries.parts(connection, agent))
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         fresh = await self._fresh(part, entries)
         return await self._write(lambda connection: writes.put(connection, part, agent, revision, fresh))
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         fresh = await self._fresh(part, entries)
         old = None if before is None else kept(before)
         return await self._write(lambda connection: writes.grow(connection, part, agent, old, after, fresh))
@@ -149,15 +149,15 @@ class PostgresIndex(Index):
             )
         )
 
-    async def around(self, keys: NDArray[np.int64]) -> Around:
+    async def around(self, keys: NDArray[np.int64]) -> Neighbours:
         return await self.server.look(lambda connection: queries.around(connection, keys))
 
-    async def entries(self, keys: Sequence[int]) -> Mapping[int, Entry]:
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         return await self.server.look(lambda connection: queries.entries(connection, keys))
 
     async def newest(
         self, wanted: Filter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
-    ) -> Sequence[Entry]:
+    ) -> Sequence[IndexEntry]:
         return await self.server.read(lambda connection: queries.newest(connection, wanted, limit, before, begins))
 
     async def authors(self, wanted: Filter) -> Sequence[str]:
@@ -189,10 +189,10 @@ class PostgresIndex(Index):
 
         return await self.server.write(both)
 
-    async def _fresh(self, part: str, entries: Sequence[Entry]) -> dict[str, writes.Fresh]:
+    async def _fresh(self, part: str, entries: Sequence[IndexEntry]) -> dict[str, writes.NewEntry]:
         texts = [(entry.text, about(entry.author, entry.time)) for entry in entries]
 
-        def work() -> dict[str, writes.Fresh]:
+        def work() -> dict[str, writes.NewEntry]:
             return writes.fresh_of(entries, self._stems.counted(texts), part)
 
         self.server.check()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index.embedded.schema import EPOCH, microseconds
-from runtime.search.index.index import WHOLE_ID, Around, IndexStats, Pending
+from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, Pending
 from runtime.search.index.postgres.filters import Where
 from runtime.search.index.postgres.stemming import given, kept
 
@@ -51,17 +51,19 @@ async def pending(connection: Any, limit: int) -> list[Pending]:
     return [Pending(*map(given, row)) for row in rows]
 
 
-async def around(connection: Any, keys: NDArray[np.int64]) -> Around:
+async def around(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
     """See `Index.around`."""
     found = {row[0]: row for row in await connection.fetch(_AROUND, keys.tolist())}
     rows = [found.get(key, (key, 0, 0, None, 0, False)) for key in keys.tolist()]
     numbers = {author: at for at, author in enumerate(dict.fromkeys(row[3] for row in rows if row[3] is not None))}
     before, after, time = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4))
     author = np.array([-1 if row[3] is None else numbers[row[3]] for row in rows], np.int64)
-    return Around(before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(given, numbers)))
+    return Neighbours(
+        before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(given, numbers))
+    )
 
 
-async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, Entry]:
+async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
     """See `Index.entries`."""
     found = {row[0]: _entry(row) for row in await connection.fetch(_ENTRIES, list(keys))}
     return {key: found[key] for key in keys if key in found}
@@ -69,7 +71,7 @@ async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, Entry]:
 
 async def newest(
     connection: Any, wanted: Filter, limit: int, before: tuple[datetime, str] | None, begins: str
-) -> list[Entry]:
+) -> list[IndexEntry]:
     """See `Index.newest`."""
     where = Where(limit).wanted(wanted)
     if begins:
@@ -86,7 +88,7 @@ async def newest(
     return list((await entries(connection, keys)).values())
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> IndexEntry:
     (
         _,
         identity,
@@ -107,7 +109,7 @@ def _entry(row: Any) -> Entry:
         rest,
         other_sources,
     ) = row
-    return Entry(
+    return IndexEntry(
         id=given(identity),
         agent=given(agent),
         user=given(user),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 from runtime.search.index.embedded.columns import asks
 from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import microseconds, said_by
-from runtime.search.index.index import Change, Pending
+from runtime.search.index.index import IndexChange, Pending
 from runtime.search.index.postgres.stemming import Counted, array, code, kept
 
 if TYPE_CHECKING:
@@ -96,17 +96,17 @@ GRAPHS = (
 """What names the HNSW indexes that there are."""
 
 
-class Fresh(NamedTuple):
+class NewEntry(NamedTuple):
     """An entry as it is to be written, with digests of what it says and of where it stands."""
 
-    entry: Entry
+    entry: IndexEntry
     says: bytes
     stands: bytes
     circle: int | None
     counted: Counted
 
 
-class Standing(NamedTuple):
+class ExistingEntry(NamedTuple):
     """An entry that is there."""
 
     key: int
@@ -117,22 +117,22 @@ class Standing(NamedTuple):
     circle: int | None
 
 
-def fresh_of(entries: Iterable[Entry], counted: Iterable[Counted], part: str) -> dict[str, Fresh]:
+def fresh_of(entries: Iterable[IndexEntry], counted: Iterable[Counted], part: str) -> dict[str, NewEntry]:
     """The entries by id, as that is kept; of two with one id the later counts."""
     return {kept(entry.id): _fresh(entry, stems, part) for entry, stems in zip(entries, counted, strict=True)}
 
 
-def _fresh(entry: Entry, counted: Counted, part: str) -> Fresh:
+def _fresh(entry: IndexEntry, counted: Counted, part: str) -> NewEntry:
     circle = code(f"{entry.agent}\0{entry.group}") if entry.group else None
     says = _digest((entry.id, entry.hash, entry.text, said_by(entry)))
-    return Fresh(entry, says, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
+    return NewEntry(entry, says, _digest((part, entry.line, entry.order, entry.rest)), circle, counted)
 
 
 def _digest(what: object) -> bytes:
     return hashlib.blake2b(msgspec.msgpack.encode(what), digest_size=16).digest()
 
 
-async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict[str, Fresh]) -> Change:
+async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict[str, NewEntry]) -> IndexChange:
     """Make `fresh` all that the part holds."""
     key = await _part(connection, part, agent, revision)
     there = await _standing(connection, "part = $1::bigint", key)
@@ -140,10 +140,12 @@ async def put(connection: Any, part: str, agent: str, revision: str, fresh: dict
     await _remove(connection, [one.key for one in gone])
     circles = {one.circle for one in gone}
     changed, same = await _merge(connection, key, fresh, there, circles)
-    return Change(changed, same, len(gone))
+    return IndexChange(changed, same, len(gone))
 
 
-async def grow(connection: Any, part: str, agent: str, before: str | None, after: str, fresh: dict[str, Fresh]) -> bool:
+async def grow(
+    connection: Any, part: str, agent: str, before: str | None, after: str, fresh: dict[str, NewEntry]
+) -> bool:
     """Add entries to the part if its revision is `before`."""
     found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", kept(part))
     if before != found:
@@ -227,13 +229,13 @@ async def _part(connection: Any, name: str, agent: str, revision: str) -> int:
     return int(key)
 
 
-async def _standing(connection: Any, condition: str, value: Any) -> dict[str, Standing]:
+async def _standing(connection: Any, condition: str, value: Any) -> dict[str, ExistingEntry]:
     rows = await connection.fetch(_STANDING + condition, value)
-    return {row[1]: Standing(*row) for row in rows}
+    return {row[1]: ExistingEntry(*row) for row in rows}
 
 
 async def _merge(
-    connection: Any, part: int, fresh: dict[str, Fresh], there: dict[str, Standing], circles: set[int | None]
+    connection: Any, part: int, fresh: dict[str, NewEntry], there: dict[str, ExistingEntry], circles: set[int | None]
 ) -> tuple[int, int]:
     """Write what is new, differs or stands elsewhere, and say who stands beside whom, in these circles too; how many
     say something else, and how many do not."""
@@ -256,7 +258,7 @@ async def _merge(
     return changed, len(fresh) - changed
 
 
-async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, Fresh, Standing | None]]) -> None:
+async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry, ExistingEntry | None]]) -> None:
     entries = [one.entry for _, one, _ in keyed]
     keys, circles = [key for key, _, _ in keyed], [one.circle for _, one, _ in keyed]
     times = [microseconds(entry.time) for entry in entries]

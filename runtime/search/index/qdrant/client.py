@@ -37,7 +37,7 @@ class Gone(IndexFailed):
     """The server answers, and the collection or a point that should be there is not."""
 
 
-class Server(NamedTuple):
+class QdrantServer(NamedTuple):
     """`host`: as it is shown. `collection`: its name there. `owner`: the index whose collection it is. `seconds`: how
     long a call may take. `exact`: whether searches look at every point. `key`: what must never be shown."""
 
@@ -52,7 +52,7 @@ class Server(NamedTuple):
 class Collection:
     """The collection of one index. Everything raises IndexFailed, and Gone when the collection is not there."""
 
-    def __init__(self, client: AsyncQdrantClient, server: Server) -> None:
+    def __init__(self, client: AsyncQdrantClient, server: QdrantServer) -> None:
         self._client = client
         self._server = server
         self.shown = f"the collection {server.collection} of Qdrant at {server.host}"

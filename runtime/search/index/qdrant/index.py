@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.access import Access
 from runtime.search.index.embedded.index import EmbeddedIndex
-from runtime.search.index.index import Change, IndexStats, Pending, Scored
+from runtime.search.index.index import IndexChange, IndexStats, Pending, Scored
 from runtime.search.index.qdrant.client import AT_ONCE, Collection, Gone
 from runtime.search.index.qdrant.point import payload_of, point_id
-from runtime.search.index.qdrant.sync_state import Marks
+from runtime.search.index.qdrant.sync_state import SyncState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class QdrantIndex(EmbeddedIndex):
         super().__init__(access)
         self._collection = collection
         self._warning = warning
-        self._marks = Marks(access, collection.shown)
+        self._marks = SyncState(access, collection.shown)
         self._dirty = False
         self._prepared: tuple[str, int] | None = None
         self._one = asyncio.Lock()
@@ -72,12 +72,12 @@ class QdrantIndex(EmbeddedIndex):
         warned = "" if self._warning is None else f"; {self._warning}"
         return f"{self._collection.shown} answers{warned}"
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         change, stale = await self._marks.put(part, agent, revision, entries)
         await self._tell(stale)
         return change
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         done, stale = await self._marks.grow(part, agent, before, after, entries)
         await self._tell(stale)
         return done
@@ -262,7 +262,7 @@ class QdrantIndex(EmbeddedIndex):
             self._work()
         self._dirty = True
 
-    async def _adopt(self, entries: Sequence[Entry]) -> set[str]:
+    async def _adopt(self, entries: Sequence[IndexEntry]) -> set[str]:
         """Take points that somebody made already for these entries' own; those that cannot be taken."""
         if not entries or self._told is None or self._told[0] != self._model:
             return {entry.id for entry in entries}

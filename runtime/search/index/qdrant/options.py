@@ -20,7 +20,7 @@ from runtime import extras
 from runtime.errors import UsageError
 from runtime.search.index.embedded.access import Access
 from runtime.search.index.index import IndexPlace
-from runtime.search.index.qdrant.client import Collection, Server
+from runtime.search.index.qdrant.client import Collection, QdrantServer
 from runtime.search.index.qdrant.index import QdrantIndex
 from runtime.secrets.secret import Secret
 
@@ -78,7 +78,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
     client = await asyncio.to_thread(_client, options, key)
     parts = urlsplit(options.url)
     port = "" if parts.port is None else f":{parts.port}"
-    server = Server(
+    server = QdrantServer(
         host=f"{parts.hostname}{port}",
         collection=options.collection or place.name,
         owner=place.name,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -32,7 +32,7 @@ def point_id(identity: str) -> str:
     return str(uuid5(_NAMESPACE, identity))
 
 
-def payload_of(entry: Entry) -> dict[str, Any]:
+def payload_of(entry: IndexEntry) -> dict[str, Any]:
     """The universal payload, without what is None, and who said it. Where the item stands on this machine is not in
     it."""
     payload: dict[str, Any] = {

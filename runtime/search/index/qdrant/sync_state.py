@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index.embedded import writes
 from runtime.search.index.embedded.access import Access, Apply
-from runtime.search.index.embedded.in_memory import Loaded
+from runtime.search.index.embedded.in_memory import IndexInMemory
 from runtime.search.index.embedded.schema import COLUMNS, entry_of, place_of
-from runtime.search.index.index import Change, IndexStats, Pending, Scored
+from runtime.search.index.index import IndexChange, IndexStats, Pending, Scored
 from runtime.search.index.qdrant.point import more_of
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Stale(NamedTuple):
 
     id: str
     token: int
-    entry: Entry | None
+    entry: IndexEntry | None
 
 
-class Marks:
+class SyncState:
     """The marks of one index. Everything raises IndexFailed."""
 
     def __init__(self, access: Access, place: str) -> None:
@@ -58,7 +58,7 @@ class Marks:
     async def open(self) -> bool:
         """Read what is there; whether anything is stale."""
 
-        def work(loaded: Loaded) -> tuple[bool, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[bool, Apply]:
             row = loaded.file.writing.execute("SELECT value FROM meta WHERE name = ?", (_DIMENSION,)).fetchone()
             self.dimension = None if row is None else int(row[0])
             row = loaded.file.writing.execute("SELECT value FROM meta WHERE name = ?", (_PLACE,)).fetchone()
@@ -69,10 +69,12 @@ class Marks:
 
     # What changes entries, and notes which points that makes stale.
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> tuple[Change, bool]:
+    async def put(
+        self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]
+    ) -> tuple[IndexChange, bool]:
         """As `Index.put`, and whether it made anything stale."""
 
-        def work(loaded: Loaded) -> tuple[tuple[Change, bool], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[tuple[IndexChange, bool], Apply]:
             before = _seen(loaded, [*_of_parts(loaded, [part]), *_of_ids(loaded, entries)])
             change, delta = writes.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
             return (change, _note(loaded, before)), lambda loaded: loaded.apply(delta)
@@ -80,11 +82,11 @@ class Marks:
         return await self._access.write(work)
 
     async def grow(
-        self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]
+        self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]
     ) -> tuple[bool, bool]:
         """As `Index.grow`, and whether it made anything stale."""
 
-        def work(loaded: Loaded) -> tuple[tuple[bool, bool], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[tuple[bool, bool], Apply]:
             seen = _seen(loaded, _of_ids(loaded, entries))
             done, delta = writes.grow(loaded.file.writing, loaded.rows, part, agent, before, after, entries)
             return (done, _note(loaded, seen)), lambda loaded: loaded.apply(delta)
@@ -94,7 +96,7 @@ class Marks:
     async def drop(self, parts: Sequence[str]) -> tuple[int, bool]:
         """As `Index.drop`, and whether it made anything stale."""
 
-        def work(loaded: Loaded) -> tuple[tuple[int, bool], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[tuple[int, bool], Apply]:
             seen = _seen(loaded, _of_parts(loaded, parts))
             gone, delta = writes.drop(loaded.file.writing, loaded.rows, parts)
             return (gone, _note(loaded, seen)), lambda loaded: loaded.apply(delta)
@@ -103,12 +105,12 @@ class Marks:
 
     # Points that are made.
 
-    async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, Entry], int]:
+    async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int]:
         """The entries of these that still say the same, by id. Their points are stale from now on until they are
         marked with the token."""
         token = _token()
 
-        def work(loaded: Loaded) -> tuple[dict[str, Entry], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[dict[str, IndexEntry], Apply]:
             hashes = {one.id: one.hash for one in waiting}
             found = _entries(loaded, loaded.rows.of_ids(hashes))
             entries = {entry.id: entry for entry in found.values() if hashes.get(entry.id) == entry.hash}
@@ -122,7 +124,7 @@ class Marks:
         marked."""
         one = np.ones(1, np.float32)
 
-        def work(loaded: Loaded) -> tuple[int, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             connection = loaded.file.writing
             given = [(each, one) for each in waiting]
             keys, kept = writes.embed(connection, loaded.rows, model, 1, given)
@@ -138,7 +140,7 @@ class Marks:
     async def stale(self, limit: int) -> list[Stale]:
         """Up to `limit` points that may not be as they should."""
 
-        def work(loaded: Loaded) -> tuple[list[Stale], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[list[Stale], Apply]:
             connection = loaded.file.writing
             connection.execute(_TABLE)
             tokens = dict(connection.execute("SELECT id, token FROM stale LIMIT ?", (limit,)))
@@ -151,7 +153,7 @@ class Marks:
     async def settled(self, done: Sequence[Stale]) -> None:
         """The server has confirmed these."""
 
-        def work(loaded: Loaded) -> tuple[None, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             _settle(loaded, ((one.id, one.token) for one in done))
             return None, _nothing
 
@@ -168,21 +170,21 @@ class Marks:
     async def forget(self) -> None:
         """There are no points: everything waits for its vector again, and nothing is stale."""
 
-        def work(loaded: Loaded) -> tuple[None, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             connection = loaded.file.writing
             writes.forget_vectors(connection)
             connection.execute("DELETE FROM meta WHERE name IN (?, ?)", (_DIMENSION, _PLACE))
             connection.execute(_TABLE)
             connection.execute("DELETE FROM stale")
-            return None, Loaded.forget_vectors
+            return None, IndexInMemory.forget_vectors
 
         await self._access.write(work)
         self.dimension, self._there = None, False
 
-    async def known(self, ids: Collection[str]) -> dict[str, tuple[Entry, bool]]:
+    async def known(self, ids: Collection[str]) -> dict[str, tuple[IndexEntry, bool]]:
         """The entries of these ids, and whether each has a mark."""
 
-        def look(loaded: Loaded) -> dict[str, tuple[Entry, bool]]:
+        def look(loaded: IndexInMemory) -> dict[str, tuple[IndexEntry, bool]]:
             found = _entries(loaded, loaded.rows.of_ids(ids), reading=True)
             return {entry.id: (entry, bool(loaded.rows.embedded[key])) for key, entry in found.items()}
 
@@ -192,7 +194,7 @@ class Marks:
         """These points, all that there are, are of no entry. Those of them for which that is so since `grace` seconds
         ago."""
 
-        def work(loaded: Loaded) -> tuple[list[str], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[list[str], Apply]:
             connection = loaded.file.writing
             connection.execute(_STRAYS)
             before = dict(connection.execute("SELECT point, since FROM strays"))
@@ -208,7 +210,7 @@ class Marks:
     async def mistrust(self, ids: Collection[str]) -> None:
         """The points of these may say something else than they should."""
 
-        def work(loaded: Loaded) -> tuple[None, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             _make_stale(loaded, ids, _token())
             return None, _nothing
 
@@ -217,13 +219,13 @@ class Marks:
     async def missing(self, there: Collection[str]) -> int:
         """Of all marks only those of the ids that are `there` stay; how many were taken away."""
 
-        def work(loaded: Loaded) -> tuple[int, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             marked = np.flatnonzero(loaded.rows.embedded[: loaded.rows.end])
             gone = np.setdiff1d(marked, np.array(loaded.rows.of_ids(there), np.int64))
             connection = loaded.file.writing
             connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in gone.tolist()))
 
-            def apply(loaded: Loaded) -> None:
+            def apply(loaded: IndexInMemory) -> None:
                 loaded.rows.embedded[gone] = False
 
             return len(gone), apply
@@ -243,7 +245,7 @@ class Marks:
     async def ids(self, handles: NDArray[np.int64]) -> list[str]:
         """The ids of the entries of these keys that have a mark."""
 
-        def look(loaded: Loaded) -> list[str]:
+        def look(loaded: IndexInMemory) -> list[str]:
             keys = loaded.rows.keys(np.asarray(handles, np.int64).reshape(-1))
             keys = keys[loaded.rows.embedded[keys]]
             sql = f"SELECT id FROM entries WHERE key {_LISTED}"  # noqa: S608
@@ -255,7 +257,7 @@ class Marks:
         """What was found, best first, as far as it is wanted and marked here too, by its keys; and how much would
         be."""
 
-        def look(loaded: Loaded) -> tuple[Scored, int]:
+        def look(loaded: IndexInMemory) -> tuple[Scored, int]:
             rows = loaded.rows
             mask = loaded.wanted(wanted) & rows.embedded[: rows.end]
             keys = np.array(rows.of_ids([name for name, _ in found]), np.int64)
@@ -273,7 +275,7 @@ class Marks:
         return stats._replace(dimension=self.dimension if stats.embedded else None)
 
 
-def _nothing(_loaded: Loaded) -> None:
+def _nothing(_loaded: IndexInMemory) -> None:
     return None
 
 
@@ -285,18 +287,18 @@ def _json(values: Iterable[Any]) -> str:
     return msgspec.json.encode(list(values)).decode()
 
 
-def _any_stale(loaded: Loaded) -> bool:
+def _any_stale(loaded: IndexInMemory) -> bool:
     loaded.file.writing.execute(_TABLE)
     return bool(loaded.file.writing.execute("SELECT EXISTS (SELECT 1 FROM stale)").fetchone()[0])
 
 
-def _of_parts(loaded: Loaded, parts: Sequence[str]) -> list[int]:
+def _of_parts(loaded: IndexInMemory, parts: Sequence[str]) -> list[int]:
     sql = f"SELECT key FROM parts WHERE name {_LISTED}"  # noqa: S608
     keys = [key for (key,) in loaded.file.writing.execute(sql, (_json(parts),))]
     return loaded.rows.of_parts(keys) if keys else []
 
 
-def _of_ids(loaded: Loaded, entries: Sequence[Entry]) -> list[int]:
+def _of_ids(loaded: IndexInMemory, entries: Sequence[IndexEntry]) -> list[int]:
     return loaded.rows.of_ids({entry.id for entry in entries}) if loaded.rows.end > 1 else []
 
 
@@ -318,7 +320,7 @@ class _Said(NamedTuple):
 _Seen = dict[int, _Said]
 
 
-def _seen(loaded: Loaded, keys: list[int]) -> _Seen:
+def _seen(loaded: IndexInMemory, keys: list[int]) -> _Seen:
     """What points say of these entries. Nothing while there are no points."""
     if not keys or (loaded.model is None and not _any_stale(loaded)):
         return {}
@@ -326,7 +328,7 @@ def _seen(loaded: Loaded, keys: list[int]) -> _Seen:
     return {key: _Said(name, hash_, text, said, place_of(at)[2]) for key, name, hash_, text, said, at in rows}
 
 
-def _note(loaded: Loaded, before: _Seen) -> bool:
+def _note(loaded: IndexInMemory, before: _Seen) -> bool:
     """Make stale what was seen before and is otherwise or gone by now; whether there is any."""
     if not before:
         return False
@@ -341,18 +343,18 @@ def _note(loaded: Loaded, before: _Seen) -> bool:
     return bool(differ)
 
 
-def _make_stale(loaded: Loaded, ids: Iterable[str], token: int) -> None:
+def _make_stale(loaded: IndexInMemory, ids: Iterable[str], token: int) -> None:
     loaded.file.writing.execute(_TABLE)
     sql = "INSERT OR REPLACE INTO stale (id, token) VALUES (?, ?)"
     loaded.file.writing.executemany(sql, ((name, token) for name in ids))
 
 
-def _settle(loaded: Loaded, done: Iterable[tuple[str, int]]) -> None:
+def _settle(loaded: IndexInMemory, done: Iterable[tuple[str, int]]) -> None:
     loaded.file.writing.execute(_TABLE)
     loaded.file.writing.executemany("DELETE FROM stale WHERE id = ? AND token = ?", done)
 
 
-def _entries(loaded: Loaded, keys: list[int], *, reading: bool = False) -> dict[int, Entry]:
+def _entries(loaded: IndexInMemory, keys: list[int], *, reading: bool = False) -> dict[int, IndexEntry]:
     if not keys:
         return {}
     connection = loaded.file.reading if reading else loaded.file.writing

@@ -19,11 +19,11 @@ from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
 from runtime.memory import open_store
 from runtime.memory.collection.errors import StoreAway
-from runtime.memory.collection.queries import Reading
+from runtime.memory.collection.queries import CollectionQueries
 from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
-from runtime.memory.store import Growth, Scan
+from runtime.memory.store import Append, Scan
 from tests.clocks import ManualClock
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
@@ -131,7 +131,7 @@ async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
 
 
 async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlCollectionStore) -> None:
-    grown: list[Growth] = []
+    grown: list[Append] = []
     changed: list[str] = []
     store.subscribe(on_append=grown.append)
     store.subscribe(on_change=changed.extend)
@@ -229,13 +229,13 @@ async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collect
 ) -> None:
     written = await store.append([fact(agent_id=f"agent-{number}") for number in range(20)])
     asked: list[Select[Any]] = []
-    rows = Reading._rows
+    rows = CollectionQueries._rows
 
-    async def noted(reading: Reading, query: Select[Any]) -> Sequence[Any]:
+    async def noted(reading: CollectionQueries, query: Select[Any]) -> Sequence[Any]:
         asked.append(query)
         return await rows(reading, query)
 
-    monkeypatch.setattr(Reading, "_rows", noted)
+    monkeypatch.setattr(CollectionQueries, "_rows", noted)
     wanted = Scan(memory_ids=frozenset(written[number].memory_id for number in (7, 3)))
     assert [one.agent_id async for one in store.scan(wanted)] == ["agent-3", "agent-7"]
     assert len(asked) == 3
@@ -253,13 +253,13 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
     store = SqlCollectionStore(declared().name, database)
     asked: list[Select[Any]] = []
-    rows = Reading._rows
+    rows = CollectionQueries._rows
 
-    async def noted(reading: Reading, query: Select[Any]) -> Sequence[Any]:
+    async def noted(reading: CollectionQueries, query: Select[Any]) -> Sequence[Any]:
         asked.append(query)
         return await rows(reading, query)
 
-    monkeypatch.setattr(Reading, "_rows", noted)
+    monkeypatch.setattr(CollectionQueries, "_rows", noted)
     wanted = Scan(agent_id="reviewer", user_id="owner", project_id="p", source_uri="file:///a.md")
     assert [one async for one in store.scan(wanted)] == []
     sql = str(asked[-1].compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))

@@ -14,7 +14,7 @@ import structlog
 
 from runtime.memory.indexing.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQueue
 from runtime.search.embedding.embedder import Embedder
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -79,7 +79,7 @@ def queue(index: Index, clock: ManualClock) -> EmbeddingQueue:
 
 async def fill(index: Index, count: int, part: str = "p") -> None:
     entries = [
-        Entry(
+        IndexEntry(
             id=f"{part}-{number}",
             agent="a",
             user="owner",

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from runtime.memory.indexing import file_watcher
-from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.search.index import open_index
@@ -47,7 +47,7 @@ class Told:
 @asynccontextmanager
 async def watched(indexer: Indexer, folder: Path) -> AsyncIterator[Told]:
     """Watch, and wait until somebody listens."""
-    task = asyncio.create_task(Watch(indexer, folder).run())
+    task = asyncio.create_task(FileWatcher(indexer, folder).run())
     told = Told(indexer)
     marker = folder / "marker" / "memory.md"
     marker.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ async def test_where_the_system_watches_no_more_folders_it_says_so_and_looks_now
 
     monkeypatch.setattr(file_watcher, "awatch", full)
     (tmp_path / "agents").mkdir()
-    watch = Watch(indexer, tmp_path / "agents")
+    watch = FileWatcher(indexer, tmp_path / "agents")
     with structlog.testing.capture_logs() as logs:
         await watch.run()
     assert watch.blind

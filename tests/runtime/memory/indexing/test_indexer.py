@@ -16,15 +16,15 @@ from runtime.memory.collection.errors import StoreAway
 from runtime.memory.indexing import change_feed
 from runtime.memory.indexing.background import keep_index
 from runtime.memory.indexing.entries import entries_of, group_of, item_of, place_of
-from runtime.memory.indexing.file_watcher import Watch
+from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.store import Part, Place
-from runtime.search.entry import Entry, Filter
+from runtime.memory.store import ItemLocation, Part
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
-from runtime.search.index.index import Change, Grown, Index
+from runtime.search.index.index import AppendedEntries, Index, IndexChange
 from tests.clocks import ManualClock, until
 from tests.lanes import examples
 from tests.runtime.memory.texts import fact, item, items
@@ -37,7 +37,7 @@ class CountingStore(MarkdownStore):
         super().__init__(root, clock)
         self.reads: Counter[str] = Counter()
 
-    async def read(self, part: Part) -> Sequence[tuple[Item, Place]]:
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         self.reads[part.name] += 1
         return await super().read(part)
 
@@ -61,7 +61,7 @@ async def indexer(store: CountingStore, index: Index, clock: ManualClock) -> Asy
     await made.close()
 
 
-async def found(indexer: Indexer, word: str, agent: str = "reviewer") -> dict[int, Entry]:
+async def found(indexer: Indexer, word: str, agent: str = "reviewer") -> dict[int, IndexEntry]:
     """The agent's entries that hold a word, by key."""
     keys = (await indexer.index.keyword([word], Filter(agent=agent), 100)).keys.tolist()
     return {key: entry for key, entry in (await indexer.index.entries(keys)).items() if word in entry.text}
@@ -170,7 +170,7 @@ async def test_a_part_whose_store_was_away_is_read_when_it_is_back(
 ) -> None:
     await store.append([fact("Rust")])
 
-    async def away(_: Part) -> Sequence[tuple[Item, Place]]:
+    async def away(_: Part) -> Sequence[tuple[Item, ItemLocation]]:
         raise StoreAway("the database is away")
 
     with monkeypatch.context() as patched:
@@ -287,15 +287,15 @@ class Broken:
         if self.reason:
             raise IndexFailed(f"the index cannot be written: {self.reason}")
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> Change:
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         self._check()
         return await self._index.put(part, agent, revision, entries)
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         self._check()
         return await self._index.grow(part, agent, before, after, entries)
 
-    async def grow_each(self, grown: Sequence[Grown]) -> list[bool]:
+    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
         self._check()
         return await self._index.grow_each(grown)
 
@@ -323,7 +323,7 @@ async def test_an_index_that_cannot_be_written_fails_no_write_and_catches_up(
 async def test_the_background_tries_again_later_and_later(
     broken: Indexer, store: CountingStore, clock: ManualClock
 ) -> None:
-    task = asyncio.create_task(keep_index(broken, Watch(broken, store.root), clock))
+    task = asyncio.create_task(keep_index(broken, FileWatcher(broken, store.root), clock))
     await store.append([item("One")])
     await until(lambda: clock.sleepers == 1)
     for seconds in (1, 2, 4):
@@ -343,7 +343,7 @@ async def test_the_background_tries_again_later_and_later(
 async def test_the_background_puts_what_is_handed_over_and_looks_at_what_was_touched(
     indexer: Indexer, store: CountingStore, clock: ManualClock
 ) -> None:
-    task = asyncio.create_task(keep_index(indexer, Watch(indexer, store.root), clock))
+    task = asyncio.create_task(keep_index(indexer, FileWatcher(indexer, store.root), clock))
     await store.append([item("One")])
     await _until_counted(indexer, 1)
     memory = store.root / "reviewer" / "memory.md"
@@ -367,7 +367,7 @@ async def _until_counted(indexer: Indexer, wanted: int) -> None:
 @given(items().map(lambda found: found.changed(memory_id="8f7c")), st.none() | st.integers(1, 9))
 def test_an_entry_carries_the_whole_of_its_item(found: Item, line: int | None) -> None:
     part = Part("reviewer/memory.md", found.agent_id, "1")
-    place = None if line is None else Place("/agents/reviewer/memory.md", line)
+    place = None if line is None else ItemLocation("/agents/reviewer/memory.md", line)
     (entry,) = entries_of(part, [(found, place)])
     assert item_of(entry) == found
     assert place_of(entry) == place

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.markdown.agent_memory import Change, Notebook
+from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.long_term import look_through
-from runtime.memory.markdown.reader import Archive
-from runtime.memory.markdown.text.daily_log import Log, days
+from runtime.memory.markdown.reader import MarkdownReader
+from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
@@ -30,14 +30,14 @@ NEW = (
 )
 
 
-def notebook(root: Path) -> Notebook:
+def notebook(root: Path) -> AgentMemory:
     """The agent's, with nothing remembered from before."""
-    return Notebook(root, AGENT, ManualClock())
+    return AgentMemory(root, AGENT, ManualClock())
 
 
 def items(root: Path) -> list[Item]:
     """Everything the agent remembers."""
-    return [one for file in Archive(root).files(AGENT, Scan()) for one in file.read()]
+    return [one for file in MarkdownReader(root).files(AGENT, Scan()) for one in file.read()]
 
 
 def texts(root: Path) -> list[str]:
@@ -101,7 +101,7 @@ def appended(begun: list[str]) -> Callable[[Path], None]:
 def change(old: str, new: str | None) -> Callable[[Path], None]:
     def act(root: Path) -> None:
         ids = [one.memory_id for one in items(root) if one.text == old]
-        for outcome in notebook(root).perform([Change(memory_id, new) for memory_id in ids]):
+        for outcome in notebook(root).perform([MarkdownEdit(memory_id, new) for memory_id in ids]):
             if isinstance(outcome, StoreError):
                 raise outcome
 
@@ -164,7 +164,7 @@ def partly_compacted(root: Path, _outcome: Outcome) -> None:
     memory = [one.text for one in items(root) if one.memory_type != "episodic"]
     assert not Counter(memory) - Counter(_LASTING), memory
     logs = root / AGENT / "logs"
-    there = {day: Log.parse(day, (logs / f"{day}.md").read_bytes()) for day in days(names(logs))}
+    there = {day: DailyLog.parse(day, (logs / f"{day}.md").read_bytes()) for day in days(names(logs))}
     held = Counter({one.key: 1 for log in there.values() for one in look_through(AGENT, log).lasting})
     texts = Counter(
         one.item.text for log in there.values() for one in look_through(AGENT, log).lasting if held.pop(one.key, 0)
@@ -186,7 +186,7 @@ def compacted(root: Path) -> None:
 
 def remove(root: Path) -> None:
     notebook(root).remove()
-    Archive(root).sweep()
+    MarkdownReader(root).sweep()
 
 
 def all_or_none(root: Path, _outcome: Outcome) -> None:

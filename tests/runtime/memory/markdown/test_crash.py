@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runtime.memory.item import Item, delivery_uri
-from runtime.memory.markdown.agent_memory import Notebook
+from runtime.memory.markdown.agent_memory import AgentMemory
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.store import MarkdownStore
 from tests.clocks import ManualClock
@@ -39,15 +39,15 @@ def test_a_log_cut_anywhere_in_its_last_entry_takes_the_next_one_and_the_same_ag
     first = item("First\n- kept", source_uri=delivery_uri("first"))
     last = item(text, source_uri=delivery_uri("last"), tags=("é",))
     after = item("After\n```\nnot closed", source_uri=delivery_uri("after"))
-    Notebook(tmp_path, "reviewer", clock).perform([(first,)])
+    AgentMemory(tmp_path, "reviewer", clock).perform([(first,)])
     log = tmp_path / "reviewer" / "logs" / LOG
     whole = len(log.read_bytes())
-    Notebook(tmp_path, "reviewer", clock).perform([(last,)])
+    AgentMemory(tmp_path, "reviewer", clock).perform([(last,)])
     data = log.read_bytes()
     for cut in range(whole, len(data) + 1):
         log.write_bytes(data[:cut])
-        Notebook(tmp_path, "reviewer", clock).perform([(after,)])
-        Notebook(tmp_path, "reviewer", clock).perform([(last, first, after)])
+        AgentMemory(tmp_path, "reviewer", clock).perform([(after,)])
+        AgentMemory(tmp_path, "reviewer", clock).perform([(last, first, after)])
         assert log.read_bytes().startswith(data[:cut])
         found = {found.source_uri: found.text for found in read(tmp_path) if found.source_uri}
         assert found == {one.source_uri: one.text for one in (first, last, after)}
@@ -64,7 +64,7 @@ def read(root: Path) -> list[Item]:
 
 
 def test_the_zeros_that_a_power_cut_leaves_at_the_end_of_a_log_are_cut_off(tmp_path: Path, clock: ManualClock) -> None:
-    notebook = Notebook(tmp_path, "reviewer", clock)
+    notebook = AgentMemory(tmp_path, "reviewer", clock)
     notebook.perform([(item("One"),)])
     log = tmp_path / "reviewer" / "logs" / LOG
     log.write_bytes(log.read_bytes() + bytes(10_000))
@@ -131,7 +131,7 @@ def test_no_log_is_deleted_before_what_it_held_is_on_disk(
 
     for name in ("fsync", "replace", "unlink"):
         monkeypatch.setattr(os, name, noted(name))
-    compact(Notebook(tmp_path, "reviewer", clock), WHEN.date())
+    compact(AgentMemory(tmp_path, "reviewer", clock), WHEN.date())
     temporary = calls[0].partition(" ")[2]
     assert calls[:5] == [
         f"fsync {temporary}",

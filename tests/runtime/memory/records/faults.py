@@ -11,9 +11,9 @@ from pathlib import Path
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.records import writer as cabinets
 from runtime.memory.records.files.record import read_name
-from runtime.memory.records.operations import Forget, Mark, Tidy, Work, Write
-from runtime.memory.records.reader import Archive
-from runtime.memory.records.writer import Cabinet
+from runtime.memory.records.operations import Cleanup, Forget, Mark, Write, WriteRequest
+from runtime.memory.records.reader import RecordReader
+from runtime.memory.records.writer import RecordWriter
 from runtime.memory.store import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers
@@ -27,10 +27,10 @@ NEW = (
 )
 
 
-def perform(root: Path, *works: Work) -> None:
+def perform(root: Path, *works: WriteRequest) -> None:
     """Do these works as a process would that has just started."""
-    archive = Archive(root)
-    for outcome in Cabinet(root, AGENT, ManualClock(), archive.shelf(AGENT)).perform(works).outcomes:
+    archive = RecordReader(root)
+    for outcome in RecordWriter(root, AGENT, ManualClock(), archive.shelf(AGENT)).perform(works).outcomes:
         if isinstance(outcome, Exception):
             raise outcome
 
@@ -55,13 +55,13 @@ def append(root: Path) -> None:
 
 def sent(root: Path) -> None:
     """What waits was sent, and so it is written down."""
-    for note in Archive(root).notes(AGENT):
+    for note in RecordReader(root).notes(AGENT):
         perform(root, Mark(note, sent=True, error=None, done=True, facts={"remote": "test"}))
 
 
 def failed(root: Path) -> None:
     """What waits could not be sent."""
-    for note in Archive(root).notes(AGENT):
+    for note in RecordReader(root).notes(AGENT):
         perform(root, Mark(note, sent=False, error="it is away", done=False, facts={"remote": "test"}))
 
 
@@ -83,12 +83,12 @@ def partly_forgotten(root: Path, _outcome: Outcome) -> None:
     found = texts(root)
     assert not Counter(_BEGUN) - Counter(found), found
     assert not Counter(found) - Counter([*_BEGUN, *texts_of(THEIRS)]), found
-    assert not Archive(root).verify(AGENT)[1]
+    assert not RecordReader(root).verify(AGENT)[1]
 
 
 def forgotten(root: Path) -> None:
     """Nothing at all is left of her."""
-    ids = {note.record for note in Archive(root).notes(AGENT)}
+    ids = {note.record for note in RecordReader(root).notes(AGENT)}
     assert len(ids) == 1, ids
     after(root, _BEGUN)
     said = b"".join(file.read_bytes() for file in (root / AGENT).rglob("*.json"))
@@ -102,7 +102,7 @@ def index_is_gone(root: Path) -> None:
 
 
 def tidy(root: Path) -> None:
-    perform(root, Tidy(recover=True))
+    perform(root, Cleanup(recover=True))
 
 
 _NEW = sorted(one.text.partition("\n")[0] for one in NEW)
@@ -110,7 +110,7 @@ _BEGUN = sorted(["Old", "Older", "Waits"])
 
 
 def records(root: Path) -> list[Item]:
-    archive = Archive(root)
+    archive = RecordReader(root)
     return [one for names in archive.batches(AGENT, Scan()) for one, _ in archive.read(AGENT, names)]
 
 
@@ -131,9 +131,9 @@ def between(root: Path, outcome: Outcome, before: list[str], whole: list[str]) -
     assert not Counter(before) - Counter(found), found
     assert not Counter(found) - Counter(whole), found
     assert outcome == "killed" or found in (before, whole), found
-    problems = [problem for problem in Archive(root).verify(AGENT)[1] if "and is gone" not in problem.message]
+    problems = [problem for problem in RecordReader(root).verify(AGENT)[1] if "and is gone" not in problem.message]
     assert not problems, problems
-    noted = {note.record for note in Archive(root).notes(AGENT)}
+    noted = {note.record for note in RecordReader(root).notes(AGENT)}
     for file in (root / AGENT).glob("*_*.json"):
         if read_name(file.name) is not None and json.loads(file.read_bytes())["remote_store_error"] == "pending":
             assert file.name in noted, file
@@ -143,14 +143,14 @@ def after(root: Path, whole: list[str]) -> None:
     """All is there once, with its evidence, its notes and an index, and nothing else is."""
     tidy(root)
     between(root, "done", whole, whole)
-    assert Archive(root).verify(AGENT)[1] == []
+    assert RecordReader(root).verify(AGENT)[1] == []
     folder, ids = root / AGENT, {one.memory_id for one in records(root)}
     proved = [file.name.split("_")[2] for file in (folder / "evidence").glob("*_memory_store_local.json")]
     assert sorted(proved) == sorted(ids), proved
     index = json.loads((folder / "index.json").read_bytes())
     assert index["memory_count"] == len(ids)
     there = {file.name for file in folder.iterdir()}
-    assert {note.record for note in Archive(root).notes(AGENT)} <= there
+    assert {note.record for note in RecordReader(root).notes(AGENT)} <= there
     no_leftovers(root)
 
 
@@ -177,7 +177,7 @@ def kept(name: str, prepare: Callable[[Path], None], act: Callable[[Path], None]
 def none_waits(root: Path) -> None:
     """All that waited is sent."""
     after(root, _BEGUN)
-    assert not Archive(root).notes(AGENT)
+    assert not RecordReader(root).notes(AGENT)
 
 
 assert len(NEW) < cabinets.AT_ONCE

@@ -13,7 +13,7 @@ from runtime.clock import SYSTEM
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.records.remotes import sync
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Growth
+from runtime.memory.store import Append
 from tests.clocks import ManualClock, until
 from tests.runtime.memory.records.pieces import (
     events,
@@ -303,7 +303,7 @@ async def test_a_damaged_record_is_not_sent_and_holds_up_no_other(tmp_path: Path
 
 async def test_sending_changes_nothing_that_the_record_says(tmp_path: Path) -> None:
     async with remote() as there, sending(tmp_path, there) as store:
-        told: list[Growth] = []
+        told: list[Append] = []
         store.subscribe(on_append=told.append)
         (written,) = await store.append([fact()])
         before = only_record(tmp_path / "reviewer")

@@ -11,7 +11,7 @@ import pytest
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.records.store import RecordsStore
-from runtime.memory.store import Growth, Scan
+from runtime.memory.store import Append, Scan
 from tests.runtime.memory.records.pieces import (
     everything,
     read_json,
@@ -114,7 +114,7 @@ async def test_a_part_is_a_day_and_its_revision_changes_with_what_is_in_it(store
 
 
 async def test_growth_is_told_with_the_revisions_between_which_it_was(store: RecordsStore) -> None:
-    told: list[Growth] = []
+    told: list[Append] = []
     store.subscribe(on_append=told.append)
     for text, hours in (("One", 0), ("Two", 1), ("Before", -1), ("Three", 2)):
         await store.append([fact(text, timestamp=WHEN + timedelta(hours=hours))])
@@ -126,7 +126,7 @@ async def test_growth_is_told_with_the_revisions_between_which_it_was(store: Rec
 
 
 async def test_growth_within_one_second_is_told_as_long_as_it_is_at_the_end(store: RecordsStore) -> None:
-    told: list[Growth] = []
+    told: list[Append] = []
     store.subscribe(on_append=told.append)
     for text, microseconds in (("One", 5), ("Two", 9), ("Between", 7), ("Three", 9)):
         await store.append([fact(text, timestamp=WHEN.replace(microsecond=microseconds))])
@@ -136,7 +136,7 @@ async def test_growth_within_one_second_is_told_as_long_as_it_is_at_the_end(stor
 
 
 async def test_who_is_told_of_growth_and_fails_stops_no_write(store: RecordsStore) -> None:
-    def fail(_: Growth) -> None:
+    def fail(_: Append) -> None:
         raise RuntimeError("broken")
 
     store.subscribe(on_append=fail)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index.index import Index, Matched, Pending, Scored
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -18,7 +18,7 @@ DIMENSION = 8
 EVERYTHING = Filter()
 
 
-def entry(identity: str, text: str, **fields: Any) -> Entry:
+def entry(identity: str, text: str, **fields: Any) -> IndexEntry:
     """An entry of the agent `reviewer`, by nobody and with no neighbours unless `fields` say otherwise."""
     given: dict[str, Any] = {
         "id": identity,
@@ -38,10 +38,10 @@ def entry(identity: str, text: str, **fields: Any) -> Entry:
         "line": None,
         "rest": "",
     }
-    return Entry(**(given | fields))
+    return IndexEntry(**(given | fields))
 
 
-def talk(*texts: str, start: int = 0, **fields: Any) -> list[Entry]:
+def talk(*texts: str, start: int = 0, **fields: Any) -> list[IndexEntry]:
     """Entries `e0`, `e1` … of one group, a minute apart."""
     return [
         entry(f"e{n}", text, **({"group": "talk", "order": n, "time": WHEN + timedelta(minutes=n)} | fields))
@@ -83,7 +83,7 @@ async def near(index: Index, text: str, wanted: Filter = EVERYTHING, limit: int 
     return await ids(index, await index.nearest(vector(text), wanted, limit))
 
 
-async def everything(index: Index, wanted: Filter = EVERYTHING) -> dict[str, Entry]:
+async def everything(index: Index, wanted: Filter = EVERYTHING) -> dict[str, IndexEntry]:
     """All entries that have a vector, by id."""
     found = await index.nearest(vector("anything"), wanted, 100_000)
     return {one.id: one for one in (await index.entries(found.keys.tolist())).values()}

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 from hypothesis import strategies as st
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from tests.runtime.search.index.entries import WHEN, entry, vector
 
 WORDS = ("alpha", "beta", "gamma", "delta", "zebra")
@@ -21,11 +21,11 @@ PARTS = ("one", "two", "three")
 class Plain:
     """Entries by id, each in the part that it was put in last; revisions of parts; texts that have a vector."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, IndexEntry] = field(default_factory=dict)
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
     embedded: set[str] = field(default_factory=set)
 
-    def put(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> tuple[int, int, int]:
+    def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> tuple[int, int, int]:
         """See `Index.put`."""
         fresh = {one.id: replace(one, part=part) for one in entries}
         gone = [one.id for one in self.entries.values() if one.part == part and one.id not in fresh]
@@ -34,14 +34,14 @@ class Plain:
         changed = self.add(part, agent, revision, list(fresh.values()))
         return changed, len(fresh) - changed, len(gone)
 
-    def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[Entry]) -> bool:
+    def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
         """See `Index.grow`."""
         if before != self.parts.get(part, (None, None))[1]:
             return False
         self.add(part, agent, after, [replace(one, part=part) for one in entries])
         return True
 
-    def add(self, part: str, agent: str, revision: str, entries: Sequence[Entry]) -> int:
+    def add(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> int:
         """Put these into the part; how many say something else than before."""
         self.parts[part] = (agent, revision)
         changed = 0
@@ -73,14 +73,14 @@ class Plain:
         """See `Index.clear`."""
         self.entries, self.parts, self.embedded = {}, {}, set()
 
-    def group(self, one: Entry) -> list[Entry]:
+    def group(self, one: IndexEntry) -> list[IndexEntry]:
         """The entries of its group, in order."""
         if not one.group:
             return [one]
         group = [other for other in self.entries.values() if (other.agent, other.group) == (one.agent, one.group)]
         return sorted(group, key=lambda other: (other.time, other.order))
 
-    def neighbours(self, one: Entry) -> tuple[str | None, str | None]:
+    def neighbours(self, one: IndexEntry) -> tuple[str | None, str | None]:
         """The ids before and after it."""
         group = [None, *(other.id for other in self.group(one)), None]
         at = group.index(one.id)
@@ -112,7 +112,7 @@ numbers = st.integers(0, 14)
 
 
 @st.composite
-def entries_(draw: st.DrawFn) -> list[Entry]:
+def entries_(draw: st.DrawFn) -> list[IndexEntry]:
     """Entries of few ids, so that they meet; time and order follow from the id, so no two are the same."""
     return [
         entry(

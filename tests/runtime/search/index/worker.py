@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from dslc.blocks.choice import Choice
-from runtime.search.entry import Entry
+from runtime.search.entry import IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -22,7 +22,7 @@ from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embe
 WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house", "river", "mountain"]
 
 
-def content(part: str, revision: str) -> list[Entry]:
+def content(part: str, revision: str) -> list[IndexEntry]:
     """What the part holds at a revision `GENERATION.LENGTH`: entries of an earlier length are those of a later one."""
     generation, length = map(int, revision.split("."))
     chance = random.Random(f"{part} {generation}")

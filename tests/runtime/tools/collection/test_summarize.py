@@ -19,7 +19,7 @@ from runtime.identity.caller import Caller, Scope
 from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
-from runtime.memory.keyed_lock import Turns
+from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.summary import consolidation
 from runtime.memory.summary.extractive import extract
 from runtime.models import open_model
@@ -483,11 +483,11 @@ async def test_calls_at_the_same_time_make_one_summary(app: App, ollama: Service
     assert len(ollama.bodies) == 1
 
 
-class _NoTurns(Turns):
+class _NoTurns(KeyedLock):
     """Of another process, whose turns are not ours."""
 
     def of(self, key: object) -> Any:
-        return Turns().of(key)
+        return KeyedLock().of(key)
 
 
 async def test_processes_on_one_database_keep_one_summary(

@@ -15,7 +15,7 @@ from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
-from runtime.memory.store import Part, Place
+from runtime.memory.store import ItemLocation, Part
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.memory.move import MovedMemory
@@ -127,7 +127,7 @@ async def test_what_changes_while_it_is_copied_is_copied_again(app: Moving, monk
     read = origin.store.read
     looks = 0
 
-    async def growing(part: Part) -> Sequence[tuple[Item, Place | None]]:
+    async def growing(part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         nonlocal looks
         looks += 1
         found = await read(part)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT
 from runtime.search.index.embedded.schema import TOKENIZE, about
@@ -21,7 +21,7 @@ from tests.runtime.search.index.model import WORDS
 texts = st.lists(st.sampled_from((*WORDS, "running", "runs", "May", "e-mail", "e", "Zoë's")), min_size=0, max_size=9)
 
 
-def by_fts5(entries: list[Entry], words: list[str]) -> dict[str, float]:
+def by_fts5(entries: list[IndexEntry], words: list[str]) -> dict[str, float]:
     """What FTS5 says of entries that are one group, in this order."""
     sql = f"CREATE VIRTUAL TABLE t USING fts5 (text, about, context, tokenize = '{TOKENIZE}')"
     query = " OR ".join(f'"{word}"' for word in words)

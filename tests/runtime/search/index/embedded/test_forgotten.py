@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import uvloop
 
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded import access, sqlcipher
 from runtime.search.index.index import Index
@@ -83,7 +83,7 @@ def nothing_of(file: Path, words: Sequence[str]) -> Callable[[], bool]:
     return lambda: not left(file, words)
 
 
-def said(number: int, *words: str) -> Entry:
+def said(number: int, *words: str) -> IndexEntry:
     about = {"tags": (f"tag{words[0]}",), "other_sources": (f"file:///{words[0]}.md",)}
     return entry(f"e{number}", " ".join(words), order=number, **about)
 
@@ -124,16 +124,16 @@ async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, 
     """SQLite leaves copies in pages that it divided, which nothing but such a mixture shows."""
     chance = random.Random(7)
     gone: set[str] = set()
-    parts: dict[str, list[Entry]] = {}
+    parts: dict[str, list[IndexEntry]] = {}
     number = 0
 
-    def made() -> Entry:
+    def made() -> IndexEntry:
         nonlocal number
         number += 1
         filling = "y" * chance.randrange(3000 if chance.random() < 0.05 else 200)
         return said(number, "".join(chance.choices(LETTERS, k=2 * TAIL)), filling)
 
-    def forgotten(old: Entry) -> None:
+    def forgotten(old: IndexEntry) -> None:
         gone.add(old.text.split()[0])
 
     await index.use_model("m", 8)

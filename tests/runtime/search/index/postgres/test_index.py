@@ -22,7 +22,7 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.errors import UsageError
-from runtime.search.entry import Entry, Filter
+from runtime.search.entry import Filter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index, Matched, Scored
@@ -75,7 +75,7 @@ async def asked(options: Options, statement: str, *values: Any) -> Any:
         await connection.close()
 
 
-def dialogue(count: int) -> list[Entry]:
+def dialogue(count: int) -> list[IndexEntry]:
     """Entries of two agents and three users, in conversations, with words of any frequency."""
     chance = np.random.default_rng(5)
     texts = [" ".join(chance.choice(WORDS, size=1 + number % 9)) for number in range(count)]
@@ -90,7 +90,7 @@ def dialogue(count: int) -> list[Entry]:
     ]  # fmt: skip
 
 
-async def filled(index: Index, entries: list[Entry]) -> None:
+async def filled(index: Index, entries: list[IndexEntry]) -> None:
     """Put them, change some, take some away, and give most a vector."""
     await index.use_model("m", DIMENSION)
     for part in sorted({one.part for one in entries}):
@@ -219,7 +219,7 @@ async def built(index: PostgresIndex) -> None:
             await asyncio.sleep(0.01)
 
 
-def many(count: int = 600) -> list[Entry]:
+def many(count: int = 600) -> list[IndexEntry]:
     return [
         entry(
             f"{number}",
@@ -231,7 +231,7 @@ def many(count: int = 600) -> list[Entry]:
     ]
 
 
-async def exactly(index: Index, text: str, wanted: Filter, limit: int, entries: list[Entry]) -> bool:
+async def exactly(index: Index, text: str, wanted: Filter, limit: int, entries: list[IndexEntry]) -> bool:
     """Whether what is found is what is nearest."""
     found = await index.nearest(vector(text), wanted, limit)
     cosines = sorted((float(vector(one.text) @ vector(text)) for one in entries if wanted.wants(one)), reverse=True)
